@@ -86,8 +86,8 @@ if (process.argv[2] === 'worker') {
 } else {
   const rows = []
   for (const [answers, from] of [
-    ['all of their cap', 1],
-    ['half of it to all of it', 0.5],
+    ['each at its cap', 1],
+    ['half of the cap to the cap', 0.5],
   ]) {
     rows.push(toRow(`200 in one process, in memory; ${answers}`, await inOneProcess(from)))
     rows.push(toRow(`50 in each of 4 processes, in a file; ${answers}`, await inFourProcesses(from)))
@@ -135,10 +135,10 @@ function toRow(crowd, { all, status }) {
   const percent = (share) => `${(share * 100).toFixed(1)} %`
   const over = Math.max(0, paid - limits.usd)
   return {
-    'runs, and their output': crowd,
+    'runs; output': crowd,
     'answered, refused': `${sum('requests')}, ${sum('refused')}`,
-    'paid of 1 USD': paid.toFixed(4),
-    'in the store': status.spent.usd.toFixed(4),
+    'paid (USD)': paid.toFixed(4),
+    'spent in the store (USD)': status.spent.usd.toFixed(4),
     overshoot: over < 1e-9 ? '0' : over.toFixed(6),
     'unused budget': percent(1 - paid / limits.usd),
     'reserved above the worst case': percent(1 - worst / reserved),

@@ -9,16 +9,16 @@ import { runWorker } from './run-worker.mjs'
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 const file = here('./counts.json')
 const names = {
-  microsteps: 'transitions of the chart',
-  actors: 'actors: a request, a batch',
+  microsteps: 'chart transitions',
+  actors: 'actors (request, batch)',
   messages: 'messages between actors',
-  snapshots: 'snapshots, those of the actors included',
-  events: 'events, with a listener',
+  snapshots: 'snapshots, including those of the actors',
+  events: 'events, if there is a listener',
   promises: 'promises',
-  timers: 'timers: for a silent model, for a slow tool',
-  abortControllers: 'AbortControllers, when no tool asks for a signal',
-  listeners: 'listeners of signals',
-  garbageKiB: 'garbage, in KiB',
+  timers: 'timers (silent model, slow tool)',
+  abortControllers: 'AbortControllers, if no tool uses its signal',
+  listeners: 'signal listeners',
+  garbageKiB: 'garbage in KiB',
   parkedKiB: 'heap of a run that waits for a tool, in KiB',
 }
 /** Byte counts vary slightly between Node versions and between runs. */
@@ -37,7 +37,7 @@ const counted = {
 if (process.argv.includes('--write')) {
   writeFileSync(file, `${JSON.stringify(counted, null, 2)}\n`)
   const docs = here('../docs/performance.md')
-  const rows = Object.entries(counted).map(([what, count]) => ({ 'in a step': names[what], count }))
+  const rows = Object.entries(counted).map(([what, count]) => ({ 'per step': names[what], count }))
   writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'counts', table(rows)))
   console.log(`Written: ${JSON.stringify(counted)}`)
 } else {

@@ -152,7 +152,7 @@ const step1 = ((await counted(steps, 'many')) - drive1) / (steps - 1)
 console.log({ memory, far, local, drive1, step1 })
 
 const engines = enginesAreThere() ? { plain, dbos, restate } : { plain }
-const names = { plain: 'no engine, handed over by a parent process', dbos: 'DBOS', restate: 'Restate' }
+const names = { plain: 'no engine, started by a parent process', dbos: 'DBOS', restate: 'Restate' }
 const by = {}
 for (const [name, open] of Object.entries(engines)) {
   by[name] = { rates: {}, statements: null, alone: null }
@@ -179,30 +179,30 @@ await pool.end()
 
 const share = ({ one, ours }) => `${Math.round((100 * ours) / one)} %`
 const rows = [
-  ['in the process, memory store', local.memory, null],
-  ['in the process, Postgres store', local.postgres, null],
+  ['in process, memory store', local.memory, null],
+  ['in process, Postgres store', local.postgres, null],
   ...Object.entries(by).map(([name, measured]) => [names[name], measured.alone, measured]),
 ].map(([what, measured, engine]) => ({
-  'a session of one answer': what,
+  'session with one answer': what,
   'total time': ms(measured.one),
-  'an empty handler': engine ? ms(measured.floor) : '',
-  'our share': engine ? share(measured) : '',
+  'empty handler': engine ? ms(measured.floor) : '',
+  'share of Statewright': engine ? share(measured) : '',
   'each further step': ms(measured.step),
 }))
 const rate = ({ ours, floor }) => `${ours.toFixed(0)} (empty: ${floor.toFixed(0)})`
 const rates = Object.entries(by).map(([name, { rates: of }]) => ({
-  'sessions a second': names[name],
+  'sessions per second': names[name],
   '1 process': rate(of[1]),
   '2 processes': rate(of[2]),
   '4 processes': rate(of[4]),
 }))
 const statements = [
-  { statements: 'of the store, a call of one step', count: drive1.toFixed(1) },
-  { statements: 'of the store, each further step', count: step1.toFixed(1) },
+  { statements: 'by the store, for a call with one step', count: drive1.toFixed(1) },
+  { statements: 'by the store, for each further step', count: step1.toFixed(1) },
   ...(by.dbos
     ? [
         {
-          statements: 'of DBOS, a call, of fifty at once',
+          statements: 'by DBOS per call, with fifty calls at once',
           count: (by.dbos.statements.others / 50).toFixed(0),
         },
       ]
@@ -212,11 +212,11 @@ const text = [
   table(rows),
   table(rates),
   table(statements),
-  'DBOS polls for work every 200 ms, so a session waits up to 200 ms before it starts. Our share is the time of ' +
-    '`runSession` in its step, without that wait. Requests to Restate and to the empty handler alternate, and so do sessions of one answer and of eleven.',
-  `A call for an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
-    `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
-    `Postgres and the caller, so more processes do not help.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
+  'DBOS polls for work every 200 ms, so a session waits up to 200 ms before it starts. The share is the time of ' +
+    '`runSession` in its step, without that wait. Requests to Restate and to the empty handler alternate, and so do sessions with one answer and sessions with eleven.',
+  `A call for an interrupted run took, compared with \`resume\` in pairs, ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
+    `${far.ratio.toFixed(2)} × in Postgres. Measured with Node ${process.version}. Host processes, engine, ` +
+    `Postgres and the caller shared two cores, so more processes do not help.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
     `\`npm run bench -- hosts${quick ? ' --quick' : ''}\`.`,
 ].join('\n\n')
 console.log(`\n${text}`)

@@ -18,10 +18,10 @@ function row(measure, value, { xstate = '', ratio = '', goal = '', met } = {}) {
   rows.push({
     measure,
     statewright: value,
-    'least on XState': xstate,
+    'minimal loop on XState': xstate,
     ratio,
     goal,
-    met: met === undefined ? '' : met ? 'yes' : 'NO',
+    met: met === undefined ? '' : met ? 'yes' : 'no',
   })
   console.log(`${measure}: ${value}`)
 }
@@ -48,15 +48,18 @@ for (const steps of [50, 400]) {
   const { ours, xstate, gc, ratio } = paired({ what: 'cpu', steps, runs, warmup: 2 * runs }, 'cpu')
   long[steps] = median(ours)
   const goal = steps === 50 ? { goal: '≤ 60 µs', met: median(ours) <= 60 } : {}
-  row(`CPU a step, ${steps} steps`, us(ours), { xstate: us(xstate), ratio, ...goal })
-  row(`of it the garbage collector, ${steps} steps`, us(gc))
+  row(`CPU per step, ${steps} steps`, us(ours), { xstate: us(xstate), ratio, ...goal })
+  row(`garbage collector per step, ${steps} steps`, us(gc))
 }
 const growth = long[400] / long[50]
-row('CPU a step, 400 against 50 steps', `${growth.toFixed(2)} ×`, { goal: '≤ 1.1 ×', met: growth <= 1.1 })
+row('CPU per step, 400 compared with 50 steps', `${growth.toFixed(2)} ×`, {
+  goal: '≤ 1.1 ×',
+  met: growth <= 1.1,
+})
 
 {
   const { ours, xstate, ratio } = paired({ what: 'cpu', steps: 10, runs: 20 }, 'cpu')
-  row('CPU a step, the first 200 of a process', us(ours), { xstate: us(xstate), ratio })
+  row('CPU per step, first 200 steps of a process', us(ours), { xstate: us(xstate), ratio })
 }
 
 const young = ['--expose-gc', '--min-semi-space-size=256', '--max-semi-space-size=256']
@@ -64,12 +67,12 @@ for (const steps of [50, 400]) {
   const options = { what: 'garbage', steps, runs: 400 / steps, warmup: 8000 / steps }
   const { ours, xstate, ratio } = paired(options, 'bytes', young)
   const goal = steps === 50 ? { goal: '≤ 25 KiB', met: median(ours) <= 25 * 1024 } : {}
-  row(`garbage a step, ${steps} steps`, kib(ours), { xstate: kib(xstate), ratio, ...goal })
+  row(`garbage per step, ${steps} steps`, kib(ours), { xstate: kib(xstate), ratio, ...goal })
 }
 
 {
   const bytes = Array.from({ length: 3 }, () => worker({ what: 'parked', runs: 1000 }, ['--expose-gc']).bytes)
-  row('heap of a run parked in a tool call', kib(bytes), { goal: '≤ 8 KiB', met: median(bytes) <= 8 * 1024 })
+  row('heap of a run that waits for a tool', kib(bytes), { goal: '≤ 8 KiB', met: median(bytes) <= 8 * 1024 })
 }
 
 const about = `Node ${process.version}, medians of ${rounds} rounds, ${new Date().toISOString().slice(0, 10)}`

@@ -147,40 +147,37 @@ const inboxes = paced.kinds.get('look into the inboxes') ?? { count: 1, ms: 0 }
 const measured = [
   [
     `parking ${number(parked)} sessions (start, one model request, release)`,
-    `${number(parked / (parking.ms / 1000))} a second`,
+    `${number(parked / (parking.ms / 1000))} per second`,
   ],
-  ['statements for parking one', number(park.statements / parked, 1)],
+  ['statements to park one session', number(park.statements / parked, 1)],
+  ['a parked session in the processes', `${KiB(Math.max(0, park.heap / parked))} of heap, no lease`],
+  ['a parked session in Postgres, including indexes', KiB(parkedBytes)],
   [
-    'a parked session in the processes',
-    `nothing: ${KiB(Math.max(0, park.heap / parked))} of heap, and no lease`,
+    `${number(active)} active sessions in 2 processes, with a model that takes ${modelMs.map((time) => time / 1000).join(' to ')} s`,
+    `${number(paced.steps / (pacedMs / 1000))} steps per second`,
   ],
-  ['a parked session in Postgres, indexes included', KiB(parkedBytes)],
-  [
-    `${number(active)} sessions at work in 2 processes, a model of ${modelMs.map((time) => time / 1000).join(' to ')} s`,
-    `${number(paced.steps / (pacedMs / 1000))} steps a second`,
-  ],
-  ['heap for each of them, when the model has answered once or twice', KiB(sessionHeap)],
-  [`RSS of a process with ${number(active / 2)} of them`, MiB(rss(after))],
-  ['statements a step', number(paced.statements / paced.steps, 2)],
-  ['CPU of the processes a step', `${number(paced.cpuMs / paced.steps, 2)} ms`],
+  ['heap for each active session after one or two answers', KiB(sessionHeap)],
+  [`RSS of a process with ${number(active / 2)} active sessions`, MiB(rss(after))],
+  ['statements per step', number(paced.statements / paced.steps, 2)],
+  ['CPU of the processes per step', `${number(paced.cpuMs / paced.steps, 2)} ms`],
   ['a step in Postgres, and in its write-ahead log', `${KiB(stepBytes)}, ${KiB(stepWal)}`],
   [
     `heartbeat of ${number(active / 2)} sessions, every 10 s`,
     `one statement, ${(beat.ms / beat.count).toFixed(0)} ms`,
   ],
-  [`a look into their inboxes, every second`, `one statement, ${(inboxes.ms / inboxes.count).toFixed(0)} ms`],
+  [`reading their inboxes, every second`, `one statement, ${(inboxes.ms / inboxes.count).toFixed(0)} ms`],
   ['a page of 50 sessions under this load', ms(meanwhile.list)],
-  ['a page of 50 that wait for people', ms(meanwhile.waiting)],
+  ['a page of 50 sessions that wait for people', ms(meanwhile.waiting)],
   [`\`listStrandedSessions\` over ${number(parked + active)} open sessions`, ms(meanwhile.stranded)],
-  [`the sweep over ${number(active)} at work`, ms(meanwhile.sweep)],
+  [`a sweep over ${number(active)} active sessions`, ms(meanwhile.sweep)],
   ['`agent.send` to a parked session', ms(meanwhile.send)],
   ['from `agent.send` to the next model request', ms(meanwhile.on)],
-  ['the same sessions, with a model that answers immediately', `${number(perSecond)} steps a second`],
+  ['the same sessions, with a model that answers immediately', `${number(perSecond)} steps per second`],
   [
-    `the sweep that finds ${number(look.value.length)} sessions of a killed process`,
+    `a sweep that finds ${number(look.value.length)} sessions of a killed process`,
     `${look.ms.toFixed(0)} ms`,
   ],
-  ['until the other process has requested an answer for each', `${(takenOver.ms / 1000).toFixed(1)} s`],
+  ['until the other process has sent a request for each session', `${(takenOver.ms / 1000).toFixed(1)} s`],
 ].map(([what, figure]) => ({ measured: what, '': figure }))
 
 const daySeconds = 86_400
@@ -198,7 +195,7 @@ const column = (count) => {
     steps: number(stepsADay, stepsADay < 10 ? 2 : 0),
     share: percent(stepsADay / perSecond),
     stranded: `${number(((median(meanwhile.stranded) / (parked + active)) * count) / 1000, 1)} s`,
-    busy: `${number(busy)}, ${number(busySteps)} steps a second`,
+    busy: `${number(busy)}, ${number(busySteps)} steps per second`,
     memory: MiB(busy * sessionHeap),
     machines: number(Math.max(1, Math.ceil((2 * busySteps) / perSecond))),
     statements: number(busySteps * (paced.statements / paced.steps)),
@@ -207,14 +204,14 @@ const column = (count) => {
 const [small, large] = [column(10_000), column(1_000_000)]
 const extrapolated = [
   ['in Postgres while they wait', 'parked'],
-  [`after a year of one answer a day, ${stepsAnAnswer} steps each, nothing deleted`, 'year'],
-  ['steps a second, spread over the day', 'steps'],
+  [`after a year with one answer a day, ${stepsAnAnswer} steps each, nothing deleted`, 'year'],
+  ['steps per second, spread over the day', 'steps'],
   ['share of the throughput of this machine', 'share'],
   ['`listStrandedSessions` over all of them', 'stranded'],
-  [`one in a hundred at work at once, a model of ${stepSeconds} s`, 'busy'],
-  ['heap of the processes for those', 'memory'],
-  ['machines like this one, Postgres included, half loaded', 'machines'],
-  ['statements a second', 'statements'],
+  [`one in a hundred active at once, with a model that takes ${stepSeconds} s`, 'busy'],
+  ['heap of the processes for these', 'memory'],
+  ['machines like this one at half load, including Postgres', 'machines'],
+  ['statements per second', 'statements'],
 ].map(([what, key]) => ({
   extrapolated: what,
   '10,000 sessions': small[key],
@@ -225,8 +222,8 @@ const command = `\`npm run bench -- scale${quick ? ' --quick' : ''}\``
 const text = [
   table(measured),
   table(extrapolated),
-  `Measured with ${number(parked)} parked and ${number(active)} active sessions in one Postgres (without fsync) on the two cores ` +
-    `that the processes had, too. Node ${process.version}, ${new Date().toISOString().slice(0, 10)}, ${command}.`,
+  `Measured with ${number(parked)} parked and ${number(active)} active sessions in one Postgres (without fsync) on the same two cores ` +
+    `as the processes. Node ${process.version}, ${new Date().toISOString().slice(0, 10)}, ${command}.`,
 ].join('\n\n')
 log(`\n${text}`)
 if (process.argv.includes('--write')) {

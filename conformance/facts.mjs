@@ -32,7 +32,7 @@ export const facts = {
   ai: {
     title: 'AI SDK',
     packages: ['ai', '@ai-sdk/openai-compatible'],
-    way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops; `experimental_toolApprovalSecret`',
+    way: '`includeUsage`; messages collected with `onStepEnd`; `stopWhen` in loops; `experimental_toolApprovalSecret`',
     page: 'https://ai-sdk.dev/docs/agents/loop-control',
     variants: both({ ...noSession, ...noSubAgents, ...noResume, ...noForks }),
   },
@@ -73,7 +73,7 @@ export const facts = {
   mastra: {
     title: 'Mastra',
     packages: ['@mastra/core'],
-    way: 'messages kept by `onStepFinish`; `maxRetries: 2`; `maxSteps` in loops',
+    way: 'messages collected with `onStepFinish`; `maxRetries: 2`; `maxSteps` in loops',
     page: 'https://mastra.ai/reference/streaming/agents/stream',
     variants: both({
       ...noIdle,
@@ -117,9 +117,9 @@ export const facts = {
     page: 'docs/configuration.md, docs/sessions.md',
     variants: {
       defaults: {
-        savedApprovals: 'waiting runs are kept in a store',
+        savedApprovals: 'waiting runs need a store',
         resume: 'runs go on from a store',
-        forks: 'sessions are forked in a store',
+        forks: 'forks need a store',
       },
       documented: {},
     },

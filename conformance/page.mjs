@@ -35,7 +35,7 @@ function summaryOf({ peers, results }) {
       ]
     }),
   )
-  return table(['Library', 'Version', 'Variant', 'pass', 'fail', 'not claimed'], rows)
+  return table(['Library', 'Version', 'Variant', 'Passed', 'Failed', 'Not claimed'], rows)
 }
 
 /** The observation of a suite, as code. */
@@ -92,7 +92,7 @@ function betterOf({ results }) {
   })
   if (rows.length === 0)
     return 'None in this run. The project wrote the cases itself, so gaps that it does not know are missing here.'
-  return table(['Case', 'Variant', 'Libraries that pass', 'Statewright'], rows)
+  return table(['Case', 'Variant', 'Libraries that pass', 'Reason for Statewright'], rows)
 }
 
 /** Cases that are newer than the report. They are not measured on a busy machine, whose slowness would fail libraries. */
@@ -108,17 +108,17 @@ function waitingOf({ results }) {
 export function renderReport(report, expected) {
   const { date, node, command, seed, note } = report
   return [
-    `Measured on ${date} with Node ${node}, seed ${seed}, with \`${command}\`. ✓ passed, ✗ failed, – not claimed; the first sign is for the defaults, the second for the documented setup.`,
+    `Measured on ${date} with Node ${node}, seed ${seed}, with \`${command}\`. ✓ passed, ✗ failed, – not claimed. The first sign is for the defaults, the second for the documented setup.`,
     ...(note ? [note] : []),
     ...waitingOf(report),
     '## The libraries',
     summaryOf(report),
     '## The cases',
     casesOf(report),
-    '## Cases in which another library does better',
+    '## Cases where another library does better',
     betterOf(report),
     '## Failures by library',
-    'A row for `both` shows the result of the defaults.',
+    'If the variant is `both`, the row shows the observation with the defaults.',
     ...failuresOf(report, expected),
   ].join('\n\n')
 }

@@ -32,13 +32,13 @@ function* until(name, input, end) {
   }
 }
 
-work('a poll of "Provisioning" for an hour', () => {
+work('polling "Provisioning" for an hour', () => {
   let looks = 0
   const status = polls(() => (++looks < 120 ? 'Provisioning' : 'Ready'))
   return { tools: { get_cluster: status }, policy: () => until('get_cluster', { name: 'blue' }, 'Ready') }
 })
 
-work('a log that gets a line each 12 looks', () => {
+work('a log that grows every twelfth read', () => {
   let looks = 0
   const tail = polls(() =>
     range(1 + Math.floor(++looks / 12))
@@ -51,13 +51,13 @@ work('a log that gets a line each 12 looks', () => {
   return { tools: { tail_log: tail }, policy }
 })
 
-work('an inbox until a person answers', () => {
+work('polling an inbox until a person answers', () => {
   let looks = 0
   const inbox = polls(() => (++looks < 60 ? 'No new messages.' : 'From Ada: go ahead.'))
   return { tools: { check_inbox: inbox }, policy: () => until('check_inbox', {}, 'Ada') }
 })
 
-work('two sensors in turn', () => {
+work('two sensors, read alternately', () => {
   const sensor = polls(({ id }) => (id === 'door' ? 'closed' : 'dark'))
   const policy = function* () {
     for (let n = 0; n < 80; n++) yield [['read_sensor', { id: n % 2 ? 'door' : 'lamp' }]]
@@ -65,13 +65,13 @@ work('two sensors in turn', () => {
   return { tools: { read_sensor: sensor }, policy }
 })
 
-work('a ticker with the market closed', () => {
+work('a stock ticker while the market is closed', () => {
   let looks = 0
   const quote = polls(() => (++looks < 50 ? 'ACME 12.50, market closed' : 'ACME 12.61, market open'))
   return { tools: { get_quote: quote }, policy: () => until('get_quote', { symbol: 'ACME' }, 'open') }
 })
 
-work('the heartbeat of a supervisor', () => {
+work("a supervisor's heartbeat", () => {
   const beat = polls(() => 'alive')
   const policy = function* () {
     for (let n = 0; n < 60; n++) yield [['heartbeat', { worker: 3 }]]
@@ -79,7 +79,7 @@ work('the heartbeat of a supervisor', () => {
   return { tools: { heartbeat: beat }, policy }
 })
 
-work('429 nine times before it goes through', () => {
+work('nine 429 responses before a success', () => {
   let tries = 0
   const fetch = reads(() =>
     ++tries <= 9 ? 'Error 429: Too Many Requests. Retry after 20 s.' : '{"total": 12}',
@@ -87,7 +87,7 @@ work('429 nine times before it goes through', () => {
   return { tools: { get_report: fetch }, policy: () => until('get_report', { month: 5 }, 'total') }
 })
 
-work('a hundred rows, of which the first thirty are rejected', () => {
+work('inserting a hundred rows, the first thirty rejected', () => {
   const insert = tool(({ row }) =>
     row < 30 ? fail(`Row ${row}: the price '${word(row)}' is not a number.`) : 'inserted',
   )
@@ -97,7 +97,7 @@ work('a hundred rows, of which the first thirty are rejected', () => {
   return { tools: { insert_row: insert }, policy }
 })
 
-work('a maze by depth-first search', () => {
+work('exploring a maze by depth-first search', () => {
   const size = 12
   const sides = { north: [0, -1], east: [1, 0], south: [0, 1], west: [-1, 0] }
   const back = { north: 'south', south: 'north', east: 'west', west: 'east' }
@@ -127,7 +127,7 @@ work('a maze by depth-first search', () => {
   return { tools: { move }, policy: visit }
 })
 
-work('a catalogue of sold-out items by id', () => {
+work('reading a catalogue of sold-out items by id', () => {
   const item = reads(() => page('Sold out.'))
   const policy = function* () {
     for (const id of range(60)) yield [['get_item', { id }]]
@@ -135,7 +135,7 @@ work('a catalogue of sold-out items by id', () => {
   return { tools: { get_item: item }, policy }
 })
 
-work('a form that is looked at beside each field', () => {
+work('a form that is read after each field', () => {
   const look = reads(() => 'a form with fourteen fields')
   const fill = tool(({ field }) => `${field} is filled in`)
   const policy = function* () {
@@ -148,7 +148,7 @@ work('a form that is looked at beside each field', () => {
   return { tools: { screenshot: look, fill }, policy }
 })
 
-work('a status that is clean nineteen times, and then is not', () => {
+work('a status that is clean nineteen times, then dirty', () => {
   let looks = 0
   const status = reads(() => (++looks < 20 ? 'clean' : `changed by somebody else: ${looks}`))
   const run = reads(({ step }) => `did ${step}`)
@@ -161,7 +161,7 @@ work('a status that is clean nineteen times, and then is not', () => {
   return { tools: { git_status: status, run }, policy }
 })
 
-work('the next delivery, forty times', () => {
+work('fetching the next delivery forty times', () => {
   let days = 0
   const next = tool(() => new Date(Date.UTC(2026, 2, 1 + days++)).toISOString().slice(0, 10))
   const policy = function* () {
@@ -182,7 +182,7 @@ work('the same failing test after each of forty edits', () => {
   return { tools: { edit, test }, policy }
 })
 
-work('a job that is waited for a minute at a time', (clock) => {
+work('waiting for a job, one minute at a time', (clock) => {
   let looks = 0
   const wait = reads(() => {
     clock.increment(60_000)
@@ -191,7 +191,7 @@ work('a job that is waited for a minute at a time', (clock) => {
   return { tools: { wait_for_job: wait }, policy: () => until('wait_for_job', { id: 7 }, 'Finished') }
 })
 
-work('fifty names, none of which is found', () => {
+work('fifty lookups of unknown names', () => {
   const search = reads(() => '[]')
   const policy = function* () {
     for (const n of range(50)) yield [['search', { name: word(n) }]]
@@ -219,25 +219,25 @@ loop('the same call, with a clock in its result', () => {
   return { tools: { look }, policy: always(() => [['look', {}]]), useful: 1 }
 })
 
-loop('two calls in turn', () => ({
+loop('two alternating calls', () => ({
   tools: { look: reads(({ at }) => `nothing at ${at}`) },
   policy: always((n) => [['look', { at: n % 2 ? 'a' : 'b' }]]),
   useful: 2,
 }))
 
-loop('a round of five files', () => ({
+loop('a cycle of five files', () => ({
   tools: { read: reads(({ path }) => page(path)) },
   policy: always((n) => [['read', { path: letters[n % 5] }]]),
   useful: 5,
 }))
 
-loop('a shell that lacks a command, at another line each time', () => {
+loop('a missing shell command, on a different line each time', () => {
   let line = 0
   const shell = tool(() => fail(`/bin/bash: line ${++line}: jq: command not found`))
   return { tools: { shell }, policy: always((n) => [['shell', { command: `jq .${word(n)}` }]]), useful: 1 }
 })
 
-loop('other calls, each of which fails in its own way', () => ({
+loop('different calls, each with a different failure', () => ({
   tools: { shell: tool(({ command }) => fail(`unexpected '${command}'`)) },
   policy: always((n) => [['shell', { command: word(n) + n }]]),
   useful: 1,
@@ -249,7 +249,7 @@ loop('tools that do not exist', () => ({
   useful: 1,
 }))
 
-loop('what a policy denies, asked for in other words', () => ({
+loop('a denied action, requested in different words', () => ({
   tools: {
     pay: tool(() => {
       throw new ToolError('policy_denied', 'Payments are not allowed.')
@@ -259,25 +259,25 @@ loop('what a policy denies, asked for in other words', () => ({
   useful: 1,
 }))
 
-loop('a service that is down', () => ({
+loop('an unavailable service', () => ({
   tools: { fetch: reads(() => fail('connect ECONNREFUSED 10.0.0.1:443')) },
   policy: always(() => [['fetch', { url: 'https://example.com' }]]),
   useful: 1,
 }))
 
-loop('a search in other words that finds nothing', () => ({
+loop('reworded searches without results', () => ({
   tools: { search: reads(() => 'No results.') },
   policy: always((n) => [['search', { query: `${word(n)} ${word(n + 5)} ${n}` }]]),
   useful: 5,
 }))
 
-loop('pages after the last one', () => ({
+loop('reading pages after the last one', () => ({
   tools: { list: reads(() => page('No more entries.')) },
   policy: always((n) => [['list', { page: n }]]),
   useful: 5,
 }))
 
-loop('the same call beside a note', () => ({
+loop('the same call together with a note', () => ({
   tools: { look: reads(() => 'nothing'), note: tool(({ text }) => `kept ${text}`) },
   policy: always((n) => [
     ['look', {}],
@@ -295,19 +295,19 @@ loop('a counter in the result', () => {
   }
 })
 
-loop('four times the same, then something new', () => ({
+loop('the same call four times, then a new one', () => ({
   tools: { look: reads(({ at }) => `nothing at ${at}`) },
   policy: always((n) => [['look', { at: n % 5 === 4 ? `place ${n}` : 'a' }]]),
   useful: 1,
 }))
 
-loop('an edit and its undoing, around a test that fails', () => ({
+loop('an edit and its undo, around a failing test', () => ({
   tools: { edit: tool(() => 'Edited.'), test: tool(() => fail('1 failed')) },
   policy: always((n) => [n % 2 ? ['test', {}] : ['edit', { text: n % 4 ? 'a' : 'b' }]]),
   useful: 4,
 }))
 
-loop('a tour of ninety files', () => ({
+loop('reading ninety files in a loop', () => ({
   tools: { read: reads(({ path }) => page(`file ${path}`)) },
   policy: always((n) => [['read', { path: `${n % 90}.ts` }]]),
   useful: 90,

@@ -103,12 +103,12 @@ function scriptsTable() {
   })
   const head = [
     'detector',
-    `of ${loops.length} loops stopped`,
-    '… within ten wasted calls',
-    'wasted calls, mean',
-    `of ${undecided.length} that look like work`,
-    `of ${honest.length} honest ones halted`,
-    '… refused a call',
+    `stopped loops (of ${loops.length})`,
+    'stopped within ten wasted calls',
+    'mean wasted calls',
+    `halted work-like loops (of ${undecided.length})`,
+    `halted honest scripts (of ${honest.length})`,
+    'honest scripts with a refused call',
   ]
   return table(head, rows)
 }
@@ -122,10 +122,9 @@ function loopsTable() {
     halt === null ? '' : `\`${rule}\``,
   ]
   const head = ['wasted calls', 'stopped after', 'by']
-  return [
-    table(['loop', ...head], stopped.map(row)),
-    table(['looks like work', ...head], open.map(row)),
-  ].join('\n\n')
+  return [table(['loop', ...head], stopped.map(row)), table(['work-like loop', ...head], open.map(row))].join(
+    '\n\n',
+  )
 }
 
 function honestTable() {
@@ -160,7 +159,7 @@ async function playBehaviours() {
 const meanWaste = (stuck) => Math.round(stuck.reduce((sum, { wasted }) => sum + wasted, 0) / stuck.length)
 
 function behavioursTable({ honest: worked, polling, stuck }) {
-  const said = ({ isHalted, rule }) => (isHalted ? `halted by \`${rule}\`` : 'ended well')
+  const said = ({ isHalted, rule }) => (isHalted ? `halted by \`${rule}\`` : 'succeeded')
   const honestRows = worked.map((one, n) => [one.name, said(one), said(polling[n])])
   const stuckRows = stuck.map(({ name, isHalted, rule, responses, wasted }) => [
     name,
@@ -171,7 +170,7 @@ function behavioursTable({ honest: worked, polling, stuck }) {
   return [
     table(
       [
-        `honest: ${count(worked, ({ isHalted }) => isHalted)} of ${worked.length} halted`,
+        `honest policies: ${count(worked, ({ isHalted }) => isHalted)} of ${worked.length} halted`,
         'without annotations',
         'with `polling`',
       ],
@@ -179,7 +178,7 @@ function behavioursTable({ honest: worked, polling, stuck }) {
     ),
     table(
       [
-        `stuck: ${count(stuck, ({ isHalted }) => isHalted)} of ${stuck.length} stopped, ${meanWaste(stuck)} calls wasted on average`,
+        `stuck policies: ${count(stuck, ({ isHalted }) => isHalted)} of ${stuck.length} stopped, ${meanWaste(stuck)} calls wasted on average`,
         'stopped after',
         'by',
         'wasted calls',
@@ -301,13 +300,13 @@ function sourcesTable(sources) {
   return table(
     [
       'source',
-      'ended well',
+      'succeeded',
       'nudged',
       'refused a call',
       'halted',
       'failed',
       'stopped',
-      '… at step (median)',
+      'median step of the stop',
       'calls saved',
     ],
     [...Object.entries(sources), ['all', total]].map(row),
@@ -316,7 +315,7 @@ function sourcesTable(sources) {
 
 function totalsTable(totals) {
   return table(
-    ['detector', 'ended well, halted', 'failed, stopped'],
+    ['detector', 'halted successful sessions', 'stopped failed sessions'],
     Object.entries(totals).map(([name, { ended, halted, failed, stopped }]) => [
       name,
       `${halted} of ${ended} (${share(halted, ended)})`,
@@ -345,12 +344,12 @@ async function main([first]) {
     sessionsOf(folder),
     isCheck ? ['the default policy'] : undefined,
   )
-  wrong.push(...halted.map((one) => `ended well, but halted: ${one}`))
+  wrong.push(...halted.map((one) => `succeeded, but halted: ${one}`))
   if (!isCheck) console.log(`${scripts}\n\n${tables}\n`)
   if (Object.keys(sources).length === 0) console.log('No recorded sessions here: skipped.')
   else if (isCheck) {
     const { ended } = totals['the default policy']
-    console.log(`Of ${ended} sessions that ended well ${halted.length} are halted.`)
+    console.log(`${halted.length} of ${ended} successful sessions are halted.`)
   } else {
     const corpus = `${sourcesTable(sources)}\n\n${totalsTable(totals)}`
     console.log(corpus)

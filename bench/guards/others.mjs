@@ -51,5 +51,5 @@ export const others = {
   'three identical calls': identical(3),
   'five identical calls': identical(5),
   'three identical calls among the last twenty': window(3, 20),
-  'a stuck detector': stuck,
+  "OpenHands' stuck detector": stuck,
 }

@@ -41,13 +41,13 @@ export const loops = [
   loop('the same call, denied by policy', () => [
     ok('write', { path: '/etc' }, 'Not allowed.', { status: 'denied' }),
   ]),
-  loop('the same call with more and more blanks', (n) => [
+  loop('the same call with more and more spaces', (n) => [
     ok('grep', { pattern: `todo${' '.repeat(n)}` }, 'No matches.'),
   ]),
   loop('a tool that does not exist', () => [
     ok('fly', { to: 'Rome' }, 'There is no such tool.', { status: 'unknown_tool' }),
   ]),
-  loop('tools that do not exist, by many names', (n) => [
+  loop('tools that do not exist, under many names', (n) => [
     ok(`fly_${letters[n % 7]}${n}`, {}, 'There is no such tool.', { status: 'unknown_tool' }),
   ]),
   cycle('A, B', [() => ok('look', { at: 'a' }, 'a'), () => ok('look', { at: 'b' }, 'b')]),
@@ -56,40 +56,40 @@ export const loops = [
     letters.slice(0, 3).map((at) => (n) => ok('look', { at }, `${clock(n)} ${at}`)),
   ),
   cycle(
-    'a viewer that goes round in five',
+    'a cycle of five views',
     letters.slice(0, 5).map((at) => () => ok('read', { at }, page(at))),
   ),
   cycle(
-    'a cycle of seven',
+    'a cycle of seven calls',
     letters.map((at) => () => ok('look', { at }, at)),
   ),
-  cycle('an edit and its undoing, around a test that fails', [
+  cycle('an edit and its undo, around a failing test', [
     () => ok('edit', { old: 'a', new: 'b' }, 'Edited.'),
     () => failed('test', {}, '1 failed'),
     () => ok('edit', { old: 'b', new: 'a' }, 'Edited.'),
     () => failed('test', {}, '1 failed'),
   ]),
-  loop('the same call, which fails', () => [failed('run', { cmd: 'make' }, 'No rule to make target.')]),
+  loop('the same failing call', () => [failed('run', { cmd: 'make' }, 'No rule to make target.')]),
   loop(
-    'the same call, which fails and succeeds in turn',
+    'the same call, which alternately fails and succeeds',
     (n) => [n % 2 ? ok('run', { cmd: 'make' }, 'Done.') : failed('run', { cmd: 'make' }, 'Locked.')],
     2,
   ),
-  loop('calls that all fail with one error', (n) => [
+  loop('calls that all fail with the same error', (n) => [
     failed('run', { cmd: `python step${n}.py` }, 'python: command not found'),
   ]),
-  loop('calls that all fail, each with an error of its own', (n) => [
+  loop('calls that all fail with different errors', (n) => [
     failed(
       'run',
       { cmd: `try ${letters[n % 7].repeat(n + 1)}` },
       `Line ${n}: unexpected ${letters[n % 7].repeat(n + 2)}`,
     ),
   ]),
-  loop('a temporary error for ever', () => [
+  loop('a temporary error that never ends', () => [
     failed('fetch', { url: 'a' }, 'Timed out.', { errorKind: 'transient' }),
   ]),
   loop(
-    'an empty action between others',
+    'an empty action between other actions',
     (n) => [
       n % 3 === 2
         ? ok('look', { at: letters[n % 7] }, letters[n % 7])
@@ -123,17 +123,17 @@ const filler = (n) => shuffled(names, n).slice(0, 6).join(' ')
 export const undecided = [
   loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
   loop(
-    'a dummy call beside the same call',
+    'a dummy call together with the same call',
     (n) => [ok('look', { at: 'a' }, 'nothing'), ok('note', { text: `Note ${n}` }, `kept ${n}`)],
     2,
   ),
-  loop('four times the same, then something new', (n) => [
+  loop('the same call four times, then a new one', (n) => [
     n % 5 === 4
       ? ok('look', { at: `place ${n}` }, `found ${n}`, { news: true })
       : ok('look', { at: 'a' }, 'nothing'),
   ]),
   loop(
-    'the same again and again, in no order',
+    'the same calls repeated in random order',
     (n) => [
       [0, 0, 1, 0, 1, 1, 0, 2][n % 8] === 0
         ? ok('look', { at: 'a' }, 'a')
@@ -141,51 +141,51 @@ export const undecided = [
     ],
     2,
   ),
-  loop('the same list, in another order each time', (n) => [
+  loop('the same result list in a different order each time', (n) => [
     ok('look', { at: 'desk' }, shuffled(names, n).join('\n')),
   ]),
-  loop('a list in the arguments, in another order each time', (n) => [
+  loop('the same argument list in a different order each time', (n) => [
     ok('search', { tags: shuffled(names, n) }, 'No matches.'),
   ]),
   loop('a new reference in each result', (n) => [
     ok('search', { for: 'a seat' }, `No seats. Your reference: ${reference(n)}`),
   ]),
-  loop('a new reference in each result of a tool that is not annotated', (n) => [
+  loop('a new reference in each result of an unannotated tool', (n) => [
     ok('work', { on: 'it' }, `Tried. Reference ${reference(n)}.`),
   ]),
-  loop('a counter in each result of a tool that reads', (n) => [
+  loop('a counter in each result of a read-only tool', (n) => [
     ok('look', { at: 'a' }, `Look ${n}: nothing.`),
   ]),
-  loop('two calls in turn, each with a counter in its result', (n) => [
+  loop('two alternating calls, each with a counter in its result', (n) => [
     ok('look', { at: n % 2 ? 'a' : 'b' }, `Look ${n}: nothing.`),
   ]),
   loop('an output that grows by the same line', (n) => [
     ok('work', { on: 'it' }, 'Tried, without success.\n'.repeat(n + 1)),
   ]),
-  loop('an output that grows by a numbered line, of a tool that reads', (n) => [
+  loop('an output that grows by a numbered line, of a read-only tool', (n) => [
     ok('read', { path: 'log' }, Array.from({ length: n + 1 }, (_, at) => `try ${at}: no`).join('\n')),
   ]),
   loop('an output that grows by lines of the same few words', (n) => [
     ok('read', { path: 'log' }, Array.from({ length: n + 1 }, (_, at) => `${name(at)} came`).join('\n')),
   ]),
   loop(
-    'a tour of seventy files',
+    'reading seventy files in a loop',
     (n) => [ok('read', { path: `src/${n % 70}.ts` }, `${filler(n % 70)} ${n % 70}`)],
     70,
   ),
   loop(
-    'a tour of a hundred and twenty files, by a tool that is not annotated',
+    'reading 120 files in a loop, with an unannotated tool',
     (n) => [ok('run', { cmd: `cat ${n % 120}.ts` }, `${filler(n % 120)} ${n % 120}`)],
     120,
   ),
   loop('a counter in the arguments, the same short result', (n) => [ok('look', { page: n }, '[]')]),
-  loop('a counter in the arguments, the same short result of a tool that is not annotated', (n) => [
+  loop('a counter in the arguments, the same short result of an unannotated tool', (n) => [
     ok('work', { attempt: n }, 'ok'),
   ]),
   loop('a random reference in the arguments', (n) => [
     ok('look', { reference: reference(n) }, 'No such order.'),
   ]),
-  loop('a counter in each result of a tool that is not annotated', (n) => [
+  loop('a counter in each result of an unannotated tool', (n) => [
     ok('press', { key: 'Left' }, `Score ${n}`),
   ]),
   loop('an output that grows by new words', (n) => [
@@ -199,23 +199,23 @@ const each = (count, step) => Array.from({ length: count }, (_, n) => step(n))
 
 export const honest = [
   work(
-    'paging, the last pages empty',
+    'paging, with empty last pages',
     each(12, (n) => [ok('search', { page: n }, n < 8 ? `items ${n * 10}` : '[]')]),
   ),
   work(
-    'polling for forty minutes with a tool that is made for it',
+    'polling for forty minutes with a `polling` tool',
     each(80, () => [ok('poll', { job: 7 }, 'running')]),
     {
       poll: { polling: true },
     },
   ),
   work(
-    'a tool that waits',
+    'a waiting tool',
     each(12, () => [ok('wait', { s: 30 }, 'still running', { durationMs: 30_000 })]),
     {},
   ),
   work(
-    'a build that is awaited, with a clock in what it says',
+    'waiting for a build, with a clock in the output',
     each(20, (n) => [
       ok('write_stdin', { chars: '' }, `${clock(n)} compiling, ${n * 5} s elapsed`, { durationMs: 5_000 }),
     ]),
@@ -229,14 +229,14 @@ export const honest = [
     ]).flat(),
   ),
   work(
-    'tests after each edit, with the same failure',
+    'tests with the same failure after each edit',
     each(14, (n) => [
       [ok('edit', { path: 'a.ts', text: `attempt ${letters[n % 7]} ${n}` }, 'Edited.')],
       [failed('test', {}, `1 failed, 12 passed in ${n}.2s`)],
     ]).flat(),
   ),
   work(
-    'edit and test in one response',
+    'an edit and a test in one response',
     each(10, (n) => [
       ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.'),
       failed('test', {}, `1 failed, 12 passed in 0.${n}s`),
@@ -248,7 +248,7 @@ export const honest = [
     {},
   ),
   work(
-    'greps that find nothing',
+    'searches without a match',
     each(10, (n) => [ok('grep', { pattern: `${letters[n % 7]}Handler${n}` }, 'No matches.')]),
   ),
   work(
@@ -294,7 +294,7 @@ export const honest = [
     {},
   ),
   work(
-    'retries of a temporary error',
+    'retries after a temporary error',
     each(6, (n) => [
       n < 5
         ? failed('fetch', { url: 'a' }, 'Timed out.', { errorKind: 'transient' })
@@ -320,24 +320,24 @@ export const honest = [
     'the same question in six turns',
     each(6, () => ({ user: true, calls: [ok('look', { at: 'status' }, 'green')] })),
   ),
-  work('rejected once, and done differently', [
+  work('rejected once, then done differently', [
     [refused('pay', { to: 'a', amount: 900 }, 'rejected')],
     [ok('look', { at: 'limits' }, 'at most 500')],
     [ok('pay', { to: 'a', amount: 500 }, 'paid')],
   ]),
   work(
-    'a queue that grows',
+    'a growing queue',
     each(20, (n) => [ok('look', { at: 'queue' }, `${n + 1} waiting`)]),
   ),
   work(
-    'looking and acting in turn',
+    'alternately looking and acting',
     each(15, (n) => [
       [ok('look', { at: 'board' }, `position ${n}`)],
       [ok('move', { to: `${letters[n % 7]}${(n % 8) + 1}` }, 'moved')],
     ]).flat(),
   ),
   work(
-    'a hundred links, of which many are gone',
+    'a hundred links, many of them broken',
     each(100, (n) => [
       n % 12 === 11
         ? ok('check_link', { url: `https://example.com/page/${n}` }, '200 OK')
@@ -346,7 +346,7 @@ export const honest = [
     {},
   ),
   work(
-    'a hundred links that are all gone, each with an error of its own',
+    'a hundred broken links, each with a different error',
     each(100, (n) => [
       failed(
         'check_link',
@@ -357,21 +357,21 @@ export const honest = [
     {},
   ),
   work(
-    'a hundred names without a hit',
+    'a hundred name searches without a result',
     each(100, (n) => [ok('search', { name: name(n) }, '[]')]),
   ),
   work(
-    'a hundred names, none of which is found',
+    'a hundred lookups of unknown names',
     each(100, (n) => [failed('lookup', { name: name(n) }, 'Error: not found')]),
     {},
   ),
   work(
-    'a build that is polled by a tool without an annotation',
+    'a build, polled with an unannotated tool',
     each(120, (n) => [ok('build_status', { id: 7 }, n < 119 ? 'running' : 'passed')]),
     {},
   ),
   work(
-    'a build with a falling eta',
+    'a build with a decreasing ETA',
     each(120, (n) => [
       ok(
         'get_build',
@@ -382,7 +382,7 @@ export const honest = [
     {},
   ),
   work(
-    'a build that is polled, with a sleep between',
+    'a build, polled with sleeps in between',
     each(60, (n) => [
       [ok('sleep', { seconds: 1 }, 'ok')],
       [ok('check', { job: 'build' }, n < 59 ? 'in_progress' : 'success')],
@@ -390,23 +390,23 @@ export const honest = [
     {},
   ),
   work(
-    'a download by its percentage',
+    'a download with a percentage',
     each(101, (n) => [ok('look', { at: 'download' }, `${n} %`)]),
   ),
   work(
-    'a hundred rows that are updated',
+    'a hundred updated rows',
     each(100, (n) => [ok('update', { row: n, value: n * 7 }, 'ok')]),
     {},
   ),
   work(
-    'a hundred edits, each followed by a test that fails the same way',
+    'a hundred edits, each followed by the same test failure',
     each(100, (n) => [
       [ok('edit', { path: 'a.ts', line: n, text: `const x = ${n}` }, 'Edited.')],
       [failed('test', {}, `1 failed, 12 passed in ${n % 10}.2s`)],
     ]).flat(),
   ),
   work(
-    'a hundred edits and tests in a shell, of which each reports a failure',
+    'a hundred edits and failing tests in a shell',
     each(100, (n) => [
       [ok('run', { cmd: `sed -i s/a/${name(n)}/ a.ts` }, '')],
       [ok('run', { cmd: 'npm test' }, '1 failed, 12 passed')],
@@ -414,7 +414,7 @@ export const honest = [
     {},
   ),
   work(
-    'forty edits and tests in one response each',
+    'forty responses, each with an edit and a test',
     each(40, (n) => [
       ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.'),
       failed('test', {}, '1 failed'),
@@ -422,7 +422,7 @@ export const honest = [
     {},
   ),
   work(
-    'five checks after each edit, none of which changes',
+    'five unchanged checks after each edit',
     each(20, (n) => [
       [ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.')],
       ...['types', 'lint', 'format', 'unit', 'build'].map((check) => [
@@ -441,14 +441,14 @@ export const honest = [
     each(200, (n) => [ok('read', { path: `src/${n % 100}.ts` }, `${filler(n % 100)} ${n % 100}`)]),
   ),
   work(
-    'a game of numbers with four keys',
+    'a number game with four keys',
     each(300, (n) => [
       ok('press', { key: ['Left', 'Right', 'Up', 'Down'][chance(n, 4)] }, `${n} ${n * 3} ${n * 7}`),
     ]),
     {},
   ),
   work(
-    'failures among progress',
+    'failures between successful steps',
     each(16, (n) => [
       n % 2
         ? failed('run', { cmd: `step ${letters[n % 7]}${n}` }, `Missing ${letters[n % 7]}${n}.`)

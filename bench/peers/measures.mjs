@@ -4,33 +4,33 @@ const size = (quick) => (quick ? { runs: 5, warmup: 10 } : { runs: 20, warmup: 4
 
 export const measures = (quick) => [
   {
-    title: 'CPU a step, streamed',
+    title: 'CPU per step, streamed',
     options: { what: 'cpu', stream: true, steps: 50, ...size(quick) },
     show: us,
   },
   {
-    title: 'CPU a step, not streamed',
+    title: 'CPU per step, not streamed',
     options: { what: 'cpu', stream: false, steps: 50, ...size(quick) },
     show: us,
   },
   {
-    title: 'CPU a chunk',
+    title: 'CPU per chunk',
     options: { what: 'cpu', chunks: 10_000, runs: quick ? 2 : 5, warmup: quick ? 1 : 5 },
     show: us,
   },
   {
-    title: '200 runs at once, time',
+    title: '200 parallel runs, time',
     options: { what: 'concurrent', steps: 10, runs: 200, warmup: quick ? 20 : 100 },
     show: (seconds) => `${(1 / seconds).toFixed(0)} runs/s`,
   },
   {
-    title: 'heap of a parked run',
+    title: 'heap of a waiting run',
     options: { what: 'parked', steps: 50, runs: quick ? 200 : 1000 },
     flags: ['--expose-gc'],
     show: (bytes) => `${(bytes / 1024).toFixed(1)} KiB`,
   },
   {
-    title: 'CPU a step, the first 200',
+    title: 'CPU per step, first 200 steps',
     options: { what: 'cpu', steps: 10, runs: 20 },
     show: us,
   },

@@ -4,7 +4,7 @@ export const bare = 'openai'
 export const peers = [
   { name: 'openai', title: 'bare loop on `openai`', packages: ['openai'] },
   { name: 'fetch', title: 'bare loop on fetch', packages: [] },
-  { name: 'xstate', title: 'least on XState', packages: ['xstate'] },
+  { name: 'xstate', title: 'minimal loop on XState', packages: ['xstate'] },
   { name: 'statewright', title: '**Statewright**', packages: ['statewright'] },
   { name: 'ai-sdk', title: 'AI SDK', packages: ['ai', '@ai-sdk/openai-compatible'] },
   { name: 'openai-agents', title: 'OpenAI Agents', packages: ['@openai/agents'] },

@@ -49,12 +49,12 @@ export function report({ results, some, node, rounds }) {
   const [{ model }] = cpus()
 
   return [
-    'As a ratio to the bare loop on the `openai` client, with the middle half of the rounds; less is better.',
+    'The values are ratios to the bare loop on the `openai` client, with the middle half of the rounds in brackets. Less is better.',
     table(rowsOf(results, some, ratio)),
-    'The medians themselves:',
+    'The absolute medians:',
     table(rowsOf(results, some, figure)),
     ...(failures.length > 0 ? [`Without a figure:\n\n${failures.join('\n')}`] : []),
-    ...(behind.length > 0 ? [`Cheaper than Statewright here:\n\n${behind.join('\n')}`] : []),
+    ...(behind.length > 0 ? [`Cheaper than Statewright:\n\n${behind.join('\n')}`] : []),
     `${versions.join(', ')}. Node ${node.version}, ${cpus().length} × ${model.trim()}, medians of ${rounds === 1 ? 'one round' : `${rounds} rounds`}, ${new Date().toISOString().slice(0, 10)}.`,
   ].join('\n\n')
 }

@@ -106,10 +106,10 @@ async function measure(name, where) {
   const row = {
     store: name,
     'sessions, targeted': `${count}, ${told}`,
-    'receipt after the kill': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.applied} applied`,
+    'receipt after the repeated call': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.applied} applied`,
     time: `${(ms / 1000).toFixed(1)} s`,
     cancelled: `${cancelled}`,
-    'others that continued': `${going}`,
+    'other sessions that continued': `${going}`,
     'last effect of a targeted session': after(latest),
     'last record of a targeted session': after(lastRecord),
   }

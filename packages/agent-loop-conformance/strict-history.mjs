@@ -25,7 +25,7 @@ function wrongCall(call, open) {
     const input = JSON.parse(call.function.arguments)
     if (input === null || typeof input !== 'object') return `the arguments of ${call.id} are no object`
   } catch {
-    return `the arguments of ${call.id} are no JSON`
+    return `the arguments of ${call.id} are not JSON`
   }
   return undefined
 }
@@ -37,7 +37,7 @@ export function findHistoryProblem(messages) {
   for (const message of messages) {
     if (message.role === 'tool') {
       if (!open.delete(message.tool_call_id))
-        return `a result for ${message.tool_call_id}, which no open call has`
+        return `a result for ${message.tool_call_id}, which is not an open call`
       continue
     }
     if (open.size > 0) return `the call ${[...open].join(', ')} has no result`

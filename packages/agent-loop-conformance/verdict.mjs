@@ -35,6 +35,6 @@ export async function settles(promise, ms = 8000) {
     timer = setTimeout(resolve, ms, timeIsUp)
   })
   const value = await Promise.race([promise, time]).finally(() => clearTimeout(timer))
-  if (value === timeIsUp) throw new Failure(`no end within ${ms / 1000} s`)
+  if (value === timeIsUp) throw new Failure(`did not end within ${ms / 1000} s`)
   return value
 }

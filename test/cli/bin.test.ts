@@ -85,7 +85,7 @@ whenBuilt('the statewright command', () => {
     expect(out).toContain('CANCELLED · cancelled')
   })
 
-  longTest('a run that is killed is interrupted, and resume goes on with it', async () => {
+  longTest('a run that is killed is interrupted, and resume continues it', async () => {
     const slow = `
       import { defineTool } from ${JSON.stringify(join(process.cwd(), 'dist/src/index.js'))}
       const execute = async () => {

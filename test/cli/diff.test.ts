@@ -30,13 +30,13 @@ describe('statewright diff', () => {
     const cwd = await folder(files)
     const { code, out, err } = await cli(['diff', 'before.mjs', 'after.mjs'], { cwd })
     expect({ code, err }).toEqual({ code: 1, err: '' })
-    expect(out).toBe(`The machines differ at 1 transition, in all of 2 pairs of states.
+    expect(out).toBe(`The machines differ at 1 transition. The comparison covers all 2 pairs of states.
 Declared only before:
   closed: KICK → broken
 Declared only after:
   closed: KICK → open
 
-1. closed: KICK → broken: is missing; the new closed: KICK → open
+1. closed: KICK → broken: is missing. New: closed: KICK → open
 Starting with input 1:
   start → closed
   a kick
@@ -50,7 +50,7 @@ Starting with input 1:
     const { code, out, err } = await cli(['diff', ...modules], { cwd: process.cwd() })
     expect({ code, err }).toEqual({ code: 1, err: '' })
     expect(out).toContain(
-      '1. running.awaitingSignatures: SIGN [isNewSignature] → (stays): is not taken; in its place',
+      '1. running.awaitingSignatures: SIGN [isNewSignature] → (stays): is not taken. Taken instead:',
     )
     expect(out).toContain('[isLastSignature] → running.working\nStarting with a deployment:\n')
   })
@@ -60,7 +60,7 @@ Starting with input 1:
     const { code, out } = await cli(['diff', 'after.mjs', 'after.ts'], { cwd })
     expect({ code, out }).toEqual({
       code: 0,
-      out: 'The machines behave alike in all of 2 pairs of states.\n',
+      out: 'The machines behave the same in all 2 pairs of states.\n',
     })
   })
 

@@ -51,8 +51,8 @@ describe('statewright properties', () => {
     const cwd = await folder(files)
     const { code, out, err } = await cli(['properties', 'request.mjs', 'granted.mjs'], { cwd })
     expect({ code, err }).toEqual({ code: 1, err: '' })
-    expect(out).toBe(`✓ there is a way: holds in all of 3 states
-✗ a request is granted in the end: 'granted' never holds, although every fair event that stays possible happens
+    expect(out).toBe(`✓ there is a way: holds in all 3 states
+✗ a request is granted in the end: 'granted' never holds, even if every fair event that stays possible happens
 Starting with input 1:
   start → asking
 and then repeats:
@@ -66,7 +66,7 @@ and then repeats:
     const cwd = await folder(files)
     const { code, out } = await cli(['properties', 'request.mjs', 'kept.mjs'], { cwd })
     expect(code).toBe(0)
-    expect(out).toContain('✓ what is opened is closed: holds in all of 3 states; it never began\n')
+    expect(out).toContain('✓ what is opened is closed: holds in all 3 states; it was never triggered\n')
     expect(out).toContain('2 properties: 2 hold, 0 broken\n')
   })
 

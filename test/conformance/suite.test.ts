@@ -201,7 +201,7 @@ describe('a strict provider', () => {
         expect(findHistoryProblem([user, asks(...ids), ...results, user])).toBeUndefined()
         expect(findHistoryProblem([user, asks(...ids), ...results.slice(1), user])).toContain('has no result')
         expect(findHistoryProblem([user, asks(...ids), ...results, gives(ids[0] ?? '')])).toContain(
-          'no open call',
+          'not an open call',
         )
       }),
     )

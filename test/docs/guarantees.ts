@@ -38,25 +38,25 @@ export async function countProofs(): Promise<Count[]> {
   const paths = (pattern: RegExp) => findNumber('test/paths/pairs.txt', pattern)
   const counts: [number | undefined, string, string][] = [
     [paths(/ (\d+) of \d+ states,/), 'states of the chart, each reached by a generated path', 'graph'],
-    [paths(/ (\d+) of \d+ transitions,/), 'transitions, each taken on the live agent', 'graph'],
+    [paths(/ (\d+) of \d+ transitions,/), 'transitions, each taken by the live agent', 'graph'],
     [paths(/ by (\d+) paths with/), 'generated paths', 'graph'],
     [paths(/^explored (\d+) states/m), 'reachable configurations in which every rule is checked', 'graph'],
     [paths(/^explored \d+ states and (\d+) events/m), 'events tried in these configurations', 'graph'],
-    [agentInvariants.length, 'rules that hold in each of them', 'graph'],
-    [Object.keys(killers).length, 'mutants of the chart, each killed by a path or a rule', 'mutation'],
-    [pairsOf(featureNames).length, `pairs of ${featureNames.length} features, each played`, 'pairs'],
-    [findNumber('test/crash/main.mjs', /kills >= (\d+)/), 'kills of a process, or more', 'crash'],
+    [agentInvariants.length, 'rules that hold in each configuration', 'graph'],
+    [Object.keys(killers).length, 'mutants of the chart, each detected by a path or a rule', 'mutation'],
+    [pairsOf(featureNames).length, `pairs of ${featureNames.length} features, each tested together`, 'pairs'],
+    [findNumber('test/crash/main.mjs', /kills >= (\d+)/), 'process kills, at least', 'crash'],
     [
       findNumber('scripts/tasks.mjs', /simulate\.mjs --seeds (\d+)/),
-      'simulated stories, in which processes die, stand still and come back',
+      'simulations, in which processes die, hang and return',
       'simulation',
     ],
     [
       findNumber('docs/guardrails-measured.md', /^\| all \| (\d+) \| \d+ \| \d+ \| 0 \|/m),
-      'recorded sessions that ended well, of which the guards halt none',
+      'successful recorded sessions, none of which the guards halt',
       'guards',
     ],
-    [cases.length, 'cases of the conformance suite, each with a right and a wrong loop', 'conformance'],
+    [cases.length, 'conformance cases, each verified with a correct and a faulty loop', 'conformance'],
   ]
   return counts.map(([count, what, command]) => ({ count: needCount(count, what), what, command }))
 }
@@ -72,19 +72,19 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
       'no step starts after the deadline or a pause request',
     ],
     tests: [
-      'test/scenarios/steps.test.ts › limits.maxSteps › of %i is exactly that many model calls, and the last batch completes',
-      'test/scenarios/interruptions.test.ts › the deadline › is the run’s, not a step’s',
-      'test/scenarios/budget.test.ts › a budget › that is reached trips right after the response: %s',
-      'test/scenarios/progress.test.ts › the same call with a clock in its result › is nudged, refused, and at last pauses the run with an answer',
-      'test/scenarios/progress.test.ts › the same call with a clock in its result › goes on when it is resumed, with that guard anew',
+      'test/scenarios/steps.test.ts › limits.maxSteps › of %i allows exactly that many model calls, and the last batch completes',
+      'test/scenarios/interruptions.test.ts › the deadline › applies to the run, not to a step',
+      'test/scenarios/budget.test.ts › a budget › ends the run right after the response that reaches it: %s',
+      'test/scenarios/progress.test.ts › the same call with a clock in its result › is nudged, then refused, then pauses the run with an answer',
+      'test/scenarios/progress.test.ts › the same call with a clock in its result › continues after a resume, with that guard reset',
     ],
   },
   'Cancel always wins': {
-    text: 'in every state. No tool or model call starts after it.',
-    rules: ['no actor starts when a run ends or runs while it rests'],
+    text: 'a cancel takes effect in every state. No tool call and no model request starts after it.',
+    rules: ['no actor starts when a run ends, or runs while the run is settled'],
     tests: [
       'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',
-      'test/machine/rules.test.ts › the rules of the machine, over random runs › holds: total, a valid history at every rest, one terminal event, cancel always wins',
+      'test/machine/rules.test.ts › the rules of the machine, over random runs › hold: every event is handled, the history is valid when settled, one terminal event, cancel always wins',
     ],
   },
   'Incomplete output has no effect': {
@@ -94,16 +94,16 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
       'a truncated answer is continued while recoveries remain',
     ],
     tests: [
-      'test/scenarios/endings.test.ts › a truncated call › is never executed, even where its JSON parses: it is closed and the model asked again',
-      'test/scenarios/retries.test.ts › a recoverable failure › may be a connection that broke in mid-answer: the text starts anew and is shown once',
+      'test/scenarios/endings.test.ts › a truncated call › is never executed, even if its JSON parses: it is closed, and the model is asked again',
+      'test/scenarios/retries.test.ts › a recoverable failure › can be a connection that breaks during an answer: the text restarts, and is shown once',
     ],
   },
   'Paid output is kept': {
-    text: 'the answer that crosses a budget, and the partial text of a cancelled answer.',
+    text: 'the answer that crosses a budget stays in the result, and so does the partial text of a cancelled answer.',
     rules: ['the partial text of a stopped answer is kept and marked'],
     tests: [
-      'test/scenarios/budget.test.ts › a budget › keeps the answer that crosses the line, and lets it win with onOvershoot complete',
-      'test/scenarios/interruptions.test.ts › %s › ends a request in flight at once: the text so far is kept, marked and paid for',
+      'test/scenarios/budget.test.ts › a budget › keeps the answer that crosses the limit, and completes with onOvershoot complete',
+      'test/scenarios/interruptions.test.ts › %s › ends an active request immediately: the text so far is kept, marked and paid for',
     ],
   },
   'The history stays valid': {
@@ -114,9 +114,9 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
       'each call gets exactly one result event',
     ],
     tests: [
-      'test/machine/rules.test.ts › the rules of the machine, over random runs › holds: total, a valid history at every rest, one terminal event, cancel always wins',
-      'test/scenarios/endings.test.ts › the end of a turn › leaves a history that other messages can follow, whatever it was',
-      'test/rehearsal/strict.test.ts › a strict rehearsal refuses %s, with a sentence',
+      'test/machine/rules.test.ts › the rules of the machine, over random runs › hold: every event is handled, the history is valid when settled, one terminal event, cancel always wins',
+      'test/scenarios/endings.test.ts › the end of a turn › always leaves a history that other messages can follow',
+      'test/rehearsal/strict.test.ts › a strict rehearsal refuses %s with a message',
     ],
   },
   'It survives crashes': {
@@ -126,16 +126,16 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
       'a resumed run never restarts a call that must not run twice',
     ],
     tests: [
-      'test/scenarios/durable-hostile.test.ts › a process that dies after any record › the next one comes to the same end at the same cost, and repeats no finished call',
-      'test/cli/bin.test.ts › a run that is killed is interrupted, and resume goes on with it',
+      'test/scenarios/durable-hostile.test.ts › a process that dies after any record › the next process reaches the same end at the same cost, and repeats no finished call',
+      'test/cli/bin.test.ts › a run that is killed is interrupted, and resume continues it',
     ],
   },
   'Shields fail closed': {
     text: 'content that shields have not checked is never emitted ([shields](shields.md)).',
     rules: ['content pending review is neither announced nor in the transcript'],
     tests: [
-      'test/scenarios/shields.test.ts › a shield that %s blocks, unless it is told to fail open',
-      'test/scenarios/shielded-calls.test.ts › a run that stops before the shields have seen the calls tells nothing of them › %s',
+      'test/scenarios/shields.test.ts › a shield that %s blocks unless it fails open',
+      'test/scenarios/shielded-calls.test.ts › a run that stops before shields have checked the calls does not reveal them › %s',
     ],
   },
   '`run.result` never rejects for an agent outcome': {
@@ -146,18 +146,18 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
       'every final state except COMPLETED and CANCELLED has exactly one error event',
     ],
     tests: [
-      'test/scenarios/failures.test.ts › a failure that no second try mends › %s ends the run at once, with a code and what to do',
-      'test/scenarios/cost.test.ts › the cost › without a known price refuses to start, before anything is sent',
+      'test/scenarios/failures.test.ts › a permanent failure › %s ends the run immediately, with a code and a remedy',
+      'test/scenarios/cost.test.ts › the cost › is required: without a known price, a run is refused before anything is sent',
       'test/scenarios/subscribers.test.ts › orThrow › throws a %p that carries the result',
     ],
   },
   'The machine is pure': {
-    text: 'a log of its events *is* the run. Tests generated from its graph take every transition on the live agent, and check its rules in every reachable state.',
+    text: 'the log of its events reproduces the run exactly. Tests generated from its graph take every transition on the live agent, and check its rules in every reachable state.',
     rules: ['no event crashes the machine'],
     tests: [
-      'test/scenarios/durable-hostile.test.ts › a process that dies after any record › a replay up to each record is what the live machine stood in then, byte for byte',
+      'test/scenarios/durable-hostile.test.ts › a process that dies after any record › a replay up to each record equals the live machine at that record, byte for byte',
       'test/graph/paths.test.ts › the paths take every transition that the chart declares',
-      'test/graph/paths.test.ts › the live agent goes the same way, %s',
+      'test/graph/paths.test.ts › the live agent takes the same path, %s',
       'test/graph/invariants.test.ts › in every reachable state: %s',
     ],
   },
@@ -210,7 +210,7 @@ export async function renderGuarantees(): Promise<string> {
       `| ${count.toLocaleString('en')} | ${what} | \`npm run suite -- ${command}\` |`,
   )
   return [
-    ['| Count | Of what | Tried by |', '| ---: | --- | --- |', ...counts].join('\n'),
+    ['| Count | Evidence | Command |', '| ---: | --- | --- |', ...counts].join('\n'),
     ...readClaims().map(renderClaim),
   ].join('\n\n')
 }

@@ -95,7 +95,7 @@ wholeTest(
           ),
       },
     )
-    expect(patient.message).toMatch(/^patient: holds in all of \d+ states$/)
+    expect(patient.message).toMatch(/^patient: holds in all \d+ states$/)
     expect(patient.holds).toBe(true)
   },
 )
@@ -151,7 +151,7 @@ test('a snapshot of any state on the paths goes on to an end when plain XState r
 const sent: string[] = []
 
 test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, path] as const))(
-  'the live agent goes the same way, %s',
+  'the live agent takes the same path, %s',
   async (_, path) => {
     const recorded = new Recorded()
     let used = noUsage

@@ -19,9 +19,9 @@ export function blockOf(name: string, played: readonly string[]): string[] {
 }
 
 const words: Readonly<Record<string, string>> = {
-  opened: 'the session’s beginning',
+  opened: 'the opened session',
   start: 'the message',
-  'xstate.done.actor.model': 'the model’s answer',
+  'xstate.done.actor.model': 'the model’s response',
   CHILD_WAITING: 'the question',
   TOOL_OUTPUT: 'the answer to the question',
   APPROVE: 'the approval',

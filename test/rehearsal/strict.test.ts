@@ -175,7 +175,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
   ['a choice without tools', { messages: [ask], tool_choice: 'auto' }, 'tool_choice', /without tools/],
 ]
 
-test.each(refused)('a strict rehearsal refuses %s, with a sentence', async (_, body, param, message) => {
+test.each(refused)('a strict rehearsal refuses %s with a message', async (_, body, param, message) => {
   const rehearsal = await start({ scenario: { turns: [{ text: 'Hi.' }] }, strict: true })
   const response = await post(rehearsal, JSON.stringify({ model: 'm', ...body }))
   expect(response.status).toBe(400)

@@ -42,7 +42,7 @@ async function keepsSession(url, store, reopen) {
 
 function listFeatures(url, { loadFileStore, objects }) {
   return {
-    'run, call a tool': async () => {
+    'run with a tool call': async () => {
       const { state, output, error } = await createAdder(url, 'call').run('What is 19 + 23?').result
       expect(state === 'COMPLETED' && output === '19 + 23 is 42.', `${state}: ${output ?? error?.message}`)
     },
@@ -55,7 +55,7 @@ function listFeatures(url, { loadFileStore, objects }) {
         JSON.stringify(chunks),
       )
     },
-    'retry after a cut stream': async () => {
+    'retry after a broken stream': async () => {
       const retry = { maxAttempts: 2, baseDelayMs: 1 }
       const { state, output, error } = await createAdder(url, 'cut', { retry }).run('Count.').result
       expect(state === 'COMPLETED' && output === 'Whole.', `${state}: ${output ?? error?.message}`)
@@ -66,9 +66,9 @@ function listFeatures(url, { loadFileStore, objects }) {
       const { state } = await run.result
       expect(state === 'CANCELLED', state)
     },
-    'keep a session in memory': () => keepsSession(url, memoryStore(), (store) => store),
+    'session in memory': () => keepsSession(url, memoryStore(), (store) => store),
     ...(loadFileStore && {
-      'keep a session in files': async () => {
+      'session in files': async () => {
         const open = await loadFileStore()
         await keepsSession(url, open(), async (store) => {
           await store.close()
@@ -77,7 +77,7 @@ function listFeatures(url, { loadFileStore, objects }) {
       },
     }),
     ...objects?.(expect),
-    'answer a chat page': async () => {
+    'chat page': async () => {
       const agent = createAdder(url, 'call', { store: memoryStore() })
       const answer = chatHandler({ agent, authorize: 'none' })
       const response = await answer(

@@ -46,7 +46,7 @@ async function settles(ask) {
 function listObjectFeatures(url, env, expect) {
   const object = (name) => env.STORES.get(env.STORES.idFromName(name))
   return {
-    'keep a session in a Durable Object': async () => {
+    'session in a Durable Object': async () => {
       await object('kept').say(url, 'My name is Ann.')
       await object('kept')
         .end()
@@ -54,11 +54,11 @@ function listObjectFeatures(url, env, expect) {
       const { state, messages } = await object('kept').say(url, 'Who am I?')
       expect(state === 'COMPLETED' && messages === 4, `${state} with ${messages} messages`)
     },
-    'keep the rules of a store in a Durable Object': async () => {
+    'store rules in a Durable Object': async () => {
       const { broken, kept } = await object('checked').check()
       expect(broken.length === 0 && kept > 40, `${kept} kept; ${broken.join('; ')}`)
     },
-    'let sessions sleep in Durable Objects, and wake each by its alarm': async () => {
+    'sleep and wake by alarm in Durable Objects': async () => {
       const ask = async (order, init) =>
         (await example.fetch(new Request(`http://localhost/order-${order}`, init), env)).json()
       const states = await Promise.all(

@@ -18,7 +18,7 @@ describe('a budget', () => {
     ['token_budget', { tokenBudget: 100 }, 'limits.tokenBudget'],
     ['output_tokens', { outputTokens: 10 }, 'limits.outputTokens'],
     ['cost_limit', { costLimit: 100 }, 'limits.costLimit'],
-  ])('that is reached trips right after the response: %s', async (reason, limits, key) => {
+  ])('ends the run right after the response that reaches it: %s', async (reason, limits, key) => {
     const work = tool('work')
     const { result } = await budgeted([asks], { limits, tools: [work] })
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason, steps: 1 })
@@ -113,7 +113,7 @@ describe('a budget', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'ok' })
   })
 
-  it('keeps the answer that crosses the line, and lets it win with onOvershoot complete', async () => {
+  it('keeps the answer that crosses the limit, and completes with onOvershoot complete', async () => {
     const limits = { tokenBudget: 50 }
     const exceeded = await budgeted([answers], { limits })
     expect(exceeded.result).toMatchObject({ state: 'BUDGET_EXCEEDED', output: 'Done.' })

@@ -58,7 +58,7 @@ describe('the cost', () => {
     expect(used.cost).toBeCloseTo(0.15, 6)
   })
 
-  it('without a known price refuses to start, before anything is sent', async () => {
+  it('is required: without a known price, a run is refused before anything is sent', async () => {
     const theatre = await stage([answers], { limits: { costLimit: 1 } })
     const { run, events } = theatre.run()
     const refusal = await run.result.catch((error: unknown) => error)

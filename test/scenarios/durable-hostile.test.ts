@@ -508,7 +508,7 @@ describe('a process that dies after any record', () => {
     return result
   }
 
-  test('the next one comes to the same end at the same cost, and repeats no finished call', async () => {
+  test('the next process reaches the same end at the same cost, and repeats no finished call', async () => {
     const store = memoryStore()
     const agent = agentOn(store, turns, options([]))
     const done = await carryOn(agent.run(text, { session: 's' }))
@@ -536,7 +536,7 @@ describe('a process that dies after any record', () => {
     }
   })
 
-  test('a replay up to each record is what the live machine stood in then, byte for byte', async () => {
+  test('a replay up to each record equals the live machine at that record, byte for byte', async () => {
     const store = memoryStore()
     const live: unknown[] = []
     const agent = agentOn(store, turns, {

@@ -39,7 +39,7 @@ describe('a truncated call', () => {
   const half = call('wipe', { path: '/tmp' }, { finishReason: 'length', text: 'I will.' })
   beforeEach(() => wipe.inputs.splice(0))
 
-  it('is never executed, even where its JSON parses: it is closed and the model asked again', async () => {
+  it('is never executed, even if its JSON parses: it is closed, and the model is asked again', async () => {
     const { result, stage, of } = await played([half, call('wipe', { path: '/tmp/x' }), text('Done.')], {
       tools: [wipe],
     })
@@ -156,7 +156,7 @@ describe('the end of a turn', () => {
     ])
   })
 
-  it('leaves a history that other messages can follow, whatever it was', async () => {
+  it('always leaves a history that other messages can follow', async () => {
     const turns = [
       calls([['work'], ['work', { n: 2 }]], { finishReason: 'content_filter' }),
       call('work', {}, { refusal: 'No.' }),

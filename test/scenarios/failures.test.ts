@@ -3,7 +3,7 @@ import { call, text, tool } from '../support/tools.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { longTest } from '../support/extent.js'
 
-describe('a failure that no second try mends', () => {
+describe('a permanent failure', () => {
   const cases: [what: string, turn: Turn, code: string, advice: RegExp][] = [
     [
       'an exhausted account',
@@ -22,14 +22,17 @@ describe('a failure that no second try mends', () => {
     ['a forbidden region', { status: 403, error: { message: 'No.' } }, 'invalid_request_error', /region/],
   ]
 
-  it.each(cases)('%s ends the run at once, with a code and what to do', async (_what, turn, code, advice) => {
-    const { result, of } = await played([turn])
-    expect(result).toMatchObject({ state: 'ERROR', reason: 'provider_error', steps: 0 })
-    expect(result.error).toMatchObject({ code, recoverable: false })
-    expect(result.error?.message).toMatch(advice)
-    expect(of('retry')).toEqual([])
-    expect(of('error')).toMatchObject([result.error])
-  })
+  it.each(cases)(
+    '%s ends the run immediately, with a code and a remedy',
+    async (_what, turn, code, advice) => {
+      const { result, of } = await played([turn])
+      expect(result).toMatchObject({ state: 'ERROR', reason: 'provider_error', steps: 0 })
+      expect(result.error).toMatchObject({ code, recoverable: false })
+      expect(result.error?.message).toMatch(advice)
+      expect(of('retry')).toEqual([])
+      expect(of('error')).toMatchObject([result.error])
+    },
+  )
 
   it('a request that is too long for the model ends in ERROR/context_overflow', async () => {
     const error = {

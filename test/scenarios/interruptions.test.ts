@@ -21,7 +21,7 @@ describe.each(stops)('%s', (_what, stop, end) => {
     expect(theatre.requests).toHaveLength(1)
   })
 
-  it('ends a request in flight at once: the text so far is kept, marked and paid for', async () => {
+  it('ends an active request immediately: the text so far is kept, marked and paid for', async () => {
     const theatre = await stage([text('One two three four', { chunkSize: 4, hang: 2 })], { limits })
     const play = theatre.run('Count.')
     await play.event('stream_chunk', (chunk) => chunk.text === 'two ')
@@ -113,7 +113,7 @@ describe('cancel', () => {
 })
 
 describe('the deadline', () => {
-  it('is the run’s, not a step’s', async () => {
+  it('applies to the run, not to a step', async () => {
     const theatre = await stage([call('wait'), call('wait'), text('Never.')], {
       limits: { timeoutMs: 1_000 },
       tools: [tool('wait', () => theatre.clock.increment(600))],

@@ -24,7 +24,7 @@ describe('the same call with a clock in its result', () => {
     return tool('look', () => `${clock(n++)} nothing here`, { readOnly: true })
   }
 
-  it('is nudged, refused, and at last pauses the run with an answer', async () => {
+  it('is nudged, then refused, then pauses the run with an answer', async () => {
     const look = looking()
     const { theatre, play, result } = await halted(call('look', { at: 'a' }), 21, { tools: [look] })
     expect(result).toMatchObject({ reason: 'no_progress', steps: 22 })
@@ -41,7 +41,7 @@ describe('the same call with a clock in its result', () => {
     expect(theatre.wire(21).at(-1)?.content).toMatch(/run stops here/)
   })
 
-  it('goes on when it is resumed, with that guard anew', async () => {
+  it('continues after a resume, with that guard reset', async () => {
     const look = looking()
     const theatre = await stage([...times(21, call('look')), lastWords, call('look'), done], {
       tools: [look],

@@ -80,7 +80,7 @@ describe('a recoverable failure', () => {
     expect(tooMany.result).toMatchObject({ state: 'ERROR', error: { code: 'rate_limit_exceeded' } })
   })
 
-  it('may be a connection that broke in mid-answer: the text starts anew and is shown once', async () => {
+  it('can be a connection that breaks during an answer: the text restarts, and is shown once', async () => {
     const { result, play } = await retried([text('Once upon a time, there', { cutAfter: 1 }), text('Once.')])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Once.' })
     expect(play.of('stream_chunk').some((chunk) => chunk.text === 'Once upon a time')).toBe(true)

@@ -190,7 +190,7 @@ describe('arguments that a person changes on approval', () => {
   })
 })
 
-describe('a run that stops before the shields have seen the calls tells nothing of them', () => {
+describe('a run that stops before shields have checked the calls does not reveal them', () => {
   const cases: [what: string, turns: Turn[], options: Partial<AgentOptions>, state: string][] = [
     [
       'cancelled meanwhile',

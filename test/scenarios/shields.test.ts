@@ -235,7 +235,7 @@ test.each([
   ],
   ['answers nonsense', () => ({ action: 'maybe' }) as never],
   ['redacts without a text', () => ({ action: 'redact' }) as never],
-])('a shield that %s blocks, unless it is told to fail open', async (_, check) => {
+])('a shield that %s blocks unless it fails open', async (_, check) => {
   const shields = { input: [defineShield({ name: 'broken', check })] }
   const closed = await stage([text('Hi.')], { shields })
   expect(await closed.run().run.result).toMatchObject({

@@ -7,7 +7,7 @@ const busy = (count: number) => Array.from({ length: count }, (_, n) => call('wo
 
 describe('limits.maxSteps', () => {
   it.each([1, 2, 7])(
-    'of %i is exactly that many model calls, and the last batch completes',
+    'of %i allows exactly that many model calls, and the last batch completes',
     async (maxSteps) => {
       const work = tool('work')
       const { result } = await played(busy(maxSteps), { limits: { maxSteps }, tools: [work] })

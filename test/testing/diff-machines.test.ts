@@ -23,7 +23,7 @@ describe('diffMachines', () => {
   test('finds nothing where there is nothing', () => {
     const same = diffMachines(detour, detour.provide({}), { events: [{ type: 'LONG' }, { type: 'ON' }] })
     expect(same).toMatchObject({ differences: [], bounded: null, declared: { added: [], removed: [] } })
-    expect(String(same)).toBe(`The machines behave alike in all of ${same.pairs} pairs of states.`)
+    expect(String(same)).toBe(`The machines behave the same in all ${same.pairs} pairs of states.`)
   })
 
   test('shows the shortest trace to a state that differs, under the transition that changed', () => {
@@ -35,7 +35,7 @@ describe('diffMachines', () => {
       ['state', { before: 'hall: ENTER [isLit] → room', after: 'hall: ENTER [isOpen] → vault' }],
     ])
     expect(String(differences[0])).toBe(
-      'hall: ENTER [isLit] → room: is not taken; in its place hall: ENTER [isOpen] → vault\n' +
+      'hall: ENTER [isLit] → room: is not taken. Taken instead: hall: ENTER [isOpen] → vault\n' +
         'Starting with input 1:\n  start → hall\n  ENTER\n    before → room\n    after  → vault',
     )
   })
@@ -49,7 +49,7 @@ describe('diffMachines', () => {
     const back = diffMachines(after, before, { events: go })
     expect(back.differences.map(({ title }) => title)).toEqual(['a: GO → b: is new'])
     expect(String(back)).toMatch(
-      /^The machines differ at 1 transition, in all of 1 pairs of states\.\nDeclared only after:\n {2}a: GO → b\n\n1\. a: GO/,
+      /^The machines differ at 1 transition\. The comparison covers all 1 pairs of states\.\nDeclared only after:\n {2}a: GO → b\n\n1\. a: GO/,
     )
   })
 
@@ -155,7 +155,7 @@ describe('diffMachines', () => {
     const diff = diffMachines(counter, counter.provide({}), { events: [{ type: 'TICK' }], limit: 5 })
     expect(diff).toMatchObject({ pairs: 5, differences: [] })
     expect(String(diff)).toMatch(
-      /^The machines behave alike in the first 5 pairs of states\.\nStopped at the limit of 5/,
+      /^The machines behave the same in the first 5 pairs of states\.\nStopped at the limit of 5/,
     )
   })
 

@@ -30,9 +30,7 @@ const isA = ({ value }: Moment) => value === 'a'
 describe('always and never', () => {
   test('hold where nothing breaks them', () => {
     expect(checkDetour(always(({ value }) => value !== 'e'))).toMatchObject({ holds: true, states: 6 })
-    expect(checkDetour(never(({ event }) => event.type === 'TOSS')).message).toBe(
-      'it: holds in all of 6 states',
-    )
+    expect(checkDetour(never(({ event }) => event.type === 'TOSS')).message).toBe('it: holds in all 6 states')
   })
 
   test('show the shortest way to a breach, of states and of events', () => {
@@ -67,7 +65,7 @@ describe('leadsTo', () => {
 
   test('what is possible again and again need not happen: a lasso shows it', () => {
     expect(checkDetour(leadsTo('a', 'broken', { fair: true })).message).toBe(
-      "it: 'broken' never holds, although every fair event that stays possible happens\n" +
+      "it: 'broken' never holds, even if every fair event that stays possible happens\n" +
         'Starting with input 1:\n  start → a\nand then repeats:\n  SHORT → d\n  HOME  → a',
     )
   })
@@ -371,7 +369,7 @@ describe('stories as tests', () => {
 import { machine } from './m.js'
 
 describe('x', () => {
-  // isFinal never holds, although every fair event that stays possible happens
+  // isFinal never holds, even if every fair event that stays possible happens
   test('1. it\\'s over in the end', () => {
     const story = {
       steps: [],

@@ -61,19 +61,24 @@ async function executed({ lane, runs }) {
 }
 
 export default [
-  approvals('approved', 'Approved: executed once, after the answer', 'neverAsks', async (world) => {
-    const { check } = world
-    const asked = await untilAsked(world, 'a')
-    const ended = await decide(world, asked, true)
-    const ran = await executed(asked)
-    check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
-    const results = resultsOf(asked.lane.requests[1]?.messages ?? [])
-    check(results.length === 1, `the next request has ${results.length} results (${ended})`)
-    checkHistory(world, asked.lane)
-  }),
+  approvals(
+    'approved',
+    'An approved call is executed once, after the approval',
+    'neverAsks',
+    async (world) => {
+      const { check } = world
+      const asked = await untilAsked(world, 'a')
+      const ended = await decide(world, asked, true)
+      const ran = await executed(asked)
+      check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
+      const results = resultsOf(asked.lane.requests[1]?.messages ?? [])
+      check(results.length === 1, `the next request has ${results.length} results (${ended})`)
+      checkHistory(world, asked.lane)
+    },
+  ),
   approvals(
     'refused',
-    'Rejected: never executed, and the model gets a result',
+    'A rejected call is never executed, and the model gets a result',
     'runsRefused',
     async (world) => {
       const { check } = world
@@ -87,7 +92,7 @@ export default [
   ),
   approvals(
     'one-of-two',
-    'One of two calls is approved, and the other never runs',
+    'If only one of two calls is approved, the other never runs',
     'runsRefused',
     async (world) => {
       const { check, settles } = world
@@ -101,23 +106,28 @@ export default [
         // oxlint-disable-next-line no-await-in-loop -- one question after the other
         ;({ pending, ended } = await settles(asked.conversation.answer(said), 20_000))
       }
-      check(seen.size === 2, `only of ${[...seen].join()} a person was asked (${ended})`)
+      check(seen.size === 2, `a person was asked only about ${[...seen].join()} (${ended})`)
       const ran = await executed(asked)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
       checkHistory(world, asked.lane)
     },
   ),
-  approvals('twice', 'Approved twice simultaneously: executed once', 'answersTwice', async (world) => {
-    const { check } = world
-    const asked = await untilAsked(world, 'a')
-    const ends = await Promise.all([decide(world, asked, true), decide(world, asked, true)])
-    const ran = await executed(asked)
-    check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
-    return ends.join('; ')
-  }),
+  approvals(
+    'twice',
+    'A call that is approved twice at the same time is executed once',
+    'answersTwice',
+    async (world) => {
+      const { check } = world
+      const asked = await untilAsked(world, 'a')
+      const ends = await Promise.all([decide(world, asked, true), decide(world, asked, true)])
+      const ran = await executed(asked)
+      check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
+      return ends.join('; ')
+    },
+  ),
   approvals(
     'again',
-    'A person is asked again about the same call after an approval',
+    'If the model repeats an approved call, a person is asked again',
     'keepsDecisions',
     async (world) => {
       const { serve, open, tool, check, settles } = world
@@ -139,18 +149,23 @@ export default [
       checkHistory(world, lane)
     },
   ),
-  approvals('late', 'Approved after it was rejected: never executed', 'answersTwice', async (world) => {
-    const { check } = world
-    const asked = await untilAsked(world, 'a')
-    const first = await decide(world, asked, false)
-    const second = await decide(world, asked, true)
-    const ran = await executed(asked)
-    check(ran === '', `executed: ${ran} (${first}; ${second})`)
-    return second
-  }),
+  approvals(
+    'late',
+    'A call that is approved after a rejection is never executed',
+    'answersTwice',
+    async (world) => {
+      const { check } = world
+      const asked = await untilAsked(world, 'a')
+      const first = await decide(world, asked, false)
+      const second = await decide(world, asked, true)
+      const ran = await executed(asked)
+      check(ran === '', `executed: ${ran} (${first}; ${second})`)
+      return second
+    },
+  ),
   approvals(
     'after-death',
-    'Approved by another process, from the stored state: executed once',
+    'A call that another process approves from the stored state is executed once',
     'forgetsState',
     async (world) => {
       const { check, open } = world
@@ -189,7 +204,7 @@ export default [
   ),
   approvals(
     'altered',
-    'The stored arguments differ from those that the person saw: not executed',
+    'A call whose stored arguments differ from the displayed arguments is not executed',
     'trustsState',
     async (world) => {
       const { check, settles, open, certify } = world

@@ -23,7 +23,7 @@ async function noMore({ lane, check, ended, tools = [] }) {
 export default [
   cancel({
     name: 'before',
-    title: 'An already aborted signal causes no request',
+    title: 'An already aborted signal prevents the request',
     mistake: 'ignoresSignal',
     async run({ serve, open, check, settles }) {
       const lane = serve([say('Hello.')])
@@ -34,7 +34,7 @@ export default [
   }),
   cancel({
     name: 'in-text',
-    title: 'While text streams, the socket is closed, and the caller gets an end',
+    title: 'A cancel while text streams closes the socket and ends the call',
     mistake: 'ignoresSignal',
     async run({ serve, open, check, certify, settles }) {
       const controller = new AbortController()
@@ -52,7 +52,7 @@ export default [
   }),
   cancel({
     name: 'before-calls',
-    title: 'While a call streams, the call is not executed, even if its rest arrives',
+    title: 'A tool call that is still streaming at the cancel is not executed, even if the rest arrives',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -75,7 +75,7 @@ export default [
   }),
   cancel({
     name: 'in-call',
-    title: 'During a call that obeys the signal, no further request',
+    title: 'A cancel during a tool call that obeys the signal prevents further requests',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -100,7 +100,7 @@ export default [
   }),
   cancel({
     name: 'in-deaf-call',
-    title: 'During a call that never ends, the caller gets an end',
+    title: 'A cancel during a tool call that never ends still ends the run',
     mistake: 'awaitsTools',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -118,7 +118,7 @@ export default [
   }),
   cancel({
     name: 'swallowed',
-    title: 'After a tool that returns despite the abort, no further request',
+    title: 'A cancel during a tool call that returns anyway prevents further requests',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -136,7 +136,7 @@ export default [
   }),
   cancel({
     name: 'result-kept',
-    title: 'The result of the one call of two that had returned is in the next request',
+    title: 'If one of two calls had returned before the cancel, its result is in the next request',
     mistake: 'dropsResults',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -152,7 +152,7 @@ export default [
       const { ended } = await settles(conversation.say('Go.', { signal: controller.signal }))
       check(
         tool1.runs.length === 2,
-        `the calls did not run side by side or in turn: ${tool1.runs.length} (${ended})`,
+        `the calls ran neither in parallel nor in sequence: ${tool1.runs.length} (${ended})`,
       )
       const before = lane.requests.length
       await settles(conversation.say('Again.'))
@@ -165,7 +165,7 @@ export default [
   }),
   cancel({
     name: 'in-retry',
-    title: 'While a retry waits, no further request',
+    title: 'A cancel while a retry waits prevents further requests',
     mistake: 'ignoresSignal',
     needs: ['retries'],
     async run({ serve, open, check, settles }) {

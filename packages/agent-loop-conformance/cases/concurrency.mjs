@@ -90,7 +90,7 @@ export default [
   }),
   concurrency({
     name: 'listeners',
-    title: 'An abort signal of 50 runs has no listener when they have ended',
+    title: 'An abort signal shared by 50 runs has no listeners after they have ended',
     mistake: 'leavesListeners',
     alone: true,
     async run({ serve, open, tool, check, settles }) {

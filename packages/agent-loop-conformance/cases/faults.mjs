@@ -137,7 +137,7 @@ export default [
   toolFault('tool-undefined', 'A tool that returns undefined', () => undefined, 'wantsJson'),
   toolFault(
     'tool-circular',
-    'A tool that returns a value without JSON form',
+    'A tool that returns a value that JSON cannot represent',
     () => {
       const ring = { big: 10n }
       ring.self = ring

@@ -175,7 +175,7 @@ export default [
   ),
   after(
     'refused',
-    'After a person has rejected a call',
+    'After a person rejects a call',
     'leavesCallsOpen',
     async ({ serve, open, tool, settles, check }) => {
       const lane = serve([calls([['c1', 'remove', { path: 'a' }]]), say('Then not.'), say('Done.')])
@@ -188,7 +188,7 @@ export default [
     },
     { needs: ['approvals'] },
   ),
-  after('tool-throws', 'After a tool that throws', 'leavesCallsOpen', async ({ serve, open, tool }) => {
+  after('tool-throws', 'After a tool throws', 'leavesCallsOpen', async ({ serve, open, tool }) => {
     const lane = serve([calls([read('c1', 'a')]), say('Done.')])
     const fails = tool('read', { path: 'string' }, () => {
       throw new Error('no such file')
@@ -199,7 +199,7 @@ export default [
   }),
   after(
     'provider-fails',
-    'After a provider that refuses the second request',
+    'After the provider refuses the second request',
     'leavesCallsOpen',
     async ({ serve, open, tool }) => {
       const lane = serve([calls([read('c1', 'a')]), refuse(400, 'context length exceeded'), say('Done.')])
@@ -208,12 +208,12 @@ export default [
       return { lane, conversation, ended }
     },
     {
-      kept: ({ check, messages }) => check(callsOf(messages).length === 1, 'the call that was made is lost'),
+      kept: ({ check, messages }) => check(callsOf(messages).length === 1, 'the completed call is lost'),
     },
   ),
   after(
     'broken-arguments',
-    'After arguments that are not valid JSON',
+    'After a call with invalid JSON arguments',
     'keepsBrokenArguments',
     async ({ serve, open, tool }) => {
       const lane = serve([calls([['c1', 'read', '{"path":']]), say('Done.')])

@@ -34,7 +34,7 @@ export default [
   exact(3),
   limits({
     name: 'last-batch',
-    title: 'Calls of the last step: executed calls have their result in the next request, once',
+    title: 'The next request contains each result of the last step exactly once',
     mistake: 'dropsResults',
     async run({ serve, open, tool, check }) {
       const lane = serve(restless(2))
@@ -48,7 +48,7 @@ export default [
       const results = resultsOf(messages).map(({ text }) => text)
       for (const { path } of read.runs) {
         const count = results.filter((text) => text.includes(`text of ${path}`)).length
-        check(count === 1, `${count} results of the executed call of ${path} (${ended})`)
+        check(count === 1, `${count} results for the executed call of ${path} (${ended})`)
       }
       return `${read.runs.length} executed`
     },
@@ -66,13 +66,13 @@ export default [
       const answers = answersOf(lane.requests[before]?.messages ?? [])
       check(
         answers.some((text) => text.includes('Working on 1.')),
-        `the answers of the next request: ${JSON.stringify(answers)} (${ended})`,
+        `assistant messages in the next request: ${JSON.stringify(answers)} (${ended})`,
       )
     },
   }),
   limits({
     name: 'final-answer',
-    title: 'An answer in the last allowed step is a normal end',
+    title: 'An answer in the last allowed step counts as a normal end',
     mistake: 'countsFromZero',
     async run({ serve, open, tool, check }) {
       const lane = serve([...restless(2), say('The answer.')])
@@ -82,7 +82,8 @@ export default [
   }),
   limits({
     name: 'token-budget',
-    title: 'A budget of 100 tokens, at 40 per step: three requests, and reported',
+    title:
+      'With a budget of 100 tokens and 40 tokens per step, there are three requests, and the limit is reported',
     mistake: 'ignoresBudget',
     needs: ['tokenBudget'],
     async run({ serve, open, tool, check }) {

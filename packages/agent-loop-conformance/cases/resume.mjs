@@ -148,8 +148,7 @@ export default [
   {
     class: 'resume',
     name: 'forks',
-    title:
-      'Forked twice at the same point: both forks send the same request, and their messages stay separate',
+    title: 'Two forks at the same point send the same request, and their messages stay separate',
     mistake: 'sharesForks',
     needs: ['forks'],
     async run({ serve, open, tool, check, settles }) {

@@ -262,7 +262,7 @@ export default [
       const lane = serve([calls([read('c1', 'a')], { text: 'I read it.' }), say('Done.')])
       await open({ lane, tools: [tool('read', { path: 'string' }, () => 'text')] }).say('Go.')
       const sent = JSON.stringify(lane.requests[1]?.messages.filter(({ role }) => role === 'assistant') ?? [])
-      check(sent.includes('I read it.'), `the answers of the next request: ${sent}`)
+      check(sent.includes('I read it.'), `assistant messages in the next request: ${sent}`)
     },
   }),
   wire({
@@ -307,7 +307,7 @@ export default [
   }),
   wire({
     name: 'unknown-tool',
-    title: 'A call of a missing tool gets an error, and the run continues',
+    title: 'A call of an unknown tool gets an error, and the run continues',
     mistake: 'throwsAtUnknownTool',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'write', { path: 'a' }]]), say('I try again.')])
@@ -347,10 +347,10 @@ export default [
     { frames: [first, ...words('Half of'), event({ error: { message: 'overloaded', code: 503 } }), done] },
     'error event',
   ),
-  tells('empty', 'An answer without text and calls', 'acceptsEmpty', { frames: [first, ...end()] }, 'empty'),
+  tells('empty', 'An answer without text or calls', 'acceptsEmpty', { frames: [first, ...end()] }, 'empty'),
   wire({
     name: 'whole-answer',
-    title: 'A JSON answer to a streaming request is read or reported',
+    title: 'A JSON response to a streaming request is read or reported',
     mistake: 'acceptsAnything',
     async run({ serve, open, check, certify }) {
       const message = { role: 'assistant', content: 'Hello.' }

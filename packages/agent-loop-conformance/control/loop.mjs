@@ -28,7 +28,7 @@ function inputOf({ input: text }, { fields }, mistake) {
   } catch (error) {
     if (mistake === 'wantsArguments') throw error
     if (mistake === 'runsBrokenArguments' || mistake === 'repairsArguments') return { input: { path: text } }
-    return { why: `The arguments are no JSON: ${error.message}` }
+    return { why: `The arguments are not JSON: ${error.message}` }
   }
   const wrong = Object.entries(fields).find(([name, type]) => typeof input?.[name] !== type)
   return wrong && mistake !== 'runsBrokenArguments'

@@ -73,7 +73,7 @@ function countedCases(page: string): string {
 
 function measuredPeers(performance: string): { text: string; notes: string } {
   const [, block = ''] = /<!-- bench:peers -->\n([^]*?)<!-- \/bench:peers -->/.exec(performance) ?? []
-  const [text = ''] = block.split('\nThe medians themselves:')
+  const [text = ''] = block.split('\nThe absolute medians:')
   const notes = block.trim().split('\n').at(-1) ?? ''
   return { text: text.trim(), notes }
 }

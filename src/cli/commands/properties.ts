@@ -85,7 +85,7 @@ function formatReports(reports: Record<string, PropertyReport>): string {
   const all = Object.values(reports)
   const lines = all.map(({ message, holds, begun }) => {
     const mark = holds === null ? '?' : holds ? '✓' : '✗'
-    return `${mark} ${stripControls(message)}${begun === 0 && holds !== false ? '; it never began' : ''}`
+    return `${mark} ${stripControls(message)}${begun === 0 && holds !== false ? '; it was never triggered' : ''}`
   })
   const count = (holds: boolean | null): number => all.filter((report) => report.holds === holds).length
   const unknown = count(null)

@@ -86,7 +86,7 @@ export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyState
  * @example
  * const strict = machine.provide({ guards: {} })
  * const diff = diffMachines(machine, strict, { events: alphabet })
- * console.log(String(diff)) // → The machines behave alike in all of 2 pairs of states.
+ * console.log(String(diff)) // → The machines behave the same in all 2 pairs of states.
  * @throws {PathError} for an invalid machine or invalid options
  */
 export function diffMachines<TMachine extends AnyStateMachine>(
@@ -192,9 +192,10 @@ function describeChange(
   const isNew = after !== null && added.includes(after)
   if (before === null && after === null) return `The machine starts with a different ${nouns[kind]}`
   if (before === after) return `${before ?? ''}: has a different ${nouns[kind]}`
-  if (before === null) return `${after ?? ''}: is ${isNew ? 'new' : 'taken where no transition was before'}`
+  if (before === null)
+    return `${after ?? ''}: is ${isNew ? 'new' : 'taken, where no transition was taken before'}`
   if (after === null) return `${before}: is ${gone ? 'missing' : 'no longer taken'}`
-  return `${before}: ${gone ? 'is missing' : 'is not taken'}; ${isNew ? 'the new' : 'in its place'} ${after}`
+  return `${before}: ${gone ? 'is missing' : 'is not taken'}. ${isNew ? 'New' : 'Taken instead'}: ${after}`
 }
 
 const nouns = { state: 'state', emitted: 'list of emitted events', output: 'output' } as const
@@ -241,12 +242,12 @@ function shorten(text: string): string {
 }
 
 function formatDiff({ differences, pairs, bounded, declared }: Omit<MachineDiff, 'toString'>): string {
-  const where = bounded === null ? `all of ${pairs} pairs of states` : `the first ${pairs} pairs of states`
+  const where = `${bounded === null ? 'all' : 'the first'} ${pairs} pairs of states`
   const limit = bounded === null ? [] : [bounded]
-  if (differences.length === 0) return [`The machines behave alike in ${where}.`, ...limit].join('\n')
+  if (differences.length === 0) return [`The machines behave the same in ${where}.`, ...limit].join('\n')
   const count = differences.length === 1 ? '1 transition' : `${differences.length} transitions`
   return [
-    `The machines differ at ${count}, in ${where}.`,
+    `The machines differ at ${count}. The comparison covers ${where}.`,
     ...limit,
     ...formatList('Declared only before', declared.removed),
     ...formatList('Declared only after', declared.added),

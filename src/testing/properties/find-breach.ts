@@ -140,7 +140,7 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
       ? ': without `fair`, no event has to happen'
       : round.length === 0
         ? ': no fair event is possible there'
-        : ', although every fair event that stays possible happens'
+        : ', even if every fair event that stays possible happens'
   const breach = {
     reason: `${judge.goal} never holds${why}`,
     start: findStart(place),

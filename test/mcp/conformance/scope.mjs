@@ -1,7 +1,7 @@
 // The exclusions from the suite, with reasons. A name is a scenario, or SCENARIO:CHECK, or the FOLDER/ of
 // scenarios. All other checks must pass.
 const reasons = {
-  'the server has no resources: its tools are agents': [
+  'the server has no resources, because its tools are agents': [
     'resources-list',
     'resources-read-text',
     'resources-read-binary',
@@ -13,7 +13,7 @@ const reasons = {
     'caching:sep-2549-resources-templates-list-caching-hints',
     'caching:sep-2549-resources-read-caching-hints',
   ],
-  'the server has no prompts, and completes no arguments': [
+  'the server has no prompts, and does not complete arguments': [
     'prompts-list',
     'prompts-get-simple',
     'prompts-get-with-args',
@@ -23,13 +23,13 @@ const reasons = {
     'caching:sep-2549-prompts-list-caching-hints',
     'input-required-result-non-tool-request',
   ],
-  'an agent answers in text: no images, sounds or embedded resources': [
+  'an agent answers in text, without images, audio or embedded resources': [
     'tools-call-image',
     'tools-call-audio',
     'tools-call-embedded-resource',
     'tools-call-mixed-content',
   ],
-  'sampling and roots are deprecated, and an agent has a model of its own': [
+  'sampling and roots are deprecated, and an agent has its own model': [
     'tools-call-sampling',
     'input-required-result-basic-sampling',
     'input-required-result-basic-list-roots',
@@ -37,42 +37,40 @@ const reasons = {
     'server-stateless:sep-2575-server-rejects-undeclared-capability',
     'server-stateless:sep-2575-missing-capability-http-400',
   ],
-  'logging over the protocol is deprecated, and the server sends none': [
+  'logging over the protocol is deprecated, and the server does not use it': [
     'logging-set-level',
     'tools-call-with-logging',
     'server-stateless:sep-2575-server-no-log-without-loglevel',
   ],
-  'the fixture asks questions of its own words; an agent asks for approvals (test/mcp/server/calls.test.ts)':
-    [
-      'tools-call-elicitation',
-      'elicitation-sep1034-defaults',
-      'elicitation-sep1330-enums',
-      'input-required-result-basic-elicitation',
-      'input-required-result-request-state',
-      'input-required-result-multi-round',
-      'input-required-result-result-type',
-      'input-required-result-ignore-extra-params',
-      'input-required-result-missing-input-response',
-      'input-required-result-capability-check',
-      'server-stateless:sep-2575-http-server-no-independent-requests-on-stream',
-      'tasks-mrtr-composition',
-    ],
-  'the fixture counts progress from 0 to 100; an agent tells its steps (test/mcp/server/misuse.test.ts)': [
-    'tools-call-with-progress',
+  'the fixture asks custom questions, and an agent asks for approvals (test/mcp/server/calls.test.ts)': [
+    'tools-call-elicitation',
+    'elicitation-sep1034-defaults',
+    'elicitation-sep1330-enums',
+    'input-required-result-basic-elicitation',
+    'input-required-result-request-state',
+    'input-required-result-multi-round',
+    'input-required-result-result-type',
+    'input-required-result-ignore-extra-params',
+    'input-required-result-missing-input-response',
+    'input-required-result-capability-check',
+    'server-stateless:sep-2575-http-server-no-independent-requests-on-stream',
+    'tasks-mrtr-composition',
   ],
-  'it keeps no sessions of the protocol, and no streams to come back to: any process answers': [
+  'the fixture counts progress from 0 to 100, and an agent reports its steps (test/mcp/server/misuse.test.ts)':
+    ['tools-call-with-progress'],
+  'the server has no protocol sessions and no resumable streams, because any process can answer': [
     'server-sse-polling',
     'server-sse-multiple-streams:server-sse-multiple-streams-session',
   ],
   'no tool takes arguments as headers': ['http-custom-header-server-validation'],
-  'a run that fails is a completed task with isError: failed is for the protocol': [
+  'a failed run is a completed task with isError, and failed is reserved for protocol errors': [
     'tasks-lifecycle:sep-2663-tasks-get-status-failed',
   ],
-  'no tool demands tasks: every client gets an answer': ['tasks-required-task-error'],
+  'no tool requires tasks, so that every client gets an answer': ['tasks-required-task-error'],
 }
 
 const clientReasons = {
-  'a model reads a schema without its dialect; the server checks the arguments': [
+  'models read a schema without its dialect, and the server checks the arguments': [
     'json-schema-2020-12-preservation:json-schema-2020-12-client-$schema-preserved',
   ],
 }

@@ -18,18 +18,18 @@ function formatConformance(version, played) {
   const rows = groups.map((group) => {
     const cells = played.filter(({ side, about }) => `the ${side}, ${about}` === group)
     return {
-      'played against': group,
-      'scenarios that pass': cells.filter(({ applies, failed }) => applies && failed === 0).length,
-      'checks that pass': cells.reduce((sum, { passed }) => sum + passed, 0),
-      'scenarios that fail': cells.filter(({ failed }) => failed > 0).length,
-      'scenarios that do not apply': cells.filter(({ applies }) => !applies).length,
+      'Tested side': group,
+      'Passed scenarios': cells.filter(({ applies, failed }) => applies && failed === 0).length,
+      'Passed checks': cells.reduce((sum, { passed }) => sum + passed, 0),
+      'Failed scenarios': cells.filter(({ failed }) => failed > 0).length,
+      'Scenarios that do not apply': cells.filter(({ applies }) => !applies).length,
     }
   })
   const reasons = Object.entries(reasonsBySide).flatMap(([side, because]) =>
     Object.entries(because).map(([why, names]) => ({
-      'of the': side,
-      'does not apply, because': why,
-      'scenarios, and checks of one (after a colon)': names.map((name) => `\`${name}\``).join(', '),
+      Side: side,
+      Reason: why,
+      'Scenarios, or single checks (after a colon)': names.map((name) => `\`${name}\``).join(', '),
     })),
   )
   return [`Version ${version} of the suite:`, table(rows), table(reasons)].join('\n\n')

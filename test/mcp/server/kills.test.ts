@@ -171,7 +171,7 @@ test.each(plays)(
 async function describeDeath(session: string, seq: number): Promise<string> {
   const record = store.read(session).find((one) => one.seq === seq)
   const { run } = await readSessionAt(store, session, seq)
-  return `${record ? nameRecord(record) : ''} | ${run?.context.state ?? 'not begun'}`
+  return `${record ? nameRecord(record) : ''} | ${run?.context.state ?? 'no run'}`
 }
 
 const rows: string[] = []
@@ -197,7 +197,7 @@ test.each(plays)(
 )
 
 test('docs/mcp.md has the table of these kills: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
-  const head = '| the client is | killed after the record of | the run is | payments | the client gets |'
+  const head = '| Client | Killed after the record of | State of the run | Payments | Response |'
   const played = [head, '| --- | --- | --- | --- | --- |', ...rows]
   expect(blockOf('serverKills', played)).toEqual(runsAll ? played : expect.arrayContaining(played))
 })

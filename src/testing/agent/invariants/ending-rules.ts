@@ -80,7 +80,7 @@ export const endingRules: readonly AgentInvariant[] = [
   createRule('CANCEL leads to CANCELLED from any state', ({ event, state }) => {
     return event.type === 'CANCEL' && state !== 'CANCELLED' && `it led to ${state}`
   }),
-  createRule('no actor starts when a run ends or runs while it rests', (change) => {
+  createRule('no actor starts when a run ends, or runs while the run is settled', (change) => {
     const { isFinal, isRest, started, running } = change
     const unexpected = started.filter(({ src }) => src !== 'deadline').map(({ id }) => id)
     if (isFinal && unexpected.length > 0) return `started: ${unexpected.join(', ')}`
