@@ -76,6 +76,21 @@ const openers = {
   startRehearsal: closedLater(rehearsing.startRehearsal),
   startInspector: closedLater(studio.startInspector),
   startStudio: closedLater(studio.startStudio),
+  createWaker: (...given: Parameters<typeof fleet.createWaker>) => {
+    const waker = fleet.createWaker(...given)
+    opened.push({ close: () => waker.stop() })
+    return waker
+  },
+  durable: (...given: Parameters<typeof durable.durable>) => {
+    const sessions = durable.durable(...given)
+    const start = sessions.worker.bind(sessions)
+    const worker: typeof start = (options) => {
+      const started = start(options)
+      opened.push({ close: () => started.drain() })
+      return started
+    }
+    return Object.assign(sessions, { worker })
+  },
 }
 for (const [name, module] of Object.entries(modules)) {
   const own = Object.fromEntries(Object.entries(openers).filter(([opener]) => opener in module))

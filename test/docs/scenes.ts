@@ -25,6 +25,7 @@ import { createInput } from '../../src/machine/index.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { tinyPdf } from '../memory/support/tiny-pdf.js'
 import { book } from '../support/asking.js'
+import { until } from '../support/play.js'
 import { root } from './snippets.js'
 
 type Turns = Scenario['turns']
@@ -967,9 +968,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/studio.md › Studio (2)': {
     turns: [says('Nothing.')],
-    shows: ['studio', 'agent'],
+    shows: ['store', 'studio'],
     expect: async ({ values, said }) => {
       expect(said).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=/)
+      // Otherwise the run of the snippet would retry after its server has stopped.
+      const store = values.store as SessionStore
+      await until(() => JSON.stringify(store.read('work')).includes('Nothing.'))
       await (values.studio as { close(): Promise<void> }).close()
     },
   },
