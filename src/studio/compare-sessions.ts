@@ -141,7 +141,7 @@ function listSteps({ view: { rows } }: ComparedSession, messages: readonly Shown
       text,
       calls: calls.map(toComparedCall),
       tokens: row ? row.tokens - (before?.tokens ?? 0) : 0,
-      cost: row && row.cost !== null && before?.cost != null ? row.cost - before.cost : null,
+      cost: row ? row.paid : null,
       ms: row && before ? at - before.at : 0,
     }
   })

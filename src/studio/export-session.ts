@@ -192,7 +192,8 @@ function toWords(word: string): string {
 
 /** Ids are omitted because they can identify people. */
 function bareRow({ problem, ...row }: SessionRow): SessionRow {
-  const { standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records } = row
+  const { standing, state, reason, wakeAt, steps, duration, tokens, cost, createdAt, updatedAt, records } =
+    row
   return {
     standing,
     state,
@@ -201,6 +202,7 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     steps,
     tokens,
     cost,
+    duration,
     createdAt,
     updatedAt,
     records,

@@ -41,7 +41,16 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
 
 export type LogSummary = Pick<
   SessionRow,
-  'state' | 'reason' | 'wakeAt' | 'title' | 'steps' | 'tokens' | 'cost' | 'problem' | 'forkedFrom'
+  | 'state'
+  | 'reason'
+  | 'wakeAt'
+  | 'title'
+  | 'steps'
+  | 'duration'
+  | 'tokens'
+  | 'cost'
+  | 'problem'
+  | 'forkedFrom'
 >
 
 export interface ReadLog {
@@ -52,7 +61,7 @@ export interface ReadLog {
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 
 /** Increase whenever the content or the scrubbing changes. Digests of other versions are read again. */
-const version = 1
+const version = 2
 
 const names = z.array(z.string())
 const digestSchema = z.object({
@@ -64,6 +73,7 @@ const digestSchema = z.object({
     wakeAt: z.number().nullable(),
     title: z.string(),
     steps: z.number().nullable(),
+    duration: z.number(),
     tokens: z.number(),
     cost: z.number().nullable(),
     problem: z.null(),

@@ -32,7 +32,7 @@ function createGauges(context: AgentContext, children: Usage, at: number): Gauge
       limit: toLimit(outputTokens),
       children: children.outputTokens,
     },
-    { name: 'cost', used: totals.cost, limit: toLimit(costLimit), children: children.cost ?? 0 },
+    { name: 'cost', used: totals.cost, limit: toLimit(costLimit), children: children.cost },
     { name: 'steps', used: context.steps, limit: maxSteps, children: 0 },
     { name: 'time', used: measureTimeUsed(context, timeoutMs, at), limit: toLimit(timeoutMs), children: 0 },
   ]

@@ -1,6 +1,7 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
 import type { StepMark } from '../core/sessions/store/step-marks.js'
+import type { CostSum } from './costs.js'
 import type { Answer, SavedView } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
 export type { Answer, ForkEdit, ForkRequest, SavedView } from './requests.js'
@@ -50,8 +51,7 @@ export interface DayView {
   /** `2026-11-26`, in UTC. */
   day: string
   sessions: number
-  /** USD, excluding usage without a price. */
-  cost: number
+  cost: CostSum
   /** Number of failed sessions by reason. */
   failures: Record<string, number>
 }
@@ -68,8 +68,10 @@ export interface SessionRow {
   wakeAt: number | null
   /** The latest user message, shortened. */
   title: string
-  /** Steps of the latest run. Null until its log has been read. */
+  /** Steps of all runs. Null until the log has been read. */
   steps: number | null
+  /** Milliseconds from the first record to the last. Approximate until the log has been read. */
+  duration: number
   tokens: number
   /** USD. Null if unknown. */
   cost: number | null
@@ -114,8 +116,8 @@ export interface RecordRow {
   run: number
   tokens: number
   cost: number | null
-  /** USD of this record alone, excluding usage without a price. */
-  paid: number
+  /** USD of this record alone. Null if its usage has no price. */
+  paid: number | null
   /** What this record spent tokens on. Absent for most records. */
   spent?: Spending
   flags: (
@@ -164,8 +166,9 @@ export interface VerdictView {
   seq: number
   inputTokens: number
   cachedTokens: number
-  cost: number
-  isCostWhole: boolean
+  cost: CostSum
+  /** Answered steps of all runs. In a partial view, those of its runs. */
+  steps: number
 }
 
 export interface Bar {
@@ -226,8 +229,8 @@ export interface GaugeView {
   used: number | null
   /** Null without a limit. */
   limit: number | null
-  /** The part used by sub-agents. */
-  children: number
+  /** The part used by sub-agents. Null if unknown. */
+  children: number | null
 }
 
 export interface PendingView {

@@ -34,12 +34,18 @@ export function createRow(step: SessionStep): RecordRow {
     run: after.standing.runs,
     tokens: usage.totalTokens,
     cost: usage.cost,
-    paid: findUsage(entry)?.cost ?? 0,
+    paid: findPaid(entry),
     ...(spent && { spent }),
     flags: listFlags(step, calls),
     started: listStarted(step),
     calls,
   }
+}
+
+/** Zero without usage. Null if the usage has no price. */
+function findPaid(entry: RecordContent): number | null {
+  const usage = findUsage(entry)
+  return usage === null ? 0 : usage.cost
 }
 
 /** The model, tool or sub-agent that used the tokens of this record. */

@@ -1,4 +1,5 @@
-import { formatDuration, formatMoney } from '../core/format/format-words.js'
+import { formatDuration } from '../core/format/format-words.js'
+import { formatCost } from './costs.js'
 import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
 import { formatShort, getTone } from './client/format.js'
 import { createTimeAxis, listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
@@ -128,7 +129,7 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
     [formatDuration((last?.at ?? 0) - (first?.at ?? 0)), 'total'],
     [String(steps), steps === 1 ? 'step' : 'steps'],
     [formatShort(last?.tokens ?? 0), 'tokens'],
-    [`${verdict.isCostWhole ? '' : '≥ '}${formatMoney(verdict.cost)}`, 'cost'],
+    [formatCost(verdict.cost), 'cost'],
   ]
   if (failed > 0) numbers.push([String(failed), `${failed === 1 ? 'call' : 'calls'} failed`])
   return numbers.flatMap(([value, name], i) => [

@@ -301,7 +301,7 @@ export class SessionCatalogue {
     const counts: Found['counts'] = {}
     const found: Entry[] = []
     const sorted = this.#sort(order)
-    for (const entry of sort.startsWith('-') ? sorted.toReversed() : sorted) {
+    for (const entry of sort.startsWith('-') ? reverseKnown(sorted, order) : sorted) {
       if (!this.#isShown(entry, query) || !query.matches(entry)) continue
       const { standing } = entry.row
       counts[standing] = (counts[standing] ?? 0) + 1
@@ -357,7 +357,7 @@ function createEntry(
     cost: row.cost,
     tokens: row.tokens,
     steps: row.steps,
-    duration: Math.max(0, row.updatedAt - row.createdAt),
+    duration: row.duration,
     updatedAt: row.updatedAt,
   }
 }
@@ -373,6 +373,12 @@ const comparators: Record<SessionSort, (a: Entry, b: Entry) => number> = {
   state: (a, b) => compareTexts(a.row.state, b.row.state) || b.updatedAt - a.updatedAt,
   agent: (a, b) => compareTexts(a.row.agent, b.row.agent) || b.updatedAt - a.updatedAt,
   model: (a, b) => compareTexts(a.row.models.join(), b.row.models.join()) || b.updatedAt - a.updatedAt,
+}
+
+/** Entries without the value stay last. */
+function reverseKnown(sorted: readonly Entry[], by: SessionSort): readonly Entry[] {
+  const isUnknown = (entry: Entry): boolean => (by === 'cost' || by === 'steps') && entry[by] === null
+  return [...sorted.toReversed().filter((entry) => !isUnknown(entry)), ...sorted.filter(isUnknown)]
 }
 
 /** Absent texts come last. */

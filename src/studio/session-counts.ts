@@ -87,7 +87,9 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
     const day = days.get(number) ?? createDay(number * dayMs)
     days.set(number, day)
     day.sessions += 1
-    day.cost += row.cost ?? 0
+    // The row of a session does not have its priced part.
+    if (row.cost !== null) day.cost.usd += row.cost
+    else if (row.tokens > 0) day.cost.isWhole = false
     const failure = findFailure(row)
     if (failure !== null) day.failures[failure] = (day.failures[failure] ?? 0) + 1
   }
@@ -99,6 +101,6 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
 const createDay = (at: number): DayView => ({
   day: new Date(at).toISOString().slice(0, 10),
   sessions: 0,
-  cost: 0,
+  cost: { usd: 0, isWhole: true },
   failures: {},
 })

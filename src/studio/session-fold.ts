@@ -6,7 +6,7 @@ import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
-import type { RecordContent } from '../core/sessions/log/log-record.js'
+import { openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
 import {
   applyRecord,
   applyOpenedRecord,
@@ -41,6 +41,8 @@ export class SessionFold {
   #last: { seq: number; moment: Moment } | undefined
   readonly models = new Set<string>()
   readonly guards = new Set<string>()
+  /** Answers by run, as `limits.maxSteps` counts them. */
+  readonly #steps = new Map<number, number>()
   readonly #durations = new Map<string, number>()
   readonly #decisions = new Map<string, Decision>()
   readonly #forkPoints = new Map<string, number>()
@@ -51,12 +53,15 @@ export class SessionFold {
   #problem: StoreError | undefined
   #origin: Origin
 
-  /** `first` has the records from a snapshot on, `origin` from the log's first record. */
-  constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
+  readonly #beganAt: number | undefined
+
+  /** `first` has the records from a snapshot on. `opening` is the first record of the log. */
+  constructor(id: string, first: readonly LogRecord[] = [], opening?: LogRecord) {
     this.#id = id
     this.#now = { standing: createFoldedSession(first), children: noUsage }
     this.base = this.#now.standing.head
-    this.#origin = origin
+    this.#origin = opening && readOrigin(opening, id)
+    this.#beganAt = opening?.at
     this.#moments.push(this.#now)
   }
 
@@ -83,6 +88,16 @@ export class SessionFold {
 
   get gaps(): readonly { from: number; to: number }[] {
     return this.#bars.gaps
+  }
+
+  /** Steps of all runs. */
+  get steps(): number {
+    return [...this.#steps.values()].reduce((sum, steps) => sum + steps, 0)
+  }
+
+  /** Milliseconds from the first record to the last. */
+  get duration(): number {
+    return Math.max(0, (this.rows.at(-1)?.at ?? 0) - (this.#beganAt ?? this.rows[0]?.at ?? 0))
   }
 
   get origin() {
@@ -150,6 +165,7 @@ export class SessionFold {
       }
       const row = createRow(done)
       this.rows.push(row)
+      if (standing.run) this.#steps.set(standing.runs, standing.run.context.steps)
       this.#bars.addStep(done)
       this.#recordCall(done)
       this.#recordNames(done)
@@ -253,6 +269,11 @@ async function yieldToOthers(): Promise<boolean> {
 }
 
 export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']
+
+export function readOrigin(first: LogRecord, id: string): Origin {
+  const opened = openRecord(first, 0, id)
+  return opened.type === 'opened' ? opened.forkedFrom : undefined
+}
 
 interface OpenedRecord {
   record: LogRecord

@@ -8,10 +8,9 @@ import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
-import { openRecord } from '../core/sessions/log/log-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
-import { type Origin, SessionFold } from './session-fold.js'
+import { type Origin, readOrigin, SessionFold } from './session-fold.js'
 import {
   KeptDigests,
   listLogFacts,
@@ -91,9 +90,11 @@ export class SessionLibrary {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
     const key = toReadKey(entry.head, entry.createdAt)
-    if (fold?.head === entry.head) this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
-    else if (this.#summaries.get(id)?.key !== key)
-      this.#summaries.set(id, { key, logSummary: await this.#readFromLog(id) })
+    const isKnown = this.#summaries.get(id)?.key === key
+    // The end of a log does not have the steps of earlier runs.
+    if (fold?.head === entry.head && (fold.base === 0 || !isKnown))
+      this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
+    else if (!isKnown) this.#summaries.set(id, { key, logSummary: await this.#readFromLog(id) })
     return this.#toRow(entry)
   }
 
@@ -140,7 +141,9 @@ export class SessionLibrary {
       if (this.#folds.has(id)) return summarizeFold(await this.readFold(id))
       const standing = await readSessionAt(this.#store, id)
       const [first] = await this.#store.read(id, { to: 1 })
-      return summarizeLog(standing, first && readOrigin(first, id))
+      const [last] = await this.#store.read(id, { from: standing.head })
+      const duration = Math.max(0, (last?.at ?? 0) - (first?.at ?? 0))
+      return { ...summarizeLog(standing, first && readOrigin(first, id)), duration }
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
       return { ...unreadSummary, problem: error.message }
@@ -199,7 +202,7 @@ export class SessionLibrary {
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null
     const [first] = await this.#store.read(id, { to: 1 })
-    return this.#addToEnd(new SessionFold(id, records, first && readOrigin(first, id)), records)
+    return this.#addToEnd(new SessionFold(id, records, first), records)
   }
 
   async #addToEnd(fold: SessionFold, records: readonly LogRecord[]): Promise<SessionFold> {
@@ -281,6 +284,7 @@ export class SessionLibrary {
       name: summary?.name === undefined ? null : toShownText(summary.name, 200),
       standing: toStanding(logSummary, holder !== null || isAttached),
       ...logSummary,
+      duration: isNow ? logSummary.duration : Math.max(0, updatedAt - createdAt),
       // A rename is not in the log.
       title: toShownText(summary ? summary.title : logSummary.title, 200),
       tags: toShownTags(summary?.tags),
@@ -317,6 +321,7 @@ const unreadSummary: LogSummary = {
   wakeAt: null,
   title: '',
   steps: null,
+  duration: 0,
   tokens: 0,
   cost: null,
   problem: null,
@@ -327,13 +332,13 @@ function pickSummary({ state, reason, wakeAt, totalTokens, cost }: NonNullable<L
   return { state, reason, wakeAt: wakeAt ?? null, tokens: totalTokens, cost }
 }
 
-function readOrigin(first: LogRecord, id: string): Origin {
-  const opened = openRecord(first, 0, id)
-  return opened.type === 'opened' ? opened.forkedFrom : undefined
-}
-
-function summarizeFold({ now, origin, problem }: SessionFold): LogSummary {
-  return { ...summarizeLog(now.standing, origin), problem: problem?.message ?? null }
+function summarizeFold({ now, origin, problem, base, steps, duration }: SessionFold): LogSummary {
+  return {
+    ...summarizeLog(now.standing, origin),
+    duration,
+    ...(base === 0 && { steps }),
+    problem: problem?.message ?? null,
+  }
 }
 
 const ignore = (): void => undefined
@@ -346,7 +351,9 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
     reason: context?.reason ?? null,
     wakeAt: context && findWakeTime(context),
     title: toShownText(getListedTitle(null, standing), 200),
-    steps: context?.steps ?? 0,
+    // The log of a later run has the steps of earlier ones.
+    steps: standing.runs > 1 ? null : (context?.steps ?? 0),
+    duration: 0,
     tokens: usage.totalTokens,
     cost: usage.cost,
     problem: null,

@@ -7,6 +7,7 @@ import type { Usage } from '../../machines/agent/usage.js'
 import { formatWakeTime } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
+import { sumCosts } from './costs.js'
 import type { RecordRow, VerdictView } from './protocol.js'
 import type { Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
@@ -33,7 +34,15 @@ export function findUsage(entry: RecordContent): Usage | null {
 }
 
 /** Describes why the latest run stopped, or its current activity. */
-export function createVerdict({ now, rows }: { now: Moment; rows: readonly RecordRow[] }): VerdictView {
+export function createVerdict({
+  now,
+  rows,
+  steps,
+}: {
+  now: Moment
+  rows: readonly RecordRow[]
+  steps: number
+}): VerdictView {
   const context = now.standing.run && maskContext(now.standing.run.context)
   const usage = context?.usage.session ?? now.standing.state.usage
   return {
@@ -44,8 +53,11 @@ export function createVerdict({ now, rows }: { now: Moment; rows: readonly Recor
     seq: findDecision(rows),
     inputTokens: usage.inputTokens,
     cachedTokens: usage.cachedInputTokens,
-    cost: usage.cost ?? rows.reduce((sum, { paid }) => sum + paid, 0),
-    isCostWhole: usage.cost !== null,
+    cost:
+      usage.cost === null
+        ? { ...sumCosts(rows.map(({ paid }) => paid)), isWhole: false }
+        : { usd: usage.cost, isWhole: true },
+    steps,
   }
 }
 

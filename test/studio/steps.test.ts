@@ -12,6 +12,7 @@ import {
 import type { Bar, RecordRow, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { toPlainLine } from '../../src/studio/verdict.js'
+import { addCosts } from '../../src/studio/costs.js'
 import { eventful, playLong, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 
@@ -53,7 +54,7 @@ describe('the steps of a run', () => {
     expect(steps.map(({ place }) => place)).toEqual([5, 7, 8])
     const last = view.rows.at(-1)
     expect(steps.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(last?.tokens)
-    expect(steps.reduce((sum, { cost }) => sum + cost, 0)).toBeCloseTo(view.verdict.cost, 12)
+    expect(addCosts(steps.map(({ cost }) => cost)).usd).toBeCloseTo(view.verdict.cost.usd, 12)
     const { total, model, tools, waits } = shareTime(view)
     expect(Math.min(model, tools, waits)).toBeGreaterThanOrEqual(0)
     expect(Math.max(model, tools, waits)).toBeLessThanOrEqual(total)
@@ -175,7 +176,7 @@ it.each([
 describe('the verdict', () => {
   it('says what a guard stopped, with the key that allows more, at the record of the halt', async () => {
     const { verdict, rows } = await viewOf(circling)
-    expect(verdict).toMatchObject({ state: 'PAUSED', reason: 'no_progress', isCostWhole: true })
+    expect(verdict).toMatchObject({ state: 'PAUSED', reason: 'no_progress', cost: { isWhole: true } })
     expect(verdict.text).toMatch(
       /^Stopped by progress\.stale\. .*poll_nothing .*guardrails\.progress\.stale\.haltAt/,
     )
@@ -244,7 +245,7 @@ describe('the verdict', () => {
     const { verdict, rows } = await viewOf(eventful)
     // The sub-agent has no prices.
     expect(rows.at(-1)?.cost).toBeNull()
-    expect(verdict.isCostWhole).toBe(false)
-    expect(verdict.cost).toBeGreaterThan(0)
+    expect(verdict.cost.isWhole).toBe(false)
+    expect(verdict.cost.usd).toBeGreaterThan(0)
   })
 })

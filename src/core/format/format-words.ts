@@ -1,5 +1,6 @@
 import { stripControls } from '../base/text.js'
 import type { Message } from '../../../machines/agent/messages.js'
+import { getCacheHitRate } from '../../../machines/agent/usage.js'
 
 export { stripControls }
 
@@ -90,6 +91,11 @@ export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   if (usd === null) return unknown
   if (usd > 0 && usd < 0.0001) return '< $0.0001'
   return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
+}
+
+/** The cached share of the input in whole percent, rounded down, so that only fully cached input has 100. */
+export function getCachedPercent(usage: Parameters<typeof getCacheHitRate>[0]): number {
+  return Math.floor(getCacheHitRate(usage) * 100)
 }
 
 /** The text of a message, with other parts shown by type. */

@@ -1,8 +1,14 @@
 import { formatWakeTime } from '../base/clock.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
-import { getCacheHitRate } from '../../../machines/agent/usage.js'
-import { type Paint, type Style, formatCount, formatDuration, formatMoney } from './format-words.js'
+import {
+  type Paint,
+  type Style,
+  formatCount,
+  formatDuration,
+  formatMoney,
+  getCachedPercent,
+} from './format-words.js'
 
 /** The end of a run and its totals with their limits. */
 export function formatRunSummary(
@@ -11,11 +17,18 @@ export function formatRunSummary(
   /** Null: unknown. */
   durationMs: number | null,
   paint: Paint,
+  /** The number of the run, if the usage is that of several runs. */
+  runNumber = 1,
 ): string {
   const { state, reason, steps, usage, wakeAt } = result
   const until = wakeAt === undefined ? '' : ` until ${formatWakeTime(wakeAt)}`
   const rows = [
-    ['steps', formatCount(steps) + formatLimit(limits.maxSteps, formatCount)],
+    [
+      'steps',
+      formatCount(steps) +
+        formatLimit(limits.maxSteps, formatCount) +
+        (runNumber > 1 ? ` in run ${formatCount(runNumber)}` : ''),
+    ],
     [
       'tokens',
       `${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)}${formatLimit(limits.tokenBudget, formatCount)}` +
@@ -38,7 +51,7 @@ export function formatRunSummary(
 }
 
 function formatCachedShare(usage: RunResult['usage']): string {
-  const share = Math.floor(getCacheHitRate(usage) * 100)
+  const share = getCachedPercent(usage)
   return share > 0 ? `, ${share} % of it cached` : ''
 }
 

@@ -1,6 +1,7 @@
 import { diffArrays } from 'diff'
 import { useEffect, useMemo } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
+import { type CostSum, formatChange, formatCost, formatCostChange, sumCosts } from '../costs.js'
 import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
@@ -139,11 +140,11 @@ function Change({ change: { kind, name, a, b }, names }: { change: CompareChange
 
 function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; isAtWork: boolean }) {
   const [a, b] = [sumOutcome(view, view.a), sumOutcome(view, view.b)]
-  const rows: [name: string, a: number, b: number, format: (value: number) => string][] = [
-    ['Steps', a.steps, b.steps, String],
-    ['Tokens', a.tokens, b.tokens, formatShort],
-    ['Cost', a.cost, b.cost, formatMoney],
-    ['Time', a.ms, b.ms, formatDuration],
+  const rows: [name: string, a: string, b: string, change: string][] = [
+    ['Steps', String(a.steps), String(b.steps), formatChange(b.steps - a.steps, String)],
+    ['Tokens', formatShort(a.tokens), formatShort(b.tokens), formatChange(b.tokens - a.tokens, formatShort)],
+    ['Cost', formatCost(a.cost), formatCost(b.cost), formatCostChange(a.cost, b.cost)],
+    ['Time', formatDuration(a.ms), formatDuration(b.ms), formatChange(b.ms - a.ms, formatDuration)],
   ]
   return (
     <section class="outcome" aria-label="Outcome" aria-busy={isAtWork}>
@@ -171,12 +172,12 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
             </td>
             <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
           </tr>
-          {rows.map(([name, one, two, format]) => (
+          {rows.map(([name, ...cells]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td>{format(one)}</td>
-              <td>{format(two)}</td>
-              <td>{formatChange(two - one, format)}</td>
+              {cells.map((cell, index) => (
+                <td key={index}>{cell}</td>
+              ))}
             </tr>
           ))}
         </tbody>
@@ -217,15 +218,10 @@ function dropMarks(text: string): string {
   return text.replace(/\*\*(?=\S)(.+?)(?<=\S)\*\*/g, '$1').replace(/^#{1,6} /gm, '')
 }
 
-function formatChange(change: number, format: (value: number) => string): string {
-  if (change === 0) return '0'
-  return `${change > 0 ? '+' : '−'}${format(Math.abs(change))}`
-}
-
 interface Outcome {
   steps: number
   tokens: number
-  cost: number
+  cost: CostSum
   ms: number
   answer: string
 }
@@ -239,7 +235,7 @@ function sumOutcome({ commonRecords, steps, a, b }: CompareView, view: SessionVi
   return {
     steps: own.filter(({ type, label }) => type === 'event' && label.startsWith('answer')).length,
     tokens: Math.max(0, (last?.tokens ?? 0) - (start?.tokens ?? 0)),
-    cost: own.reduce((sum, { paid }) => sum + paid, 0),
+    cost: sumCosts(own.map(({ paid }) => paid)),
     ms: last && start ? last.at - start.at : 0,
     answer:
       steps.findLast((step) => (view === a ? step.a : step.b) !== null)?.[view === a ? 'a' : 'b']?.text ?? '',

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
+import { formatCount, formatDuration, getCachedPercent } from '../../core/format/format-words.js'
+import { formatCost } from '../costs.js'
 import type { RecordRow, SessionView, VerdictView } from '../protocol.js'
 import { formatShort, formatStatePath, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
@@ -17,7 +18,7 @@ export function RunHead({
   view: SessionView
   row: RecordRow
   /** The step that contains the record. */
-  step: number
+  step: RunStep | undefined
   onFork: (() => void) | null
   /** The marks of the step. */
   children: ComponentChildren
@@ -49,7 +50,9 @@ export function RunHead({
             <StatePill state={view.verdict.state} isAsleep={rows.at(-1)?.wakeAt !== undefined} />
           )}
           <span>
-            {row.step > 0 ? `at step ${step}` : 'before the first step'}
+            {row.step === 0 || !step
+              ? 'before the first step'
+              : `at step ${step.step}${step.isAnswered ? '' : ', not answered'}`}
             {row.run > 1 ? `, run ${row.run}` : ''}
           </span>
           {children}
@@ -238,7 +241,6 @@ function listChips(
   const acted = guards.flatMap(({ places: { length }, word }) =>
     length > 0 ? [formatCount(length, word)] : [],
   )
-  const took = steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0)
   return [
     {
       name: 'time',
@@ -252,7 +254,7 @@ function listChips(
       icon: 'steps',
       title: 'the steps',
       places: steps.map(({ place }) => place),
-      children: <strong>{formatCount(took.length, 'step')}</strong>,
+      children: <strong>{formatCount(verdict.steps, 'step')}</strong>,
     },
     {
       name: 'tokens',
@@ -265,7 +267,7 @@ function listChips(
       name: 'cost',
       icon: 'budget',
       title: 'the most expensive steps',
-      places: by(({ cost }) => cost),
+      places: by(({ cost }) => cost.usd),
       isInSteps: true,
       children: <Cost verdict={verdict} />,
     },
@@ -320,7 +322,7 @@ function Times({ shares }: { shares: TimeShares }) {
 }
 
 function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: number; verdict: VerdictView }) {
-  const cached = inputTokens > 0 ? Math.round((cachedTokens / inputTokens) * 100) : 0
+  const cached = getCachedPercent({ inputTokens, cachedInputTokens: cachedTokens })
   return (
     <>
       <strong>{formatShort(total)}</strong> tokens, {cached} % cached
@@ -329,15 +331,11 @@ function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: numb
 }
 
 /** If some prices are unknown, the sum is a minimum. */
-function Cost({ verdict: { cost, isCostWhole } }: { verdict: VerdictView }) {
-  if (cost === 0 && !isCostWhole) return <>cost unknown (no prices)</>
+function Cost({ verdict: { cost } }: { verdict: VerdictView }) {
+  if (cost.usd === 0 && !cost.isWhole) return <>cost unknown (no prices)</>
   return (
     <>
-      <strong>
-        {isCostWhole ? '' : '≥ '}
-        {formatMoney(cost)}
-      </strong>{' '}
-      cost{isCostWhole ? '' : ', excluding unpriced usage'}
+      <strong>{formatCost(cost)}</strong> cost{cost.isWhole ? '' : ', excluding unpriced usage'}
     </>
   )
 }

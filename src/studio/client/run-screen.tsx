@@ -256,12 +256,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
   return (
     <main class="run">
-      <RunHead
-        view={view}
-        row={row}
-        step={step?.step ?? row.step}
-        onFork={canAct ? () => openFork(null) : null}
-      >
+      <RunHead view={view} row={row} step={step} onFork={canAct ? () => openFork(null) : null}>
         {step && (canAct || (session.isAttached && !source.isFile)) && (
           <StepMarks
             step={step.step}

@@ -1,3 +1,4 @@
+import { type CostSum, sumCosts } from '../costs.js'
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
 import { readComparison, readTerm, splitQuery } from '../session-query.js'
 
@@ -19,8 +20,7 @@ export interface RunStep {
   waitMs: number
   ms: number
   tokens: number
-  /** USD, excluding usage without a price. */
-  cost: number
+  cost: CostSum
   calls: SettledCall[]
   /** Names of calls without a result. */
   open: string[]
@@ -28,6 +28,7 @@ export interface RunStep {
   /** The agent that received the conversation in this step. */
   handedTo: string | null
   flags: RecordRow['flags']
+  isAnswered: boolean
   hasFailed: boolean
   /** The end of a step without calls, such as `answer`. */
   label: string
@@ -130,13 +131,14 @@ function createStep(
     waitMs: sum(['waits']),
     ms: Math.max(0, now - ((before?.run === span.run ? before.at : first?.at) ?? now)),
     tokens: Math.max(0, (last?.tokens ?? 0) - (before?.tokens ?? 0)),
-    cost: own.reduce((sum, { paid }) => sum + paid, 0),
+    cost: sumCosts(own.map(({ paid }) => paid)),
     calls,
     open,
     children,
     handedTo:
       own.findLast(({ label }) => label.startsWith(handedWords))?.label.slice(handedWords.length) ?? null,
     flags,
+    isAnswered: answer !== -1,
     hasFailed: calls.some(isFailed) || flags.includes('error'),
     label: own[answer]?.label ?? last?.label ?? '',
     words: [...own.map(({ label }) => label), ...calls.map(({ name }) => name), ...flags]
@@ -255,7 +257,8 @@ function readFilterWord(word: string): (step: RunStep) => boolean {
   const comparison = readComparison(word)
   if (comparison !== null && comparison.measure !== 'steps') {
     const { measure, fits } = comparison
-    return (step) => fits(measure === 'duration' ? step.ms : step[measure])
+    if (measure === 'cost') return ({ cost }) => fits(cost.isWhole ? cost.usd : null)
+    return (step) => fits(measure === 'duration' ? step.ms : step.tokens)
   }
   if (word === 'error') return ({ hasFailed }) => hasFailed
   const plain = word.replaceAll('"', '')

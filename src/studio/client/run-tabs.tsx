@@ -1,5 +1,6 @@
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
+import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
 import { RequestTab } from './request-tab.js'
@@ -211,15 +212,20 @@ function CostTab({ budget, elapsedMs, rows, place, bars }: CostProps) {
 }
 
 function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly Bar[] }) {
-  const sums = new Map<string, { by: string; name: string; count: number; tokens: number; paid: number }>()
+  const sums = new Map<string, { by: string; name: string; count: number; tokens: number; paid: CostSum }>()
   for (const { spent, paid } of rows) {
     if (!spent) continue
     const key = `${spent.by} ${spent.name}`
-    const sum = sums.get(key) ?? { by: spent.by, name: spent.name, count: 0, tokens: 0, paid: 0 }
-    sums.set(key, { ...sum, count: sum.count + 1, tokens: sum.tokens + spent.tokens, paid: sum.paid + paid })
+    const sum = sums.get(key) ?? { by: spent.by, name: spent.name, count: 0, tokens: 0, paid: sumCosts([]) }
+    sums.set(key, {
+      ...sum,
+      count: sum.count + 1,
+      tokens: sum.tokens + spent.tokens,
+      paid: addCosts([sum.paid, sumCosts([paid])]),
+    })
   }
   if (sums.size === 0) return null
-  const sorted = [...sums.values()].toSorted((a, b) => b.paid - a.paid || b.tokens - a.tokens)
+  const sorted = [...sums.values()].toSorted((a, b) => b.paid.usd - a.paid.usd || b.tokens - a.tokens)
   return (
     <table class="spenders">
       <caption class="sr">Cost by model, tool and sub-agent</caption>
@@ -246,7 +252,7 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
                 </small>
               </th>
               <td>{formatCount(tokens)}</td>
-              <td>{paid === 0 ? 'unknown' : formatMoney(paid)}</td>
+              <td>{formatCost(paid)}</td>
             </tr>
           )
         })}
@@ -280,11 +286,11 @@ function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) 
             {limit !== null && limit > 0 && used !== null && (
               <Meter
                 part={used / limit}
-                inner={children / limit}
+                inner={(children ?? 0) / limit}
                 label={`${name}: ${say(name, used)} of ${say(name, limit)}`}
               />
             )}
-            {children > 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
+            {children !== 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
           </li>
         )
       })}

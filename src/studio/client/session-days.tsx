@@ -1,4 +1,5 @@
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
+import { addCosts, formatCost } from '../costs.js'
 import type { BudgetView, DayView } from '../protocol.js'
 
 const height = 36
@@ -12,27 +13,28 @@ export function SessionDays({
   days: readonly DayView[]
   onReason: (reason: string) => void
 }) {
-  const cost = days.reduce((sum, day) => sum + day.cost, 0)
+  const cost = addCosts(days.map((day) => day.cost))
   const totals = new Map<string, number>()
   for (const { failures } of days)
     for (const [reason, count] of Object.entries(failures))
       totals.set(reason, (totals.get(reason) ?? 0) + count)
   const reasons = [...totals].toSorted((a, b) => b[1] - a[1])
-  if (days.length === 0 || (cost === 0 && reasons.length === 0)) return null
+  if (days.length === 0 || (cost.usd === 0 && reasons.length === 0)) return null
   const classOf = new Map(reasons.map(([reason], index) => [reason, `part-${Math.min(index, colours - 1)}`]))
   return (
     <div class="days">
-      {cost > 0 && (
+      {cost.usd > 0 && (
         <figure>
           <figcaption>
-            Cost by day <strong>{formatMoney(cost)}</strong>
+            Cost by day <strong>{formatCost(cost)}</strong>
+            {!cost.isWhole && 'excluding sessions with unpriced usage'}
           </figcaption>
           <Columns
             label={`Cost by day, from ${days[0]?.day} to ${days.at(-1)?.day}`}
             days={days.map((day) => ({
               day: day.day,
-              text: `${day.day}: ${formatMoney(day.cost)}, ${formatCount(day.sessions, 'session')}`,
-              parts: [{ name: 'part-cost', size: day.cost }],
+              text: `${day.day}: ${formatCost(day.cost)}, ${formatCount(day.sessions, 'session')}`,
+              parts: [{ name: 'part-cost', size: day.cost.usd }],
             }))}
           />
         </figure>

@@ -126,7 +126,7 @@ interface RowProps {
 
 /** The small words are for phones, where the table has no header. */
 function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
-  const { id, name, title, state, reason, wakeAt, agent, models, steps, tokens, cost, createdAt, updatedAt } =
+  const { id, name, title, state, reason, wakeAt, agent, models, steps, duration, tokens, cost, updatedAt } =
     row
   return (
     <tr class={depth > 0 ? 'session inner' : 'session'}>
@@ -164,7 +164,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
         {steps === null ? '–' : formatCount(steps)}
         <small>{steps === 1 ? ' step' : ' steps'}</small>
       </td>
-      <td class="session-fact number">{formatDuration(Math.max(0, updatedAt - createdAt))}</td>
+      <td class="session-fact number">{formatDuration(duration)}</td>
       <td class="session-fact number">
         {formatShort(tokens)}
         <small> tok</small>

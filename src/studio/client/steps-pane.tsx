@@ -1,5 +1,6 @@
-import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
+import { formatCount, formatDuration } from '../../core/format/format-words.js'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { type CostSum, formatCost, addCosts } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protocol.js'
 import { formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
@@ -223,8 +224,9 @@ function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPla
       <Said step={first} times={steps.length} mark={isMerged ? undefined : mark} />
       {isMerged ? (
         <span class="step-took">
-          {formatDuration(steps.reduce((sum, { ms }) => sum + ms, 0))} ·{' '}
-          {formatShort(steps.reduce((sum, { tokens }) => sum + tokens, 0))} tokens
+          <span>{formatDuration(steps.reduce((sum, { ms }) => sum + ms, 0))}</span>
+          <span>{formatShort(steps.reduce((sum, { tokens }) => sum + tokens, 0))} tok</span>
+          <Price cost={addCosts(steps.map(({ cost }) => cost))} />
         </span>
       ) : (
         <Took step={first} longest={longest} />
@@ -299,7 +301,18 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
       <span>{formatDuration(ms)}</span>
       {waitMs > ms / 2 && <span class="sr">, most of it a wait</span>}
       {tokens > 0 && <span>{formatShort(tokens)} tok</span>}
-      {cost > 0 && <span>{formatMoney(cost)}</span>}
+      {tokens > 0 && <Price cost={cost} />}
+    </span>
+  )
+}
+
+/** Short, because a session without prices has one on every line. */
+function Price({ cost }: { cost: CostSum }) {
+  return cost.isWhole || cost.usd > 0 ? (
+    <span>{formatCost(cost)}</span>
+  ) : (
+    <span title="cost unknown" role="img" aria-label="cost unknown">
+      $ ?
     </span>
   )
 }

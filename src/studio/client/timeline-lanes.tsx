@@ -1,4 +1,5 @@
-import { formatDuration, formatMoney } from '../../core/format/format-words.js'
+import { formatDuration } from '../../core/format/format-words.js'
+import { formatCost, sumCosts } from '../costs.js'
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
@@ -211,13 +212,13 @@ function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
 
 /** Cumulative cost of the session. */
 function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
-  const total = rows.reduce((sum, { paid }) => sum + paid, 0)
-  if (total === 0) return null
+  const total = sumCosts(rows.map(({ paid }) => paid))
+  if (total.usd === 0) return null
   let spent = 0
-  const height = (): string => (19 - (spent / total) * 18).toFixed(2)
+  const height = (): string => (19 - (spent / total.usd) * 18).toFixed(2)
   let path = `M-500,${height()}`
   for (const [place, { paid }] of rows.entries()) {
-    if (paid === 0) continue
+    if (!paid) continue
     path += `H${(Math.min(1.5, Math.max(-0.5, axis.at(place))) * 1000).toFixed(1)}`
     spent += paid
     path += `V${height()}`
@@ -225,7 +226,7 @@ function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   return (
     <div class="lane lane-cost">
       <span class="lane-name">Cost</span>
-      <div class="track" aria-hidden="true" title={`${formatMoney(total)} in all`}>
+      <div class="track" aria-hidden="true" title={`${formatCost(total)} in all`}>
         <svg viewBox="0 0 1000 20" preserveAspectRatio="none">
           <path d={`${path}H1500`} />
         </svg>

@@ -1,5 +1,7 @@
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
+import { sumCosts } from '../costs.js'
 import type { Decision, ForkEdit, RecordRow, ShownMessage } from '../protocol.js'
+import { isRequestEnd } from '../session-query.js'
 import type { RunStep } from './run-steps.js'
 
 type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result'>
@@ -22,14 +24,18 @@ export function describeFork(
   asksFirst: boolean,
 ): string {
   const after = rows.slice(place + 1)
-  const dropped = steps.filter((step) => step.to > place && step.tokens > 0)
-  const cost = after.reduce((sum, { paid }) => sum + paid, 0)
+  // A step whose answer is at or before the record is not requested again.
+  const dropped = steps.filter(
+    ({ from, to }) => to > place && rows.slice(Math.max(from, place + 1), to + 1).some(isRequestEnd),
+  )
+  const cost = sumCosts(after.map(({ paid }) => paid))
   if (dropped.length === 0) return 'Nothing comes after this record, so nothing is dropped.'
   const asked =
     dropped.length === 1
       ? 'The step after this is'
       : `The ${formatCount(dropped.length, 'step')} after this are`
-  const paid = cost > 0 ? `, about ${formatMoney(cost)}` : ''
+  const paid = cost.usd > 0 ? `, about ${formatMoney(cost.usd)}` : ''
+  const unknown = cost.isWhole ? '' : ' (some usage has no price)'
   const ran = after
     .flatMap(({ calls }) => calls)
     .filter(({ status }) => status === 'ok' || status === 'error')
@@ -43,7 +49,7 @@ export function describeFork(
   const read =
     reading.length === 0 ? '' : ` ${formatCount(reading.length, 'call')} that only read may run again.`
   const kept = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
-  return `${asked} dropped and asked again${paid}.${again}${read}${kept ? ' Calls before it keep their results.' : ''}`
+  return `${asked} dropped and asked again${paid}${unknown}.${again}${read}${kept ? ' Calls before it keep their results.' : ''}`
 }
 
 const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly

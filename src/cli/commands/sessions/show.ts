@@ -111,7 +111,9 @@ function formatStatus(
     return `No run has started. Start one: statewright run --session ${id}${carried} 'Your prompt'\n`
   }
   const { limits } = (snapshot.context as AgentContext).config
-  const summary = formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint)
+  const runNumber = seq === last ? entry.summary?.runs : 1
+  const summary =
+    formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint, runNumber)
   const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
   if (seq < last) {
     return `${summary}${record}This is an earlier state. To continue from it: statewright sessions fork ${id}${carried} --at ${seq}\n`
