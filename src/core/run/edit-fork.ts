@@ -72,7 +72,13 @@ async function applyToFork(
   const edit = readEdit(editOption)
   const before = folded.run?.context.messages ?? folded.state.messages
   const scene: EditScene = { parts, folded, messages: before, app }
-  const { messages, written, change } = await applyEdit(edit, scene)
+  const { messages, written, change } = await ('message' in edit
+    ? editMessage(edit, scene)
+    : 'instructions' in edit
+      ? editInstructions(edit, scene)
+      : 'result' in edit
+        ? editResult(edit, scene)
+        : editCall(edit, scene))
   const run = folded.run?.status === 'active' ? folded.run : null
   const last = run?.context ?? folded.state
   const { terms } = { ...last, ...change.context }
@@ -97,12 +103,6 @@ interface AppliedEdit {
   written: LoggedEdit
   /** The changes to an active run, and the state where it continues. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
-}
-
-function applyEdit(edit: ForkEdit, scene: EditScene): Promise<AppliedEdit> {
-  if ('message' in edit) return editMessage(edit, scene)
-  if ('instructions' in edit) return editInstructions(edit, scene)
-  return 'result' in edit ? editResult(edit, scene) : editCall(edit, scene)
 }
 
 async function editMessage(

@@ -198,11 +198,11 @@ export class RunActor {
   }
 
   #forward(event: ControlEvent): void {
-    if (!this.#actor || this.#delivery || this.#isReacquiring) this.#queue.push(event)
-    else this.#deliver(this.#actor, event)
-  }
-
-  #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
+    const actor = this.#actor
+    if (!actor || this.#delivery || this.#isReacquiring) {
+      this.#queue.push(event)
+      return
+    }
     const reacquired = this.#log?.isResting ? this.#reacquire(this.#log) : undefined
     if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
     else {
