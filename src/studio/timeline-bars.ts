@@ -50,8 +50,8 @@ export class TimelineBars {
     )
     const isNewRequest = /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
     for (const [key, bar] of this.#open) {
-      const goesOn = activities.has(key) && !isBack && !(isNewRequest && bar.lane === 'model')
-      if (!goesOn) this.#closeBar(key, bar, step)
+      const isContinued = activities.has(key) && !isBack && !(isNewRequest && bar.lane === 'model')
+      if (!isContinued) this.#closeBar(key, bar, step)
     }
     for (const [key, { lane, label, sessionId }] of activities) {
       if (this.#open.has(key)) continue

@@ -225,7 +225,7 @@ export class ChatService {
   /** Cancels the unfinished run of a session. Settles when the hooks of a resting run have settled. */
   async cancelRun(sessionId: string, caller: Caller): Promise<void> {
     const ended = await this.#sessions.runTask(sessionId, () => this.#cancelRun(sessionId, caller))
-    if (ended) await caller.hooks.rest({ id: ended.runId, sessionId }, ended)
+    if (ended) await caller.hooks.settle({ id: ended.runId, sessionId }, ended)
   }
 
   /**

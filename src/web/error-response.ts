@@ -101,7 +101,7 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
  * The source of an error.
  *
  * - `where`: `request` (the request failed), `run` (a run failed), `tool` (a tool call failed), `retry` (a model request failed
- *   and will be retried), `warning`, `hook` (`onStart`, `onRest`, `onFinish` or a function of `expose` failed)
+ *   and will be retried), `warning`, `hook` (`onStart`, `onSettle`, `onFinish` or a function of `expose` failed)
  * - `session`: session id; null when the request names none
  * - `callId`: call; for a sub-agent's call, ids joined by slashes
  */

@@ -84,7 +84,7 @@ export class LiveRuns {
     // The process that ended the run has called its hooks.
     if (live.turn !== null && hasEnded(live.turn.state)) return live
     live.closing = run.result.then(
-      (result) => (live.hasWorked || !result.resumable ? live.caller.hooks.rest(run, result) : undefined),
+      (result) => (live.hasWorked || !result.resumable ? live.caller.hooks.settle(run, result) : undefined),
       ignore,
     )
     return live

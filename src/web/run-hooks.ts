@@ -27,12 +27,12 @@ export interface HandlerHooks {
    * difference. The response stays open until the returned promise settles, for at most 30 seconds. The page already has the
    * full answer, but `useChat` stays busy, so do not return a promise that the page need not wait for.
    */
-  onRest?: (result: RunResult, at: HookContext) => unknown
-  /** A run has ended. Called after `onRest` and awaited with it. */
+  onSettle?: (result: RunResult, at: HookContext) => unknown
+  /** A run has ended. Called after `onSettle` and awaited with it. */
   onFinish?: (result: RunResult, at: HookContext) => unknown
 }
 
-export const hookNames = ['onStart', 'onRest', 'onFinish'] as const satisfies (keyof HandlerHooks)[]
+export const hookNames = ['onStart', 'onSettle', 'onFinish'] as const satisfies (keyof HandlerHooks)[]
 
 /** How long a response waits for hooks, in milliseconds. */
 const hookTimeoutMs = 30_000
@@ -64,17 +64,17 @@ export class RunHooks {
   }
 
   /** Settles when the hooks have settled, or after 30 seconds. */
-  async rest(run: HookedRun, result: RunResult): Promise<void> {
-    const { onRest, onFinish } = this.#hooks
+  async settle(run: HookedRun, result: RunResult): Promise<void> {
+    const { onSettle, onFinish } = this.#hooks
     const last = result.resumable ? undefined : onFinish
-    if (!onRest && !last) return
+    if (!onSettle && !last) return
     const { clock } = this.#options
     let timer: unknown
     const timeout = new Promise<'late'>((resolve) => {
       timer = clock.setTimeout(() => resolve('late'), hookTimeoutMs)
     })
     const work = (async () => {
-      if (onRest) await this.#call(run, (at) => onRest(result, at))
+      if (onSettle) await this.#call(run, (at) => onSettle(result, at))
       if (last) await this.#call(run, (at) => last(result, at))
     })()
     const outcome = await Promise.race([work, timeout])
@@ -98,7 +98,7 @@ export class RunHooks {
 function timeoutError(): StatewrightError {
   return new StatewrightError(
     'hook_timeout',
-    'onRest and onFinish took longer than 30 seconds, so the response no longer waits for them. Move long work to a queue.',
-    'onRest',
+    'onSettle and onFinish took longer than 30 seconds, so the response no longer waits for them. Move long work to a queue.',
+    'onSettle',
   )
 }

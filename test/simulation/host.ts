@@ -26,7 +26,7 @@ export interface Stage {
   listDue: () => string[]
   /** The options of the next call for a session, except its id. */
   nextOptions: (session: string) => Partial<RunSessionOptions>
-  onRest: (session: string, rest: SessionResult, options: Partial<RunSessionOptions>) => void
+  onSettle: (session: string, rest: SessionResult, options: Partial<RunSessionOptions>) => void
 }
 
 /** Error codes that no fault explains. */
@@ -192,7 +192,7 @@ export class Host {
   }
 
   async #work(session: string, life: Life, signal: AbortSignal): Promise<SessionResult> {
-    const { world, plan, nextOptions, onRest } = this.#stage
+    const { world, plan, nextOptions, onSettle } = this.#stage
     const { maxRetryWaitMs } = plan.agent
     const own = {}
     if (!life.working.has(session)) life.working.set(session, own)
@@ -214,7 +214,7 @@ export class Host {
         life.name,
         `${session} rests: ${rest.state} ${rest.reason ?? ''}${rest.stopped ? ', stopped' : ''} at ${rest.head}`,
       )
-      onRest(session, rest, options)
+      onSettle(session, rest, options)
       return rest
     } catch (error) {
       if (!life.isAlive) throw error

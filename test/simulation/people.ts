@@ -161,7 +161,7 @@ export class People {
   }
 
   /** A session is idle. The person who has to answer checks it after a while. */
-  onRest(
+  onSettle(
     session: string,
     { state, undelivered }: SessionResult,
     { answers }: Partial<RunSessionOptions>,

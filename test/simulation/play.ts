@@ -73,7 +73,7 @@ export async function play(plan: Plan): Promise<Story> {
     listDue: () =>
       sessions.filter((session) => isDue(session) || (!world.isCalm && world.draw('idle') < 0.03)),
     nextOptions,
-    onRest: people.onRest.bind(people),
+    onSettle: people.onSettle.bind(people),
   }
   setPlatform({
     random: () => world.draw('platform'),

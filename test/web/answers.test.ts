@@ -139,7 +139,7 @@ describe.each([{ inbox: 'an inbox' }, { inbox: 'no inbox' }])(
         expose: { toolErrors: (error) => `<${(error as Error).constructor.name}>` },
         onError: (error, { where }) => told.push([where, (error as Error).constructor.name]),
         onStart: () => told.push('onStart'),
-        onRest: ({ state }) => told.push(state),
+        onSettle: ({ state }) => told.push(state),
       })
       await (await handler(send('Pay.'))).text()
       told.length = 0
@@ -162,7 +162,7 @@ describe('an answer that leaves the run waiting', () => {
       agent: theatre.agent,
       authorize,
       onStart: () => told.push('onStart'),
-      onRest: ({ state }) => told.push(state),
+      onSettle: ({ state }) => told.push(state),
     })
     await (await handler(send('Pay.'))).text()
     told.length = 0
@@ -177,7 +177,7 @@ describe('an answer that leaves the run waiting', () => {
 it('hooks receive the run’s total usage so far', async () => {
   const totals: number[] = []
   const { theatre, handler } = await openWaitingChat({
-    onRest: ({ usage }) => totals.push(usage.totalTokens),
+    onSettle: ({ usage }) => totals.push(usage.totalTokens),
     onFinish: ({ usage }) => totals.push(usage.totalTokens),
   })
   await (await handler(await answer(theatre))).text()

@@ -47,7 +47,7 @@ function noting() {
   const told: [string, string | null, HookContext][] = []
   const hooks: HandlerHooks = {
     onStart: (at) => told.push(['onStart', null, at]),
-    onRest: ({ state }, at) => told.push(['onRest', state, at]),
+    onSettle: ({ state }, at) => told.push(['onSettle', state, at]),
     onFinish: ({ state }, at) => told.push(['onFinish', state, at]),
   }
   return { told, hooks, names: () => told.map(([name, state]) => [name, state].filter(Boolean).join(' ')) }
@@ -70,9 +70,9 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     const { told, hooks, names } = noting()
     const { handler } = await opened([text('One.'), text('Two.')], hooks)
     await (await handler(post(say('u1', 'Go.')))).text()
-    expect(names()).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
+    expect(names()).toEqual(['onStart', 'onSettle COMPLETED', 'onFinish COMPLETED'])
     await (await handler(post(say('u2', 'Again.'), 'ben'))).text()
-    expect(names().slice(3)).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
+    expect(names().slice(3)).toEqual(['onStart', 'onSettle COMPLETED', 'onFinish COMPLETED'])
     const ats = told.map(([, , at]) => at)
     expect(ats.map(({ session }) => session)).toEqual(Array(6).fill('team:c1'))
     const people = ['ann', 'ann', 'ann', 'ben', 'ben', 'ben']
@@ -90,7 +90,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { handler, theatre } = await opened([call('pay'), text('Done.')], hooks, { tools: [pay] })
     await (await handler(post(say('u1', 'Pay.')))).text()
-    expect(names()).toEqual(['onStart', 'onRest WAITING_FOR_INPUT'])
+    expect(names()).toEqual(['onStart', 'onSettle WAITING_FOR_INPUT'])
     const { run } = await theatre.agent.replay('team:c1')
     const [asked] = run?.pending ?? []
     const id = `${asked?.callId}~${asked?.fingerprint}`
@@ -111,7 +111,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
           }
     await (await handler(post(answer))).text()
     expect(pay.inputs).toHaveLength(1)
-    expect(names().slice(2)).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
+    expect(names().slice(2)).toEqual(['onStart', 'onSettle COMPLETED', 'onFinish COMPLETED'])
   })
 
   it('stopping a waiting run ends it for the person who stops it', async () => {
@@ -129,7 +129,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
       })
       const again = stop.clone() as Request
       expect((await handler(stop)).status).toBe(204)
-      expect(names()).toEqual(['onRest CANCELLED', 'onFinish CANCELLED'])
+      expect(names()).toEqual(['onSettle CANCELLED', 'onFinish CANCELLED'])
       expect(told.map(([, , { session, principal }]) => [session, principal.context])).toEqual(
         [1, 2].map(() => [`team:${id}`, { user: 'ben' }]),
       )
@@ -140,7 +140,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
 
   it('the response stays open until they settle, after the page has received the answer', async () => {
     const gate = latch()
-    const { handler, theatre } = await opened([text('One.')], { onRest: () => gate.opened })
+    const { handler, theatre } = await opened([text('One.')], { onSettle: () => gate.opened })
     const response = await handler(post(say('u1', 'Go.')))
     const read = { text: '', isOver: false }
     const reading = (async () => {
@@ -161,7 +161,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     const onError = (error: unknown, { where }: ErrorContext): void =>
       void errors.push([where, (error as { code?: string }).code ?? String(error)])
     const { handler, theatre } = await opened([text('One.')], {
-      onRest: () => new Promise(() => undefined),
+      onSettle: () => new Promise(() => undefined),
       onError,
     })
     const response = await handler(post(say('u1', 'Go.')))
@@ -185,7 +185,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     }
     const { handler } = await opened([text('One.')], {
       onStart: failing('no start'),
-      onRest: async () => failing('no rest')(),
+      onSettle: async () => failing('no rest')(),
       onFinish: failing('no finish'),
       onError: (error, { where, session }) => errors.push([where, (error as Error).message, session]),
     })
@@ -214,6 +214,6 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     const made = (options: object) => () => serve(theatre.agent, options as never)
     expect(made({ onFinnish: () => undefined })).toThrow(ConfigError)
     expect(made({ onFinnish: () => undefined })).toThrow(/'onFinnish'.*Did you mean onFinish/)
-    expect(made({ onRest: 'later' })).toThrow('onRest must be a function.')
+    expect(made({ onSettle: 'later' })).toThrow('onSettle must be a function.')
   })
 })

@@ -108,7 +108,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     const told: string[] = []
     const hooks: HandlerHooks = {
       onStart: () => told.push('onStart'),
-      onRest: ({ state }) => told.push(state),
+      onSettle: ({ state }) => told.push(state),
     }
     const owner = serve(agent, person('ann', true), hooks)
     expect(await (await owner(at('/c1/stream'))).text()).toContain('Done.')

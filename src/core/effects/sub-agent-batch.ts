@@ -95,8 +95,8 @@ export class SubAgentBatch {
   /** Waits until the sub-agent ends or settles. A pause that was withdrawn in the meantime is resumed. */
   async #nextRest(child: ChildRun): Promise<RunResult> {
     const result = await child.waitForRest()
-    const goesOn = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()
-    return goesOn ? this.#nextRest(child) : result
+    const isResumed = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()
+    return isResumed ? this.#nextRest(child) : result
   }
 
   /** The usage to report with a result. It includes the usage of other sub-agents that the result stops. */

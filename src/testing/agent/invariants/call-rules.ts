@@ -110,9 +110,9 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, after } = change
     if (event.type !== 'RESUMED' || !before) return null
     const stopped = before.calls.find(({ id, name, started, result, handle }) => {
-      const goesOn = [before.tools, after.tools].every((tools) => tools[name]?.keepsHandle)
+      const isResumable = [before.tools, after.tools].every((tools) => tools[name]?.keepsHandle)
       const now = findCall(after.calls, id)
-      const isOpen = started && !result && handle !== undefined && goesOn
+      const isOpen = started && !result && handle !== undefined && isResumable
       return isOpen && now && (now.result !== undefined || now.needs !== 'nobody')
     })
     return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' does not`

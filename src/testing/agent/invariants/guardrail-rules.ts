@@ -60,8 +60,8 @@ export const guardrailRules: readonly AgentInvariant[] = [
   createRule('a model that should continue receives a message', (change) => {
     if (!hasTaken(change, 'RUNNING.judging.recovering')) return null
     const { before, after } = change
-    const isTold = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
-    return after.emptyRetries === before?.emptyRetries && !isTold && 'it is not'
+    const hasNudge = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
+    return after.emptyRetries === before?.emptyRetries && !hasNudge && 'it is not'
   }),
   createRule("a blocked run answers with the shield's message", ({ state, event, after }) => {
     if (state !== 'BLOCKED') return null
