@@ -25,7 +25,7 @@ export interface ActorHost {
   /** Whether the actor must not run again after a crash. */
   isOnce(src: string): boolean
   run(
-    actor: StartedActor & { isRestarted: boolean },
+    actor: StartedActor,
     report: { done: (output: unknown) => void; failed: (error: unknown) => void; changed: () => void },
   ): RunningActor
 }
@@ -114,7 +114,7 @@ export class MachineHold {
   resume(actors: readonly StartedActor[]): void {
     for (const actor of actors) {
       if (this.#parts.actors.isOnce(actor.src)) this.#reportDoubt(actor)
-      else this.#startActor(actor, true)
+      else this.#startActor(actor)
     }
     for (const { event } of this.state.held) this.#incoming.push({ event, isHeld: true })
   }
@@ -264,7 +264,8 @@ export class MachineHold {
   async #write(steps: readonly Step[]): Promise<void> {
     const { log } = this.#parts
     const isWorking = Object.keys(this.state.actors).length > 0 || this.state.queue.length > 0
-    const hasEffects = steps.some(({ effects, sent }) => effects.length + sent.length > 0)
+    const left = [...this.#running].filter(([id, { key }]) => this.state.actors[id]?.key !== key)
+    const hasEffects = left.length > 0 || steps.some(({ effects, sent }) => effects.length + sent.length > 0)
     if (!isWorking && !hasEffects && this.#incoming.length === 0) await this.#rest()
     else {
       // A worker continues the session if this process dies.
@@ -272,17 +273,15 @@ export class MachineHold {
       this.#isListedAsWorking = true
       await log.flush()
     }
-    for (const [id, { key, actor }] of this.#running) {
-      if (this.state.actors[id]?.key === key) continue
-      this.#running.delete(id)
-      void actor.stop(true)
-    }
+    for (const [id] of left) this.#running.delete(id)
+    const stops = left.map(async ([, { actor }]) => actor.stop(true))
     for (const { starts, sent, effects } of steps) {
       for (const { to, event } of sent) this.#running.get(to)?.actor.send?.(event)
       for (const effect of effects) this.#runEffect(effect)
-      for (const actor of starts)
-        if (this.state.actors[actor.id]?.key === actor.key) this.#startActor(actor, false)
+      for (const actor of starts) if (this.state.actors[actor.id]?.key === actor.key) this.#startActor(actor)
     }
+    for (const stop of await Promise.allSettled(stops))
+      if (stop.status === 'rejected') this.#parts.onError(stop.reason, { session: this.#id })
   }
 
   #runEffect(effect: () => void): void {
@@ -293,23 +292,30 @@ export class MachineHold {
     }
   }
 
-  #startActor(actor: StartedActor, isRestarted: boolean): void {
+  #startActor(actor: StartedActor): void {
     const { id, key } = actor
-    const outcomeOf = { id, key }
+    let isOver = false
+    const end = (event: MachineEvent): void => {
+      isOver = true
+      if (this.#running.get(id)?.key === key) this.#running.delete(id)
+      this.#add({ event, outcomeOf: { id, key } })
+    }
     const report = {
       done: (output: unknown) => {
         try {
           const plain = output === undefined ? undefined : copyJson(output, `the output of '${actor.src}'`)
-          this.#add({ event: createDoneEvent(id, plain), outcomeOf })
+          end(createDoneEvent(id, plain))
         } catch (error) {
           report.failed(error)
         }
       },
-      failed: (error: unknown) => this.#add({ event: createErrorEvent(id, error), outcomeOf }),
+      failed: (error: unknown) => end(createErrorEvent(id, error)),
       changed: () => this.#wake(),
     }
     try {
-      this.#running.set(id, { key, actor: this.#parts.actors.run({ ...actor, isRestarted }, report) })
+      const running = this.#parts.actors.run(actor, report)
+      // An actor may end before it returns.
+      if (!isOver) this.#running.set(id, { key, actor: running })
     } catch (error) {
       report.failed(error)
     }

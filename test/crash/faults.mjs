@@ -4,17 +4,19 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { StoreError } from 'statewright'
 
 /**
- * A one-time fault in a process: `{ on, when, seq?, nth?, callId?, isTold?, act }`. `on` is a method of the
- * store, `put`, `look` or `remove` of its inbox, `set` or `move` of its timers, or `effect`, the work of a
- * tool. `when` is `before` or `after` it. The fault strikes at the append of record `seq` (with `isTold`, of
- * a record from the inbox), at the `nth` use in this process, or at call `callId`. `act` is `kill` (default),
- * `fill` the disk, or `refuse` like a store that has become read-only.
+ * A one-time fault in a process: `{ on, when, session?, seq?, nth?, callId?, isTold?, act }`. `on` is a method
+ * of the store, `put`, `look` or `remove` of its inbox, `set` or `move` of its timers, or `effect`, the work
+ * of a tool. `when` is `before` or `after` it. The fault strikes at the append of record `seq` (with
+ * `session`, only in that one; with `isTold`, of a record from the inbox), at the `nth` use in this process,
+ * or at call `callId`. `act` is `kill` (default), `fill` the disk, or `refuse` like a store that has become
+ * read-only.
  */
 export function striker(fault, dir) {
   let count = 0
   let isOver = fault === undefined
-  return (on, when, { callId, records = [] } = {}) => {
+  return (on, when, { callId, session, records = [] } = {}) => {
     if (isOver || on !== fault.on || when !== fault.when) return
+    if (fault.session !== undefined && session !== fault.session) return
     if (fault.isTold && !records.some(isTold)) return
     count += 1
     if (fault.nth !== undefined && count !== fault.nth) return
@@ -44,11 +46,14 @@ export function doomed(store, strike, isSlow = false) {
   const around =
     (on, work = store[on]) =>
     (...args) => {
-      const place = on === 'append' ? { records: args[1] } : {}
+      const place = on === 'append' ? { session: args[0].sessionId, records: args[1] } : {}
       strike(on, 'before', place)
       const value = work(...args)
-      strike(on, 'after', place)
-      return value
+      const finish = (answer) => {
+        strike(on, 'after', place)
+        return answer
+      }
+      return value instanceof Promise ? value.then(finish) : finish(value)
     }
   const methods = ['acquire', 'renew', 'release', 'append', 'read']
   const { put, read, remove } = store.inbox

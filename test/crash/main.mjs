@@ -4,6 +4,7 @@
 import { parseArgs } from 'node:util'
 import { playBatch } from './batch.mjs'
 import { casesOf } from './cases.mjs'
+import { playClaims } from './claim.mjs'
 import { startModelServer } from './model-server.mjs'
 import { inParallel } from './pool.mjs'
 import { referenceProblems } from './reference.mjs'
@@ -49,6 +50,7 @@ const storage = [
   ...(await playStorage(model, reference, isAsked)),
   ...(await playTold(model, reference, isAsked)),
   ...(await playVotes(isAsked)),
+  ...(await playClaims({ only: isAsked })),
 ]
 model.close()
 const batch = { name: 'batch that is killed three times' }

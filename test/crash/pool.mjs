@@ -4,7 +4,7 @@ export async function inParallel(items, width, work) {
   const queue = items.entries()
   const worker = async () => {
     // oxlint-disable-next-line no-await-in-loop -- one after the other is what a worker does
-    for (const [index, item] of queue) results[index] = await work(item)
+    for (const [index, item] of queue) results[index] = await work(item, index)
   }
   await Promise.all(Array.from({ length: width }, worker))
   return results

@@ -1,5 +1,5 @@
 import { assign, setup } from 'xstate'
-import { createAgent, memoryStore } from '../../src/index.js'
+import { createAgent, memoryStore, StoreError } from '../../src/index.js'
 import { durable } from '../../src/durable/index.js'
 import { readSessionAt } from '../../src/core/sessions/replay-session.js'
 import { createOneCallModel } from '../support/manual-model.js'
@@ -24,7 +24,7 @@ function setUp() {
       types: {
         input: {} as { text: string },
         context: {} as { text: string; answer: string },
-        events: {} as { type: 'STOP' } | { type: 'AGAIN' },
+        events: {} as { type: 'STOP' } | { type: 'AGAIN' } | { type: 'QUIT' },
       },
       actors: { triage: agent.machine },
     }).createMachine({
@@ -42,11 +42,12 @@ function setUp() {
             },
             onError: 'failed',
           },
-          on: { STOP: 'stopped' },
+          on: { STOP: 'stopped', QUIT: 'ended' },
         },
         triaged: { on: { AGAIN: 'triaging' } },
         stopped: { on: { AGAIN: 'triaging' } },
         failed: {},
+        ended: { type: 'final' },
       },
     })
     const cases = durable(machine, {
@@ -139,6 +140,67 @@ test('a state that is left cancels its agent, also if the process dies in betwee
       { session: 'case-1:triage.3' },
     ])
   }
+})
+
+test('a worker cancels the agent of a machine that has ended, if the process dies in between', async () => {
+  const { hosts, shared, open, until } = setUp()
+  const first = open()
+  await until(first.cases.start('case-1', { input }))
+  await until(first.cases.settled('case-1'))
+  const append = shared.append.bind(shared)
+  shared.append = (lease, ...more) => {
+    const answer = append(lease, ...more)
+    if (lease.sessionId === 'case-1') first.host.kill()
+    return answer
+  }
+  first.cases.send('case-1', { type: 'QUIT' }).catch(() => undefined)
+  await hosts.pass(1000)
+  shared.append = append
+  expect(shared.get('case-1')?.summary).toMatchObject({ state: 'COMPLETED' })
+  expect(shared.get('case-1:triage.1')?.summary).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+  const second = open()
+  const worker = second.cases.worker()
+  await hosts.pass(65_000)
+  expect(shared.get('case-1:triage.1')?.summary).toMatchObject({ state: 'CANCELLED' })
+  expect([second.errors, shared.timers.list({ prefix: '', limit: 1 })]).toEqual([[], []])
+  await until(worker.drain())
+})
+
+test('a failed cancel of an agent is reported, and tried again when the session opens', async () => {
+  const { hosts, shared, open, until } = setUp()
+  const { cases, errors } = open()
+  await until(cases.start('case-1', { input }))
+  await until(cases.settled('case-1'))
+  const read = shared.read.bind(shared)
+  shared.read = (id, ...more) => {
+    const isLeft = shared.get('case-1')?.summary?.value === 'stopped'
+    if (isLeft && id !== 'case-1') throw new StoreError('corrupt_log', 'The log is damaged.', id)
+    return read(id, ...more)
+  }
+  await until(cases.send('case-1', { type: 'STOP' }))
+  await hosts.pass(1000)
+  expect(errors).toMatchObject([{ code: 'corrupt_log' }])
+  expect(shared.get('case-1:triage.1')?.summary?.state).toBe('WAITING_FOR_INPUT')
+  shared.read = read
+  expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'stopped' })
+  await hosts.pass(1000)
+  expect(shared.get('case-1:triage.1')?.summary?.state).toBe('CANCELLED')
+})
+
+test('an agent that has ended is not cancelled', async () => {
+  const { shared, open, until } = setUp()
+  const { cases } = open()
+  await until(cases.start('case-1', { input }))
+  const [call] = (await until(cases.settled('case-1'))).pending
+  if (call) await until(cases.send('case-1', { type: 'approve', ...call }))
+  const reads: string[] = []
+  const read = shared.read.bind(shared)
+  shared.read = (id, ...more) => {
+    if (JSON.stringify(shared.get('case-1')?.summary).includes('triaged')) reads.push(id)
+    return read(id, ...more)
+  }
+  expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged' })
+  expect(reads).not.toContain('case-1:triage.1')
 })
 
 test('parent and child agree whenever a process dies', async () => {

@@ -337,11 +337,11 @@ test('a bad option is refused and named, and nothing is written', async () => {
       timeoutMs,
       ['invalid_option', 'timeoutMs'],
     ])
+  // oxlint-disable-next-line no-await-in-loop -- as above
   for (const [key, values] of Object.entries({
     pollMs: [NaN, 0, -1, Infinity, '9', null],
     concurrency: [NaN, 0, -1, 1.5, Infinity, '9', null],
   }))
-    // oxlint-disable-next-line no-await-in-loop -- as above
     for (const value of values)
       expect([value, await refused(() => claims.worker({ [key]: value } as never))]).toEqual([
         value,

@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { jest } from '@jest/globals'
 import { fromPromise } from 'xstate'
 import { durable, idempotencyKey } from '../../src/durable/index.js'
@@ -5,9 +7,9 @@ import type { SessionStore } from '../../src/index.js'
 import { Bank, claimMachine } from '../durable/claim.js'
 import { tallyMachine } from '../durable/tally.js'
 import { sampled } from '../support/extent.js'
-import { postgresPlace } from './place.js'
+import { postgresPlace, url } from './place.js'
 
-jest.setTimeout(120_000)
+jest.setTimeout(240_000)
 
 const place = postgresPlace()
 const stores: SessionStore[] = []
@@ -79,4 +81,9 @@ test('another process continues a claim in Postgres, without a second payment', 
   const second = openClaims(async (key, amount) => bank.pay(key, amount))
   expect(await second.settled('c')).toMatchObject({ value: 'paid', context: { payment: 'p1' } })
   expect(bank.payments).toEqual([{ key: 'c:pay.2', amount: 900 }])
+})
+
+test('processes are killed around each record of a claim in Postgres: it is paid once, and its end is the same', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['test/crash/claim.mjs', url])
+  expect(stdout).toMatch(/^\d\d claims, \d\d kills, 0 wrong$/m)
 })
