@@ -19,6 +19,7 @@ import { rememberThrown } from '../base/errors.js'
 import { type AgentParts, hasSharedBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
+import { measureRequest, type NamedModel } from './measured-request.js'
 import { findTotalOnly, normalizeFailure, normalizeResponse } from '../models/normalize-response.js'
 import { toModelFailure } from '../models/to-model-failure.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
@@ -88,10 +89,7 @@ export async function askModel<Output>(
   runtime.openBill = bill
   // Releases the budget even if the provider does not stop.
   const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
-  const { telemetry } = runtime
   let currentModel: NamedModel = parts.model
-  /** The telemetry of the current request. */
-  let sent: TelemetryRequestInfo | null = null
   // Set while the answer is awaited. An answer that is stopped midway is priced at once.
   let isPricing = false
   const loadPrices = (): void => {
@@ -108,6 +106,7 @@ export async function askModel<Output>(
     if (ready) await ready
     abort.throwIfAborted()
     for (const warning of parts.tools.leftOut ?? []) warnOnce(runtime, 'tool_left_out', warning)
+    const measured = measureRequest(runtime, parts.model, request, purpose, context)
     const callbacks: Omit<ModelRequestOptions, 'signal'> = {
       onSent: loadPrices,
       onActivity: (kind) => {
@@ -116,27 +115,25 @@ export async function askModel<Output>(
       },
       onDelta: (text, reasoning) => {
         bill.addDelta(text ?? '', reasoning ?? '')
-        if (sent !== null) sent.firstChunkAt ??= runtime.clock.now()
+        measured?.noteChunk()
         onDelta(text ?? '', reasoning ?? '')
       },
       onWarning: (code, message) => warnOnce(runtime, code, message),
       runId: context.runId,
       onWaitForSlot: (wait) => {
         idle.hold(wait !== null)
-        if (sent !== null) noteWait(sent, wait, runtime.clock.now())
+        measured?.noteWait(wait)
         if (wait !== null) runtime.emit({ type: 'waiting_for_slot', stepId: getStepId(context), ...wait })
       },
       ...(onToolCall && { onToolCallDelta: onToolCall }),
       ...(onHosted && { onHostedCall: onHosted }),
+      ...(measured && { around: (work) => measured.around(work) }),
       onFallback: (next, after) => {
         const failure = after && normalizeFailure(after)
         currentModel = next
         const spent = bill.switchModel(next, failure)
         void prices.load(next.provider, next.model)
-        if (sent !== null && telemetry) {
-          sent = switchModelInfo(sent, next, failure && { failure, spent }, runtime.clock.now())
-          telemetry.around(sent, () => undefined)
-        }
+        measured?.switchModel(next, failure && { failure, spent })
         if (failure !== null) {
           emitFallback({ parts, runtime, context, abort }, next, failure)
           onFallback?.()
@@ -145,19 +142,11 @@ export async function askModel<Output>(
         return hold?.switchModel(next, failure, spent)
       },
     }
-    const options: ModelRequestOptions = attachSignal(callbacks, idle.abort)
-    if (telemetry !== undefined) {
-      sent = toRequestInfo(parts.model, request, purpose, context, runtime.clock.now())
-      options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))
-    }
     hold?.markAsked()
-    const answer = await idle.rejectOnSilence(
-      sent === null || telemetry === undefined
-        ? parts.model.request(request, options)
-        : telemetry.around(sent, () => parts.model.request(request, options)),
-    )
+    const send = () => parts.model.request(request, attachSignal(callbacks, idle.abort))
+    const answer = await idle.rejectOnSilence(measured ? measured.around(send) : send())
     const response = normalizeResponse(answer, createCallNamer(runtime, context))
-    if (sent !== null) noteResponse(sent, response, answer)
+    measured?.noteResponse(response, answer)
     bill.receive(response, findTotalOnly(answer?.usage))
     if (hold) await hold.settleAnswer(await bill.getAnswerUsage(), response.usage !== null)
     return await toOutput(response, () => bill.getAnswerUsage())
@@ -288,72 +277,4 @@ function emitFallback(
   const reason = parts.shields.output.length === 0 ? text : withheldMessage
   const message = `${reason} Asking ${model} (${provider}) instead.`
   runtime.emit({ type: 'retry', stepId: getStepId(context), attempt, delayMs: 0, code, message, model })
-}
-
-type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
-
-/** A request as telemetry sees it, when it is sent. */
-function toRequestInfo(
-  { provider, model, endpoint }: NamedModel,
-  request: ModelRequest,
-  purpose: TelemetryRequestInfo['purpose'],
-  { steps, attempt }: AgentContext,
-  sentAt: number,
-): TelemetryRequestInfo {
-  return {
-    type: 'inference',
-    purpose,
-    step: steps + 1,
-    attempt,
-    fallback: 0,
-    request,
-    provider,
-    model,
-    endpoint: readEndpoint(endpoint),
-    sentAt,
-    waits: [],
-    firstChunkAt: null,
-    response: null,
-    responseId: null,
-    failure: null,
-    usage: null,
-  }
-}
-
-/** Describes the same request sent to another model. */
-function switchModelInfo(
-  info: TelemetryRequestInfo,
-  next: NamedModel,
-  givenUp: { failure: ModelFailure; spent: Usage | null } | null,
-  sentAt: number,
-): TelemetryRequestInfo {
-  const { provider, model } = next
-  const endpoint = readEndpoint(next.endpoint)
-  if (givenUp === null) return Object.assign(info, { provider, model, endpoint })
-  info.failure = givenUp.failure
-  info.usage = givenUp.spent
-  const { fallback } = info
-  const unknown = { firstChunkAt: null, response: null, responseId: null, failure: null, usage: null }
-  return { ...info, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt, waits: [] }
-}
-
-/** Records that the request waits for a limiter. Null ends the wait. */
-function noteWait({ waits }: TelemetryRequestInfo, wait: { limiter: string } | null, now: number): void {
-  if (wait !== null) waits.push({ limiter: wait.limiter, since: now, until: null })
-  else for (const one of waits) one.until ??= now
-}
-
-/** The endpoint reported by the provider, if it is a valid host and port, else null. */
-function readEndpoint(endpoint: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
-  const { host, port }: { host?: unknown; port?: unknown } = endpoint ?? {}
-  if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null
-  return typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536
-    ? { host, port }
-    : null
-}
-
-/** Records the response. Only telemetry receives the provider's response id. */
-function noteResponse(info: TelemetryRequestInfo, response: ModelResponse, { id }: ModelResponse): void {
-  info.response = response
-  info.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null
 }
