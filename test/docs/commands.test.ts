@@ -102,7 +102,7 @@ const scripts: Record<string, Script> = {
   'docs/properties.md › On the command line': {
     because: { 'npx statewright properties': 'test/cli/properties.test.ts' },
   },
-  'docs/retrofit.md › 1. Measure the loop you have': {
+  'docs/retrofit.md › 1. Measure your loop': {
     because: { 'npx agent-loop-conformance': 'test/conformance/suite.test.ts' },
   },
   'docs/scale.md › Deploy a new version': {

@@ -719,7 +719,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['result'],
     expect: completed('result'),
   },
-  'docs/retrofit.md › 1. Measure the loop you have (2)': {
+  'docs/retrofit.md › 1. Measure your loop (2)': {
     own: () => ({ rows: [{ role: 'user', content: 'Hello.' }] }),
     expect: ({ said }) => {
       expect(said).toBe('0 undefined\n')

@@ -3,7 +3,7 @@ import type { Json } from '../../../machines/agent/json.js'
 /** Deeper values are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
-/** Maximum number of values, because `Array(1e9)` would exhaust memory. */
+/** Maximum number of converted values. A tool can return `Array(1e9)`, whose JSON would exhaust memory. */
 const maxValues = 1_000_000
 
 /**
