@@ -42,13 +42,13 @@ class Kept {
 
 const nanos = ({ startTime: [seconds, rest] }) => seconds * 1e9 + rest
 
-function described({ name, attributes, links }) {
+function described({ name, attributes, links, events }) {
   const tokens = attributes['gen_ai.usage.input_tokens']
   const told = [
     tokens === undefined ? '' : `${tokens} + ${attributes['gen_ai.usage.output_tokens']} tokens`,
     attributes['statewright.outcome.state'] ?? '',
     attributes['error.type'] ?? '',
-    attributes['statewright.tool.approved_by_person'] ? 'approved' : '',
+    ...events.flatMap((event) => event.attributes['statewright.approval.outcome'] ?? []),
     links.length > 0 ? 'linked to the stretch before' : '',
   ]
   return [name, ...told.filter(Boolean)].join(' · ')

@@ -1,8 +1,9 @@
-import type { PolicyVerdict } from './approvals.js'
+import type { ApprovalOutcome, PolicyVerdict } from './approvals.js'
 import type { ContextStrategy } from './fit.js'
 import type { Json, JsonObject } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'
+import type { Principal } from './principal.js'
 import type { ResultStatus, ToolErrorKind } from './batch-calls.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { StepSetting } from './step-plan.js'
@@ -121,6 +122,18 @@ export type EmittedEvent<Tools = AnyTools> =
   /** A policy was asked about a call. `shadow` means that the decision has no effect. */
   | ({ type: 'policy_decided'; callId: string; name: string } & Omit<PolicyVerdict, 'failed'>)
   | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
+  /** A question about a call has ended. If several people must approve, `by` is the last one. */
+  | {
+      type: 'approval_decided'
+      callId: string
+      name: string
+      outcome: ApprovalOutcome
+      by?: Principal
+      /** The reason of the answer. Absent while shields may still change it. */
+      why?: string
+      /** Milliseconds from the model's answer to the decision. */
+      waitedMs: number
+    }
   /** A tool's server asks a person during a call. */
   | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)
   | {

@@ -29,6 +29,9 @@ export interface Approval {
   why?: string
 }
 
+/** How a question about a call ends. */
+export type ApprovalOutcome = 'approved' | 'rejected'
+
 /** The decision of one policy about a call, as the log stores it. */
 export interface PolicyVerdict {
   /** The id of the policy. */

@@ -31,6 +31,9 @@ export class Metrics {
   readonly #runs: Counter
   readonly #guardrails: Counter
   readonly #cost: Counter
+  readonly #approvals: Counter
+  readonly #approvalWait: Histogram
+  readonly #policyDecisions: Counter
 
   constructor(provider: MeterProvider, names: SemconvNames, budgets: readonly ObservedBudget[]) {
     const meter = provider.getMeter('statewright')
@@ -100,6 +103,19 @@ export class Metrics {
       unit: 'USD',
       description: 'What requests to models cost, where their price is known.',
     })
+    this.#approvals = meter.createCounter('statewright.approvals', {
+      unit: '{approval}',
+      description: 'Questions about calls that have ended, by outcome.',
+    })
+    this.#approvalWait = meter.createHistogram('statewright.approval.wait.duration', {
+      unit: 's',
+      description: 'How long calls waited for an approval, by outcome.',
+      ...createAdvice(createSecondBoundaries(4)),
+    })
+    this.#policyDecisions = meter.createCounter('statewright.policy.decisions', {
+      unit: '{decision}',
+      description: 'Decisions of policies, by policy, decision and shadow.',
+    })
     if (budgets.length > 0) observeBudgets(meter, budgets)
   }
 
@@ -147,6 +163,15 @@ export class Metrics {
 
   countRun(state: string, reason: string): void {
     this.#runs.add(1, { state, reason })
+  }
+
+  countApproval(outcome: string, waitedS: number): void {
+    this.#approvals.add(1, { outcome })
+    this.#approvalWait.record(waitedS, { outcome })
+  }
+
+  countPolicyDecision(policy: string, decision: string, shadow: boolean): void {
+    this.#policyDecisions.add(1, { policy, decision, shadow })
   }
 
   countGuardrail(guard: string, action: string): void {

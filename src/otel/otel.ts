@@ -25,7 +25,14 @@ import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
 import { RequestSpans } from './request-spans.js'
-import { createStretchEnd, toSpanEvent, failedStates, createStretchStart, StepSpans } from './step-spans.js'
+import {
+  createStretchEnd,
+  listQuestionEvents,
+  toSpanEvent,
+  failedStates,
+  createStretchStart,
+  StepSpans,
+} from './step-spans.js'
 
 export interface OtelOptions {
   /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. None by default. */
@@ -221,12 +228,24 @@ class RunSpans implements RunTelemetry {
     const event = toSpanEvent(announcement, this.#kit.captureContent)
     if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
     if (type === 'guardrail') this.#metrics?.countGuardrail(announcement.guard, announcement.action)
+    if (type === 'approval_decided')
+      this.#metrics?.countApproval(announcement.outcome, announcement.waitedMs / 1000)
+    if (type === 'policy_decided') {
+      const { policy, decision, shadow = false } = announcement
+      this.#metrics?.countPolicyDecision(policy, decision, shadow)
+    }
     if (type === 'run_ended') {
       const { state, reason } = announcement
       this.#end(state, reason)
       this.#metrics?.countRun(state, reason)
-    } else if (type === 'state_changed' && isRestState(announcement.to))
+    } else if (type === 'state_changed' && isRestState(announcement.to)) {
+      // The questions are announced after the end of the span.
+      if (announcement.reason === 'approval') {
+        const questions = listQuestionEvents(this.#run.context(), this.#kit.captureContent)
+        for (const { name, attributes } of questions) this.#stretch?.span.addEvent(name, attributes)
+      }
       this.#end(announcement.to, announcement.reason)
+    }
   }
 
   #begin(): Stretch {

@@ -8,6 +8,7 @@ import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { countBudgetTokens } from '../../guards/budget.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
+import { listRequests } from '../../machines/agent/to-result.js'
 
 type StartedStep = Exclude<StepStarted, { stepType: 'inference' | 'hosted' }>
 type OtherStep = Exclude<TelemetryStepInfo, { type: 'inference' }>
@@ -123,7 +124,6 @@ export class StepSpans {
         attributes['gen_ai.tool.call.id'] = callId
         attributes['gen_ai.tool.type'] = 'function'
         const call = calls.find(({ id }) => id === callId)
-        if (call?.approved) attributes['statewright.tool.approved_by_person'] = true
         if (call?.edited) attributes['statewright.tool.edited'] = true
         if (call?.interrupted) attributes['statewright.tool.interrupted'] = true
         return { name: `execute_tool ${name}`, attributes }
@@ -243,6 +243,24 @@ export function toSpanEvent(
         : {}
       return createSpanEvent('guardrail', { guard, action, ...(rule !== undefined && { rule }), ...content })
     }
+    case 'approval_decided': {
+      const { outcome, by, why } = announcement
+      return createCallEvent('approval.decided', announcement, {
+        outcome,
+        ...(by && { by: by.id }),
+        ...(captureContent && why !== undefined && { why: scrubSecrets(why) }),
+      })
+    }
+    case 'policy_decided': {
+      const { policy, decision, rule, reason, shadow } = announcement
+      return createCallEvent('policy.decision', announcement, {
+        id: policy,
+        decision,
+        ...(rule !== undefined && { rule }),
+        ...(shadow && { shadow }),
+        ...(captureContent && reason !== undefined && { reason: scrubSecrets(reason) }),
+      })
+    }
     case 'retry': {
       const { attempt, delayMs, code, message, model } = announcement
       const content = captureContent ? { message: scrubSecrets(message) } : {}
@@ -282,6 +300,30 @@ export function toSpanEvent(
     default:
       return null
   }
+}
+
+/** The open questions of a run that starts to wait. The span of a sub-agent has its own. */
+export function listQuestionEvents(context: AgentContext, captureContent: boolean) {
+  return listRequests(context).flatMap((request) =>
+    request.type !== 'approval_requested' || request.path !== undefined
+      ? []
+      : [
+          createCallEvent('approval.requested', request, {
+            ...(captureContent && request.reason !== undefined && { reason: scrubSecrets(request.reason) }),
+          }),
+        ],
+  )
+}
+
+/** An event about a call. Its attributes have the prefix of the event's subject: `statewright.policy.id`. */
+function createCallEvent(
+  name: `${string}.${string}`,
+  { name: tool, callId }: { name: string; callId: string },
+  own: Attributes,
+): { name: string; attributes: Attributes } {
+  const { attributes } = createSpanEvent(name.slice(0, name.indexOf('.')), own)
+  const call = { 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId }
+  return { name: `statewright.${name}`, attributes: { ...call, ...attributes } }
 }
 
 function createSpanEvent(name: string, attributes: Attributes): { name: string; attributes: Attributes } {

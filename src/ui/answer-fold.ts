@@ -394,6 +394,7 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
       case 'step_prepared':
       // Policies are internal to the app.
       case 'policy_decided':
+      case 'approval_decided':
       case 'message_queued':
       case 'message_dequeued':
       case 'waiting_for_slot':

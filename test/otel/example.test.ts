@@ -15,8 +15,8 @@ describe('examples/otel.mjs', () => {
       '  execute_tool look_up',
       '    SELECT orders',
       '  chat gpt-5-mini · 120 + 14 tokens',
-      'invoke_agent support · COMPLETED · linked to the stretch before',
-      '  execute_tool refund · approved',
+      'invoke_agent support · COMPLETED · approved · linked to the stretch before',
+      '  execute_tool refund',
       '  chat gpt-5-mini · 150 + 9 tokens',
     ])
   })

@@ -451,7 +451,6 @@ describe('no span stays open', () => {
     const [first, second] = recorded.named('invoke_agent')
     expect(second?.links.map((link) => link.context.spanId)).toEqual([first?.spanContext().spanId])
     expect(recorded.named('execute_tool')[0]?.attributes).toMatchObject({
-      'statewright.tool.approved_by_person': true,
       'statewright.tool.status': 'ok',
     })
     expect(recorded.tokens).toEqual(tokensOf(result.usage))

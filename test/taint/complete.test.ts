@@ -49,6 +49,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   step_prepared: 'no: names of models and tools',
   policy_decided: 'exit: events',
   approval_requested: 'exit: events',
+  approval_decided: 'exit: events',
   elicitation_requested: 'exit: events',
   shield: 'exit: events',
   memory: 'no: no shield withholds what memory finds, and its query is the screened input',

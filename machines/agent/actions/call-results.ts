@@ -1,9 +1,10 @@
 import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
-import { getEventTime } from '../machine-events.js'
+import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
-import { isApproved } from '../approvals.js'
+import type { EmittedEvent } from '../announcements.js'
+import { type ApprovalOutcome, isApproved } from '../approvals.js'
 import { findAskedCall, getQuestionTerms, withApproval, withVote } from '../votes.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
@@ -164,7 +165,9 @@ export const approve = toAction((context, event, emit) => {
   })
   if (answered) return { calls: answered }
   const { call } = asked
-  if (call.hosted && edited !== undefined && edited !== call.arguments) {
+  const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
+  announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit)
+  if (isRefused) {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
     return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
   }
@@ -187,6 +190,28 @@ export const approve = toAction((context, event, emit) => {
 /** A provider runs its calls unchanged. */
 const hostedEditRejection = 'Rejected by the user, who wants it with other arguments.'
 
+/** Announces the end of a question. Reasons that shields have not reviewed are omitted. */
+function announceOutcome(
+  { messages, batchAt }: AgentContext,
+  { id: callId, name }: BatchCall,
+  outcome: ApprovalOutcome,
+  event: AgentMachineEvent,
+  emit: (announcement: EmittedEvent) => void,
+): void {
+  const now = getEventTime(event)
+  const { by, why = '', withheld } = event as { by?: Principal; why?: string; withheld?: true }
+  const isReviewed = why !== '' && !(withheld && outcome === 'rejected')
+  emit({
+    type: 'approval_decided',
+    callId,
+    name,
+    outcome,
+    ...(by && { by }),
+    ...(isReviewed && { why }),
+    waitedMs: Math.max(0, now - (messages[batchAt]?.createdAt ?? now)),
+  })
+}
+
 export const reject = toAction((context, event, emit) => {
   if (event.type !== 'REJECT') return undefined
   const answered = withAnswer(context.calls, event.callId, {
@@ -195,6 +220,8 @@ export const reject = toAction((context, event, emit) => {
     ...pickSender(event),
   })
   if (answered) return { calls: answered }
+  const call = context.calls.find(({ id }) => id === event.callId)
+  if (call) announceOutcome(context, call, 'rejected', event, emit)
   const content = event.why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
   // The model reads the reason, so shields screen it.

@@ -304,6 +304,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   guardrail: true,
   policy_decided: true,
   approval_requested: true,
+  approval_decided: true,
   elicitation_requested: true,
   shield: true,
   memory: true,

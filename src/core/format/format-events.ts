@@ -234,6 +234,16 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
       const call = formatCallId(event.callId)
       return note('yellow', '? approval', `${formatCallPath(event)}(${shown}) needs approval (call ${call})`)
     }
+    case 'approval_decided': {
+      const { name, outcome, by, why = '' } = event
+      if (by === undefined && why === '') return null
+      const words = `${formatToolName(name)} ${outcome}${by ? ` by ${by.id}` : ''}${why && `: ${why}`}`
+      return note(
+        outcome === 'approved' ? 'green' : 'red',
+        outcome === 'approved' ? '✓ approval' : '✗ approval',
+        words,
+      )
+    }
     case 'elicitation_requested': {
       const { server, message, url = '' } = event.elicitation
       const pending = escapeInvisible(`${server} asks: ${message} ${url}`.trim())

@@ -280,6 +280,16 @@ export const callRules: readonly AgentInvariant[] = [
       'others were closed'
     )
   }),
+  createRule('the end of a question about a call is announced once', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'APPROVE' && event.type !== 'REJECT') return null
+    const call = findCall(before?.calls, event.callId)
+    if (call?.needs !== 'approval' || call.result || change.transitions.length === 0) return null
+    const now = findCall(after.calls, event.callId)
+    const isOpen = now?.needs === 'approval' && !now.result && !now.unscreenedResult
+    const announced = listAnnounced(change, 'approval_decided').filter(({ callId }) => callId === call.id)
+    return announced.length !== (isOpen ? 0 : 1) && `it is announced ${announced.length} times`
+  }),
   createRule('each approval is requested once', (change) => {
     const requested = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
     const isEntered =
