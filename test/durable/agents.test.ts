@@ -1,8 +1,10 @@
-import { assign, setup } from 'xstate'
+import fc from 'fast-check'
+import { assign, fromPromise, setup } from 'xstate'
 import { createAgent, memoryStore, StoreError } from '../../src/index.js'
 import { durable } from '../../src/durable/index.js'
 import { readSessionAt } from '../../src/core/sessions/replay-session.js'
 import { createOneCallModel } from '../support/manual-model.js'
+import { sampled } from '../support/extent.js'
 import { tool } from '../support/tools.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
 
@@ -203,39 +205,158 @@ test('an agent that has ended is not cancelled', async () => {
   expect(reads).not.toContain('case-1:triage.1')
 })
 
-test('parent and child agree whenever a process dies', async () => {
-  for (let at = 1; at <= 12; at += 1) {
-    const { hosts, shared, executed, open, until } = setUp()
-    const append = shared.append.bind(shared)
-    let left = at
-    const first = open()
-    shared.append = (...args) => {
-      const answer = append(...args)
-      left -= 1
-      if (left === 0) first.host.kill()
-      return answer
-    }
-    void first.cases.start('case-1', { input }).catch(() => undefined)
-    await hosts.pass(3000)
-    if (!first.host.isDead) {
-      const settled = first.cases
-        .settled('case-1')
-        .then(async ({ pending: [call] }) => call && first.cases.send('case-1', { type: 'approve', ...call }))
-      settled.catch(() => undefined)
-      await hosts.pass(5000)
-    }
-    await hosts.pass(65_000)
-    const second = open()
-    await until(second.cases.start('case-1', { input }))
-    const [call] = (await until(second.cases.settled('case-1'))).pending
-    if (call) await until(second.cases.send('case-1', { type: 'approve', ...call }))
-    const { value, context } = await until(second.cases.settled('case-1'))
-    const { run } = await readSessionAt(shared, 'case-1:triage.1')
-    const result = run?.context
-    expect([at, value, context.answer]).toEqual([at, 'triaged', `${result?.state}: ${result?.output}`])
-    expect(executed.length).toBeLessThanOrEqual(1)
-    expect(second.errors).toEqual([])
+/** A write at which the working process dies, before the store has it or before it learns of it. */
+interface Kill {
+  at: number
+  isWritten: boolean
+}
+
+/** Plays a case whose processes die after some writes. Each next process restores it. The last one survives. */
+async function playKills(kills: readonly Kill[], ending: 'approve' | 'STOP') {
+  const { hosts, shared, executed, open, until } = setUp()
+  const append = shared.append.bind(shared)
+  let current = open()
+  let [plan, ...later] = kills
+  let writes = 0
+  shared.append = (...args) => {
+    writes += 1
+    if (plan === undefined || writes < plan.at) return append(...args)
+    const { isWritten } = plan
+    ;[plan, ...later] = later
+    writes = 0
+    current.host.kill()
+    return isWritten ? append(...args) : undefined
   }
+  /** Repeats the work in the next process, if its process dies. */
+  const survive = async <Value>(work: (cases: typeof current.cases) => Promise<Value>): Promise<Value> => {
+    for (;;) {
+      const outcome = { is: false }
+      const end = (): void => void (outcome.is = true)
+      const { cases, host } = current
+      const result = cases.start('case-1', { input }).then(async () => work(cases))
+      result.then(end, end)
+      // oxlint-disable-next-line no-await-in-loop -- until the process ends the work or dies
+      while (!outcome.is && !host.isDead) await hosts.pass(1000)
+      if (outcome.is) return result
+      current = open()
+    }
+  }
+  await survive(async (cases) => {
+    const { pending, value } = await cases.settled('case-1')
+    const [call] = pending
+    if (ending === 'STOP') {
+      if (value === 'triaging') await cases.send('case-1', { type: 'STOP' }, { key: 'stop' })
+    } else if (call) await cases.send('case-1', { type: 'approve', ...call }, { key: 'approve' })
+    await cases.settled('case-1')
+  })
+  const settled = await survive(async (cases) => cases.settled('case-1'))
+  // The process may still die while it cancels the agent.
+  await hosts.pass(1000)
+  plan = undefined
+  const worker = open().cases.worker()
+  await hosts.pass(65_000)
+  await until(worker.drain())
+  const { run } = await until(readSessionAt(shared, 'case-1:triage.1'))
+  return { settled, child: run?.context, executed, errors: current.errors }
+}
+
+test('parent and child agree after every series of crashes', async () => {
+  const kill = fc.record({ at: fc.integer({ min: 1, max: 8 }), isWritten: fc.boolean() })
+  const plans = fc.record({
+    kills: fc.array(kill, { maxLength: 4 }),
+    ending: fc.constantFrom('approve' as const, 'STOP' as const),
+  })
+  await fc.assert(
+    fc.asyncProperty(plans, async ({ kills, ending }) => {
+      const { settled, child, executed, errors } = await playKills(kills, ending)
+      expect([settled.value, settled.pending, errors]).toEqual([
+        ending === 'STOP' ? 'stopped' : 'triaged',
+        [],
+        [],
+      ])
+      if (ending === 'STOP') expect([child?.state, executed]).toEqual(['CANCELLED', []])
+      else expect(settled.context.answer).toBe(`${child?.state}: ${child?.output}`)
+      expect(executed.length).toBeLessThanOrEqual(1)
+    }),
+    {
+      numRuns: sampled(200),
+      // The process dies with an unread cancel in the inbox of the agent.
+      examples: [[{ kills: [1, 3, 3].map((at, i) => ({ at, isWritten: i === 0 })), ending: 'STOP' }]],
+    },
+  )
+})
+
+test('a fork does not share the agent of its source, and its actor in once is in doubt', async () => {
+  const { hosts, shared } = setUp()
+  const { store, clock } = hosts.start(shared)
+  const until = async <Value>(promise: Promise<Value>): Promise<Value> => hosts.until(promise)
+  const agent = createAgent({
+    model: createOneCallModel('book'),
+    tools: [{ ...tool('book', () => undefined), needsApproval: true }],
+    clock,
+  })
+  let paid = 0
+  const machine = setup({
+    types: { context: {} as { answer: string; code: string } },
+    actors: { triage: agent.machine, pay: fromPromise(() => new Promise(() => (paid += 1))) },
+  }).createMachine({
+    id: 'both',
+    type: 'parallel',
+    context: { answer: '', code: '' },
+    states: {
+      desk: {
+        initial: 'calm',
+        states: {
+          calm: { on: { ASK: 'triaging' } },
+          triaging: {
+            invoke: {
+              src: 'triage',
+              input: () => agent.createInput('My roof leaks.'),
+              onDone: { target: 'triaged', actions: assign({ answer: ({ event }) => event.output.state }) },
+            },
+          },
+          triaged: {},
+        },
+      },
+      bank: {
+        initial: 'paying',
+        states: {
+          paying: {
+            invoke: {
+              src: 'pay',
+              onError: {
+                target: 'doubtful',
+                actions: assign({ code: ({ event }) => (event.error as { code: string }).code }),
+              },
+            },
+          },
+          doubtful: {},
+        },
+      },
+    },
+  })
+  const cases = durable(machine, { store: store as never, clock, once: ['pay'] })
+  await until(cases.start('b'))
+  await until(cases.send('b', { type: 'ASK' }))
+  await hosts.pass(5000)
+  await expect(until(cases.fork('b'))).rejects.toMatchObject({ code: 'unsupported_fork', subject: 'at' })
+  const output = { state: 'COMPLETED' }
+  const answered = await until(cases.fork('b', { with: { actor: 'triage', output } }))
+  expect(await until(cases.settled(answered))).toMatchObject({
+    value: { desk: 'triaged', bank: 'doubtful' },
+    context: { answer: 'COMPLETED', code: 'in_doubt' },
+  })
+  const earlier = await until(cases.fork('b', { at: 1, with: { type: 'ASK' } }))
+  const { pending } = await until(cases.settled(earlier))
+  expect(pending).toMatchObject([{ name: 'book', session: `${earlier}:triage.3` }])
+  const children = shared.list({ children: true }).filter(({ summary }) => summary?.parent !== undefined)
+  expect(children.map(({ id, summary }) => [id, summary?.parent])).toEqual(
+    expect.arrayContaining([
+      ['b:triage.2', 'b'],
+      [`${earlier}:triage.3`, earlier],
+    ]),
+  )
+  expect([children.length, paid]).toEqual([2, 1])
 })
 
 test('deleting a session deletes the sessions of its agents', async () => {

@@ -252,9 +252,12 @@ async function checkSend(
   if (key !== undefined && folded.keys.includes(key)) return { message: folded.inbox, status: 'applied' }
   const { run: left } = folded
   if (left === null) throw notWaitingError(id, 'has no run')
-  const { run, keys, message: last } = await forecastInbox(store, id, { ...folded, run: left }, before)
+  const forecast = await forecastInbox(store, id, { ...folded, run: left }, before)
+  const { keys, message: last } = forecast
   const earlier = key === undefined ? undefined : keys.get(key)
   if (earlier !== undefined) return { message: earlier, status: isHeld ? 'sent' : 'waiting' }
+  // The process that an earlier cancel was sent to may have died before it read the message.
+  const run = message.type === 'cancel' && !isHeld ? left : forecast.run
   checkNotEnded(run, id)
   if (at !== undefined && at !== folded.head && message.type !== 'cancel')
     throw staleAnswerError(id, at, folded.head)
