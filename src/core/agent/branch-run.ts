@@ -7,7 +7,7 @@ import { type BranchStart, getBranch, maxBranches, unbranched } from '../session
 import { findClientId, findTurnIndex, isTurnOpening } from '../sessions/find-turn.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
 import { refuseSubAgentSession, refuseUnfinishedRun } from '../sessions/session-errors.js'
-import { StoreError, unknownSessionError } from '../sessions/store/store-error.js'
+import { nullIfBusy, unknownSessionError } from '../sessions/store/store-error.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import type { RunOrigin } from '../run/run-parts.js'
 import { checkRunOptions, withAttachments } from './read-parts.js'
@@ -185,7 +185,7 @@ export async function beginQueuedRun(
   { findSender, afterStop }: QueuedRunOptions,
 ): Promise<(() => Run) | null> {
   const runId = createId()
-  const acquired = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(ignoreBusy)
+  const acquired = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(nullIfBusy)
   if (acquired === null) return null
   const { log, folded } = acquired
   const { run, name, state } = folded
@@ -215,9 +215,4 @@ export async function beginQueuedRun(
     await log.close()
     throw error
   }
-}
-
-function ignoreBusy(error: unknown): null {
-  if (error instanceof StoreError && error.code === 'session_busy') return null
-  throw error
 }

@@ -16,7 +16,12 @@ import type { Run } from '../run/run.js'
 import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import type { AcquiredSession } from '../sessions/open-session.js'
 import { strandedError } from '../sessions/session-errors.js'
-import { StoreError, type StoreErrorCode, unknownSessionError } from '../sessions/store/store-error.js'
+import {
+  nullIfBusy,
+  StoreError,
+  type StoreErrorCode,
+  unknownSessionError,
+} from '../sessions/store/store-error.js'
 import { Session } from '../sessions/session.js'
 import { applyAnswers } from './drive-answers.js'
 import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
@@ -79,19 +84,14 @@ export async function runSession(
   while (drive.mayHaveNext(rest)) {
     // The next call handles queued messages.
     if (signal?.aborted) return { ...rest, stopped: true }
-    const acquired = await acquire().catch(ignoreBusy)
+    // Another process may continue the session.
+    const acquired = await acquire().catch(nullIfBusy)
     if (acquired === null) return rest
     drive = new SessionDrive(choice, acquired, others)
     rest = await drive.driveToRest()
   }
   /* oxlint-enable no-await-in-loop */
   return rest
-}
-
-/** Another process continues the session. */
-function ignoreBusy(error: unknown): null {
-  if (error instanceof StoreError && error.code === 'session_busy') return null
-  throw error
 }
 
 /** Selects the agent that runs the session, as requested or as named in the log. */

@@ -1,11 +1,12 @@
 import { readElapsed, wait } from '../base/clock.js'
-import { StatewrightError, UsageError } from '../base/errors.js'
+import { UsageError } from '../base/errors.js'
 import { expectKnownOptions } from '../config/other-names.js'
 import { deleteSession } from '../sessions/delete-session.js'
 import { leaseMs } from '../sessions/log/release-lease.js'
 import { checkListOptions, isListed, type ListOptions } from '../sessions/store/list-options.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
+import { isSessionBusy } from '../sessions/store/store-error.js'
 import type { StoreParts } from './end-stored-run.js'
 import { sendToStoredSession } from './send-to-stored-session.js'
 
@@ -88,8 +89,7 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       return await deleteSession(store, clock, sessionId)
     } catch (error) {
-      const isBusy = error instanceof StatewrightError && error.code === 'session_busy'
-      if (!isBusy || readElapsed(clock) >= giveUpAt) throw error
+      if (!isSessionBusy(error) || readElapsed(clock) >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- as above
     const holder = (await store.get(sessionId))?.holder ?? null

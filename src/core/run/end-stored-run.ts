@@ -12,7 +12,7 @@ import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
-import { StoreError } from '../sessions/store/store-error.js'
+import { isSessionBusy, StoreError } from '../sessions/store/store-error.js'
 import { setAlarm } from '../sessions/alarm.js'
 
 export interface StoreParts {
@@ -54,7 +54,7 @@ async function withFreeSession(
       await session.log.close()
     }
   } catch (error) {
-    if (error instanceof StoreError && error.code === 'session_busy') return 'sent'
+    if (isSessionBusy(error)) return 'sent'
     throw error
   }
 }

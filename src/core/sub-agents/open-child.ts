@@ -9,7 +9,7 @@ import { createSessionState } from '../sessions/session-state.js'
 import { toMachineState, getLastEventSeq } from '../sessions/fold-session.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import { StoreError } from '../sessions/store/store-error.js'
+import { isSessionBusy } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type Clock, readElapsed, wait } from '../base/clock.js'
 import { toMessages } from '../sessions/user-input.js'
@@ -201,8 +201,7 @@ async function openWhenFree(
       await endLeftChildren({ store, clock }, acquired.folded)
       return acquired
     } catch (error) {
-      const isBusy = error instanceof StoreError && error.code === 'session_busy'
-      if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
+      if (!isSessionBusy(error) || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- and some time in between
     await wait(clock, 1_000)

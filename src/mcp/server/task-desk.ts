@@ -18,7 +18,7 @@ import { findClientId, isTurnOpening } from '../../core/sessions/find-turn.js'
 import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
-import { StoreError } from '../../core/sessions/store/store-error.js'
+import { isSessionBusy } from '../../core/sessions/store/store-error.js'
 import { type AccessGrant, toSessionId } from '../../web/authorize.js'
 import { hasCode } from '../../web/error-response.js'
 import { type ToolRequest, createCallName, formatClientId, listCalls } from './agent-tools.js'
@@ -305,7 +305,7 @@ export class TaskDesk {
     for (;;) {
       const listed = await this.#options.store.get(task.session)
       if ((listed?.summary?.runs ?? 0) >= task.turn) return
-      if (hasEnded && !isBusy(refusal)) throw refusal ?? notBegunError(task.id)
+      if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? notBegunError(task.id)
       await Promise.race([wait(this.#clock, beginLookMs), ...(hasEnded ? [] : [work])])
     }
     /* oxlint-enable no-await-in-loop */
@@ -449,11 +449,9 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
   return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
 }
 
-const isBusy = (error: unknown): boolean => error instanceof StoreError && error.code === 'session_busy'
-
 /** Another process works on the task, or will. */
 const isElsewhere = (error: unknown): boolean =>
-  isBusy(error) || (error instanceof UsageError && error.code === 'draining')
+  isSessionBusy(error) || (error instanceof UsageError && error.code === 'draining')
 
 function notBegunError(id: string): StatewrightError {
   return new StatewrightError('not_begun', `The task '${id}' could not start. Call the tool again.`, id)

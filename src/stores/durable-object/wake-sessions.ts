@@ -10,7 +10,7 @@ import {
   type HostOptionsFor,
 } from '../../core/drive/host-functions.js'
 import { type DueAlarm, type SleepLeft, wakeSleepers } from '../../core/drive/wake-sleepers.js'
-import { StoreError } from '../../core/sessions/store/store-error.js'
+import { isSessionBusy, StoreError } from '../../core/sessions/store/store-error.js'
 
 type WakeOptions<Context = unknown> = Pick<HostFunctions<Context>, 'context'>
 
@@ -47,7 +47,7 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
       // The run's clock lags behind the alarm by the duration of its last write.
       return rest.wakeMs ?? null
     } catch (error) {
-      if (error instanceof StoreError && error.code === 'session_busy') return busyMs
+      if (isSessionBusy(error)) return busyMs
       if (error instanceof UsageError && error.code === 'not_begun') return null
       failures.push(error)
       // An unreadable log stays unreadable.

@@ -46,6 +46,16 @@ export class StoreError extends StatewrightError {
 
 /** Errors and checks that all stores share. */
 
+export function isSessionBusy(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'session_busy'
+}
+
+/** For `catch`: null while another process holds the session. */
+export function nullIfBusy(error: unknown): null {
+  if (isSessionBusy(error)) return null
+  throw error
+}
+
 export function sessionBusyError(sessionId: string, holder: string | null): StoreError {
   return new StoreError(
     'session_busy',
