@@ -3,7 +3,8 @@ import { expectArgument, listRule } from '../core/base/values.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput, restoreState } from '../core/sessions/log/stored-state.js'
 import { logVersion, openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
-import type { LogRecord, ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import { listSessions } from '../core/run/delete-sessions.js'
+import type { LogRecord, SessionStore } from '../core/sessions/store/store.js'
 import { details } from './reference-model/details.js'
 import {
   judgeLog,
@@ -106,20 +107,13 @@ const pageSize = 500
 
 /** Checks the logs of all sessions in a store one by one, including those of sub-agents. Read-only. */
 export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<CheckedLog> {
-  let cursor: ListedSession | undefined
-  do {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    const page = await store.list({ children: true, limit: pageSize, after: cursor })
-    for (const { id, summary } of page) {
-      // The reference model describes agents, not durable machines.
-      if (parseMachineLabel(summary?.agent) !== undefined) continue
-      // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
-      const records = await store.read(id)
-      // The session was deleted in the meantime, or never written.
-      if (records.length > 0) yield { session: id, violation: findFault(() => checkSessionLog(records, id)) }
-    }
-    cursor = page.length === pageSize ? page.at(-1) : undefined
-  } while (cursor)
+  for await (const { id, summary } of listSessions(store, { children: true }, pageSize)) {
+    // The reference model describes agents, not durable machines.
+    if (parseMachineLabel(summary?.agent) !== undefined) continue
+    const records = await store.read(id)
+    // The session was deleted in the meantime, or never written.
+    if (records.length > 0) yield { session: id, violation: findFault(() => checkSessionLog(records, id)) }
+  }
 }
 
 function findFault(check: () => LogViolation | null): LogFault | null {

@@ -1,3 +1,4 @@
+import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
@@ -77,7 +78,7 @@ export function createDriveRest(
     totalTokens,
     cost,
   }
-  if (error) rest.error = { ...error, code: cutText(error.code, 60), message: cutText(error.message, 200) }
+  if (error) rest.error = { ...error, code: truncate(error.code, 60), message: truncate(error.message, 200) }
   if (pending.length > 0) addPending(rest, pending)
   if (output) addOutput(rest, output)
   return rest
@@ -97,8 +98,4 @@ function addPending(rest: SessionResult, all: readonly PendingCall[]): void {
     pending.push({ callId, name, needs, fingerprint })
   }
   if (pending.length > 0) rest.pending = pending
-}
-
-function cutText(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text
 }

@@ -1,3 +1,4 @@
+import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { Message } from '../../../machines/agent/messages.js'
@@ -60,8 +61,7 @@ function createTitle(messages: readonly Message[]): string {
     typeof content === 'string'
       ? content
       : content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
-  const line = text.replaceAll(/\s+/g, ' ').trim()
-  return line.length > titleLength ? `${line.slice(0, titleLength - 1)}…` : line
+  return truncate(text.replaceAll(/\s+/g, ' ').trim(), titleLength)
 }
 
 /** The title of a listed session. Prefers the set title, then the session's name, then the start of its first message. */

@@ -1,3 +1,4 @@
+import { truncate } from '../../../guards/lib/cut.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { whenAborted } from '../../core/base/abort.js'
 import { type BudgetsOption, checkBudgets } from '../../core/budgets/shared-budget.js'
@@ -305,7 +306,7 @@ function toFacts({
     state: result?.state ?? null,
     reason: result?.reason ?? null,
     ...(result?.error && { failure: result.error }),
-    output: cutText(result?.output ?? '', 4000),
+    output: truncate(result?.output ?? '', 4000),
     steps,
     tokens: { input: usage.inputTokens, output: usage.outputTokens, total: usage.totalTokens },
     durationMs,
@@ -317,8 +318,8 @@ function toEvaluatedCase({ id, tags, input, expected }: EvaluationCase, runs: Ev
   return {
     id,
     ...(tags && { tags }),
-    input: cutText(describeInput(input), 2000),
-    ...(expected !== undefined && { expected: cutText(toText(expected), 2000) }),
+    input: truncate(describeInput(input), 2000),
+    ...(expected !== undefined && { expected: truncate(toText(expected), 2000) }),
     ...scoreCase(runs),
     runs,
   }
@@ -333,9 +334,6 @@ function describeInput(input: EvaluationCase['input']): string {
 
 const toText = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
-
-const cutText = (text: string, most: number): string =>
-  text.length > most ? `${text.slice(0, most - 1)}…` : text
 
 /** Sortable by time. */
 function createEvaluationId(clock: Clock): string {

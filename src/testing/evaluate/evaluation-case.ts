@@ -11,7 +11,8 @@ import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { replayEvents } from '../../core/run/watch-session.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
-import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
+import { listSessions } from '../../core/run/delete-sessions.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
 
 /**
  * One case of an evaluation, as plain JSON: a line in a file of cases.
@@ -205,8 +206,6 @@ export interface SessionCasesOptions {
   marked?: boolean
 }
 
-const pageSize = 100
-
 /**
  * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the last answer as
  * `expected`. Forks, sessions of evaluations, and sessions without user input cleared by shields are skipped.
@@ -232,22 +231,16 @@ export async function readSessionCases(
   if (!Number.isSafeInteger(last) || last < 1)
     throw evaluationOptionError('last', 'must be an integer from 1')
   const cases: EvaluationCase<string>[] = []
-  let after: ListedSession | undefined
-  /* oxlint-disable no-await-in-loop -- one log at a time is in memory */
-  for (;;) {
-    const page = await store.list({ ...which, limit: pageSize, after })
-    for (const { id, summary, marks = [] } of page) {
-      if (summary?.tags?.[evaluationTag] !== undefined) continue
-      for (const mark of marked ? marks : [undefined]) {
-        const one = await readSessionCase(store, id, { tags: summary?.tags, mark })
-        if (one !== null) cases.push(one)
-        if (cases.length === last) return cases
-      }
+  for await (const { id, summary, marks = [] } of listSessions(store, which)) {
+    if (summary?.tags?.[evaluationTag] !== undefined) continue
+    for (const mark of marked ? marks : [undefined]) {
+      // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
+      const one = await readSessionCase(store, id, { tags: summary?.tags, mark })
+      if (one !== null) cases.push(one)
+      if (cases.length === last) return cases
     }
-    after = page.at(-1)
-    if (page.length < pageSize || after === undefined) return cases
   }
-  /* oxlint-enable no-await-in-loop */
+  return cases
 }
 
 async function readSessionCase(
