@@ -54,13 +54,13 @@ export function formatCapMessage(cap: CallCap, name: string, most: number): stri
   const words = {
     run: `all ${most} tool calls of this run are used.`,
     response: `only the first ${most} tool calls of a response run. Make this call in your next response if you still need it.`,
-    tool: `${name} may be called ${most === 1 ? 'once' : `${most} times`} in a run, and was. Go on without it.`,
+    tool: `${name} may be called only ${most === 1 ? 'once' : `${most} times`} in a run. Continue without it.`,
   }
   return `Not executed: ${words[cap]}`
 }
 
 export function formatCallCapEnd(maxToolCalls: number): string {
-  return `The model asked for more than the ${maxToolCalls} tool calls of this run. Raise limits.maxToolCalls to let it make more.`
+  return `The model asked for more than the ${maxToolCalls} tool calls of this run. Raise limits.maxToolCalls to allow more.`
 }
 
 /** Whether a run has used all its steps. null means no cap. */
@@ -70,5 +70,5 @@ export function isAtStepCap(steps: number, maxSteps: number | null): boolean {
 
 export function formatStepCapMessage(maxSteps: number): string {
   const used = maxSteps === 1 ? 'The one step of this run is' : `All ${maxSteps} steps of this run are`
-  return `${used} used. Raise limits.maxSteps to let it go on for longer.`
+  return `${used} used. Raise limits.maxSteps to allow more.`
 }

@@ -207,7 +207,7 @@ const words: Record<ProgressRule, Words> = {
         : `called ${tools} with the same arguments ${formatTimes(count + 1)} in a row, and nothing new came back`,
     advice: [
       'Use what you have, change the arguments, or try another way.',
-      'Say what you expected to change, and look for it elsewhere; or answer with what you know.',
+      'State what you expected to change and look for it elsewhere, or answer with what you know.',
     ],
     remedy: markPolling,
   },
@@ -216,23 +216,23 @@ const words: Record<ProgressRule, Words> = {
       `repeated earlier calls in the last ${count} rounds, the latest ${tools}, with the same results`,
     advice: [
       'Write down what you have learned, then do something that you have not done yet.',
-      'Stop going round in circles: decide with what you know, or ask the user.',
+      'Stop going around in circles. Decide with what you know, or ask the user.',
     ],
     remedy: markPolling,
   },
   recurring: {
     done: (tools, count) =>
-      `called ${tools} with the same arguments ${formatTimes(count)}, and at most the numbers in its result changed`,
+      `called ${tools} with the same arguments ${formatTimes(count)}, and nothing but numbers in its result changed`,
     advice: [
-      'Asking will not change it: find out what it depends on, or go on without it.',
-      'If you wait for something, wait longer between two calls; if not, look somewhere else.',
+      'Calling again will not change it. Find out what it depends on, or continue without it.',
+      'If you are waiting for something, wait longer between calls. Otherwise, look elsewhere.',
     ],
     remedy: markPolling,
   },
   failing: {
     done: (tools, count) => `made ${count} rounds of calls that all failed, the latest ${tools}`,
     advice: [
-      'Find out what goes wrong before you call another tool, or tell the user what you cannot do.',
+      'Find out what is wrong before you call another tool, or tell the user what you cannot do.',
       'Start from the last thing that worked, and change one thing at a time.',
     ],
     remedy: 'look at the errors of the tools',
@@ -240,40 +240,40 @@ const words: Record<ProgressRule, Words> = {
   sameError: {
     done: (tools, count) => `tried ${count} different calls of ${tools}, and the error was the same`,
     advice: [
-      'The arguments that you change do not cause it. Read the error literally, and fix what it names.',
-      'Other arguments will fail the same way: find the cause elsewhere, or do without this tool.',
+      'The arguments that you change do not cause the error. Read it literally, and fix the problem it names.',
+      'Other arguments will fail the same way. Find the cause elsewhere, or continue without this tool.',
     ],
-    remedy: 'look at that error: what the tool needs may be missing',
+    remedy: 'check that error: the tool may lack something it needs',
   },
   unknownTools: {
-    done: (tools, count) => `asked in ${count} rounds for tools that do not exist (${tools})`,
+    done: (tools, count) => `called tools that do not exist in ${count} rounds (${tools})`,
     advice: [
-      'Use only the tools that you were given, by their exact names.',
-      'If none of your tools can do it, tell the user so.',
+      'Use only the available tools, by their exact names.',
+      'If none of your tools can do it, tell the user.',
     ],
-    remedy: 'name the tools in the instructions, or offer what it looks for',
+    remedy: 'name the tools in the instructions, or add the missing tool',
   },
   refused: {
-    done: (tools, count) => `asked in ${count} rounds for what was refused, the latest ${tools}`,
+    done: (tools, count) => `made calls that were refused in ${count} rounds, the latest ${tools}`,
     advice: [
-      'Read why, and stay within it; or tell the user what you may not do.',
-      'Do not look for a way around it: ask the user what is wanted instead.',
+      'Read the reason and respect it, or tell the user that it is not allowed.',
+      'Do not look for a workaround. Ask the user what to do instead.',
     ],
-    remedy: 'tell the agent in its instructions what it may not do',
+    remedy: 'state in the instructions which calls are not allowed',
   },
   policyDenied: {
-    done: (tools, count) => `asked ${formatTimes(count)} for ${tools}, which is denied by policy`,
+    done: (tools, count) => `called ${tools} ${formatTimes(count)}, which is denied by policy`,
     advice: [
-      'The same call will be denied again: find another way, or tell the user what you may not do.',
-      'It is not allowed: go on without it, or tell the user.',
+      'The same call will be denied again. Find another way, or tell the user that it is not allowed.',
+      'It is not allowed. Continue without it, or tell the user.',
     ],
-    remedy: 'permit the call in the tool, or tell the agent in its instructions not to make it',
+    remedy: 'permit the call in the tool, or forbid it in the instructions',
   },
   transient: {
-    done: (tools, count) => `called ${tools} in ${count} rounds, and it failed with a temporary error`,
+    done: (tools, count) => `called ${tools} in ${count} rounds, and it failed with temporary errors`,
     advice: [
-      'Do without it for now, or tell the user that it is not available.',
-      'It may be down for longer: do what does not need it.',
+      'Continue without it for now, or tell the user that it is unavailable.',
+      'It may be down for longer. Do the work that does not need it.',
     ],
     remedy: 'check that the service behind it is up',
   },
@@ -298,7 +298,7 @@ function formatProgressNudge(due: ProgressDue): string {
 /** Read by the model as the result of a refused call. */
 function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
-  const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this the run stops.`
+  const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this, the run stops.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 

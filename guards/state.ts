@@ -107,8 +107,8 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   if (typeof stored['version'] === 'number' && stored['version'] > version) {
     return {
       error:
-        `The guard state of this session has version ${stored['version']}; this Statewright knows versions up to ` +
-        `${version}. Load the session with the newer Statewright that stored it.`,
+        `The guard state of this session has version ${stored['version']}; this version of Statewright supports versions up to ` +
+        `${version}. Load the session with the newer version that stored it.`,
     }
   }
   const lost: string[] = []
@@ -131,7 +131,7 @@ function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): Guard
 }
 
 function formatDamaged(what: readonly string[]): string {
-  return `The stored guard state of this session could not be read (${what.join(', ')}); these guards start from their initial state.`
+  return `The stored guard state of this session could not be read (${what.join(', ')}), so these guards start from their initial state.`
 }
 
 function withoutUserState(states: UserStates, name: string): UserStates {

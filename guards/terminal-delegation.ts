@@ -60,8 +60,8 @@ export const terminalDelegation: Guard<
         `${due.tool} ended in ERROR with ${due.code}${due.message ? `: ${due.message}` : ''}`,
       ),
       message:
-        `The sub-agent ${due.tool} cannot go on: ${whatToDo[due.code]}. ` +
-        'To let the agent go on without it, set guardrails.terminalDelegation to null.',
+        `The sub-agent ${due.tool} cannot continue: ${whatToDo[due.code]}. ` +
+        'To let the agent continue without it, set guardrails.terminalDelegation to null.',
       ...(config.onHalt === 'pause' && { lastWords: lastWordsAsked }),
     }
   },

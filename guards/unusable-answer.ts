@@ -29,7 +29,7 @@ export function recoverEmptyAnswer(
 
 /** Sent to the model after a failed tool. */
 export const repromptText =
-  'A tool call failed and you gave no answer. Tell the user what failed and what you can do without it, ' +
+  'A tool call failed, and you did not answer. Tell the user what failed and what you can do without it, ' +
   'or try another way.'
 
 /**
@@ -43,12 +43,12 @@ export function repairOutput(used: number, allowed: number): 'ask_again' | 'give
 
 /** Sent to the model. `problem` names each part that does not match. */
 export function formatRepairPrompt(problem: string): string {
-  return `${problem}\n\nGive the whole answer again, corrected: one JSON object, and nothing around it.`
+  return `${problem}\n\nGive the whole corrected answer again, as one JSON object without any other text.`
 }
 
 /** Shown to users when no repair is left. */
 export function formatInvalidOutputMessage(problem: string, allowed: number): string {
-  return `${problem}\n\nThe output is kept as it came. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
+  return `${problem}\n\nThe output is unchanged. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
 }
 
 /**
@@ -66,7 +66,7 @@ export const continueText =
 
 /** Sent when a structured answer was truncated, because half an object cannot be continued. */
 export const restartText =
-  'Your answer was cut off at the output limit. Give the whole answer again from its beginning, and make it shorter.'
+  'Your answer was cut off at the output limit. Give the whole answer again from the start, but shorter.'
 
 /** The result of each call of a truncated response. */
 export const truncatedCall =
@@ -74,5 +74,5 @@ export const truncatedCall =
 
 /** Sent to the model after such results. */
 export const continueCalls =
-  'Your response was cut off at the output limit, and none of its calls was executed. ' +
+  'Your response was cut off at the output limit, and none of its calls were executed. ' +
   'Make them again with shorter arguments, or fewer of them at a time.'

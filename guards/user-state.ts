@@ -19,7 +19,7 @@ export function toUserState(value: unknown): { state: Json } | { problem: string
     const bytes = new TextEncoder().encode(text).length
     if (bytes > mostUserState) {
       return {
-        problem: `takes ${bytes} bytes as JSON; at most ${mostUserState} are kept, so remember counts and digests`,
+        problem: `has ${bytes} bytes as JSON, but at most ${mostUserState} are allowed. Store counts and digests instead`,
       }
     }
     const state = JSON.parse(text) as Json
@@ -29,7 +29,8 @@ export function toUserState(value: unknown): { state: Json } | { problem: string
   }
 }
 
-const notJson = 'is not plain JSON (null, booleans, finite numbers, texts, lists and plain objects of these)'
+const notJson =
+  'is not plain JSON (null, booleans, finite numbers, strings, arrays and plain objects of these)'
 
 /** Restores stored states; null if they are invalid. */
 export function restoreUserStates(stored: unknown): UserStates | null {

@@ -46,7 +46,7 @@ export const agentMachine = setup({
       actions: ['keepPartial', 'noteStoreFailure', { type: 'setReason', params: { reason: 'store_error' } }],
     },
     'xstate.error.actor.*': {
-      description: 'An actor failed in a way that the loop cannot recover from: the run ends.',
+      description: 'An actor failed with an unrecoverable error, so the run ends.',
       target: '.ERROR',
       actions: ['noteFailure', 'keepPartial', 'setFailureReason'],
     },
@@ -54,7 +54,7 @@ export const agentMachine = setup({
     PAUSE: { actions: 'notePause' },
     RESUME: {
       guard: 'isPausing',
-      description: 'Withdraws a pause that the run has not taken yet.',
+      description: 'Withdraws a pause that has not taken effect yet.',
       actions: ['withdrawPause', 'resumeChildren', 'noteWakeTime'],
     },
     STEER: { actions: 'queueSteering' },
@@ -78,7 +78,8 @@ export const agentMachine = setup({
         },
 
         preparing: {
-          description: 'Collects the input of the next request, screens it, and makes it fit the window.',
+          description:
+            'Collects and screens the input of the next request, and fits it into the context window.',
           initial: 'starting',
           states: {
             starting: {
@@ -123,7 +124,7 @@ export const agentMachine = setup({
             },
 
             checkingLimits: {
-              description: 'The safe point before each request: every limit is checked here, in this order.',
+              description: 'The safe point before each request. All limits are checked here, in this order.',
               entry: 'deliverSteering',
               always: [
                 { guard: 'isPastDeadline', target: '#agent.TIMED_OUT' },
@@ -156,7 +157,7 @@ export const agentMachine = setup({
             },
 
             planningStep: {
-              description: "The agent's author decides what the next request is made of.",
+              description: 'prepareStep chooses the model, tools and messages of the next request.',
               invoke: {
                 id: 'plan',
                 src: 'prepareStep',
@@ -165,7 +166,7 @@ export const agentMachine = setup({
             },
 
             fittingContext: {
-              description: 'Makes the transcript fit the window of the model.',
+              description: 'Fits the transcript into the context window.',
               invoke: {
                 id: 'fitting',
                 src: 'fitContext',
@@ -180,11 +181,11 @@ export const agentMachine = setup({
         },
 
         asking: {
-          description: 'Waits for the model; output shields screen its answer.',
+          description: 'Waits for the model. Output shields screen its answer.',
           initial: 'requesting',
           states: {
             requesting: {
-              description: 'One attempt at one model response.',
+              description: 'One attempt to get a model response.',
               invoke: {
                 id: 'model',
                 src: 'requestModel',
@@ -293,7 +294,8 @@ export const agentMachine = setup({
           initial: 'accounting',
           states: {
             accounting: {
-              description: 'The response is in the transcript and paid for; its kind decides the next state.',
+              description:
+                'The response is in the transcript and its usage is counted. Its kind decides the next state.',
               always: [
                 { guard: 'isOverBudget', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'hasCalls', target: 'judgingCalls' },
@@ -333,7 +335,7 @@ export const agentMachine = setup({
             },
 
             consultingOnCalls: {
-              description: "The user's own guards check the calls, and may be asynchronous.",
+              description: 'Custom guards check the calls. They may be asynchronous.',
               invoke: {
                 id: 'callGuards',
                 src: 'consultGuards',
@@ -351,13 +353,12 @@ export const agentMachine = setup({
             },
 
             recovering: {
-              description:
-                'Asks again after a truncated, empty or invalid answer; this costs a step like any other.',
+              description: 'Asks again after a truncated, empty or invalid answer. This counts as a step.',
               always: '#agent.RUNNING.preparing.checkingLimits',
             },
 
             halting: {
-              description: 'A guard halts the run; the model may give a last answer.',
+              description: 'A guard halts the run. The model may give a last answer.',
               entry: ['announceHalt', 'settleBatch'],
               always: [
                 { guard: 'concludesOnHalt', target: '#agent.RUNNING.asking.concluding' },
@@ -366,7 +367,7 @@ export const agentMachine = setup({
             },
 
             stopping: {
-              description: 'The guard or the cap that stopped the run decides where it goes.',
+              description: 'The guard or cap that stopped the run decides the next state.',
               always: [
                 { guard: 'isStoppedByCap', target: '#agent.MAX_STEPS' },
                 { guard: 'isStoppedByBudget', target: '#agent.BUDGET_EXCEEDED' },
@@ -377,7 +378,7 @@ export const agentMachine = setup({
 
             ending: {
               description:
-                'A natural end: it wins over a pending pause, but not over steering that is not delivered yet.',
+                'The model ended its turn. This takes precedence over a pending pause, but not over undelivered steering.',
               entry: ['setAnswerReason', 'settleBatch'],
               always: [
                 { guard: 'hasSteering', target: '#agent.RUNNING.preparing.checkingLimits' },
@@ -395,7 +396,7 @@ export const agentMachine = setup({
     },
 
     WAITING_FOR_TOOL: {
-      description: 'The calls of one response run. Answers that come meanwhile are accepted, too.',
+      description: 'Runs the calls of one response. Also accepts answers that arrive in the meantime.',
       entry: { type: 'enter', params: { state: 'WAITING_FOR_TOOL' } },
       initial: 'dispatching',
       on: {
@@ -421,7 +422,7 @@ export const agentMachine = setup({
 
         screeningCalls: {
           description:
-            'Tool-input shields screen the calls before any of them runs, and the arguments that people changed.',
+            'Tool-input shields screen the calls before any of them runs, including arguments that people edited.',
           invoke: {
             id: 'callShields',
             src: 'screenCalls',
@@ -430,7 +431,7 @@ export const agentMachine = setup({
         },
 
         dispatching: {
-          description: 'Calls that need no answer run first; then people and clients are asked for theirs.',
+          description: 'Calls that need no answer run first. Then the run waits for people and clients.',
           always: [
             { guard: 'hasRunnableCalls', target: 'executing' },
             { guard: 'hasResultsToScreen', target: 'screeningResults' },
@@ -451,7 +452,7 @@ export const agentMachine = setup({
         },
 
         executing: {
-          description: 'The runnable calls run in parallel; each reports its own result.',
+          description: 'The runnable calls run in parallel. Each reports its own result.',
           entry: 'markStarted',
           invoke: {
             id: 'tools',
@@ -485,7 +486,7 @@ export const agentMachine = setup({
 
         screeningResults: {
           description:
-            'Shields screen the results, and the reasons of rejected calls, before they are emitted; again when one more comes.',
+            'Shields screen results and rejection reasons before they are emitted, and again when another result arrives.',
           invoke: {
             id: 'resultShields',
             src: 'screenResults',
@@ -508,7 +509,7 @@ export const agentMachine = setup({
         },
 
         judgingResults: {
-          description: 'All results are there; the guards check them. One of them may be the answer.',
+          description: 'All results have arrived. The guards check them. One of them may be the answer.',
           entry: 'judgeResults',
           always: [
             { guard: 'isHalted', target: '#agent.RUNNING.judging.halting' },
@@ -528,8 +529,7 @@ export const agentMachine = setup({
         },
 
         consultingOnResults: {
-          description:
-            "The user's own guards check the results, and `stopWhen` says whether they are the end.",
+          description: 'Custom guards check the results, and `stopWhen` decides whether the run ends.',
           invoke: {
             id: 'resultGuards',
             src: 'consultGuards',
@@ -561,13 +561,13 @@ export const agentMachine = setup({
     },
 
     WAITING_FOR_INPUT: {
-      description: 'The run rests until it is answered; its clock stops.',
+      description: 'The run rests until it receives an answer. Its deadline is suspended.',
       entry: ['settleBatch', { type: 'enter', params: { state: 'WAITING_FOR_INPUT' } }, 'holdDeadline'],
       exit: 'releaseDeadline',
       initial: 'message',
       states: {
         approval: {
-          description: 'A person approves or rejects calls; decided calls wait until all are decided.',
+          description: 'People approve or reject calls. The batch continues when all are decided.',
           entry: 'askPeople',
           on: {
             APPROVE: [
@@ -584,7 +584,7 @@ export const agentMachine = setup({
 
         toolOutput: {
           description:
-            'The client runs its own calls and returns their results, and people answer what servers of tools ask.',
+            'The client runs its calls and returns their results. People answer questions from tool servers.',
           entry: 'askPeople',
           on: {
             TOOL_OUTPUT: [
@@ -606,7 +606,7 @@ export const agentMachine = setup({
 
     PAUSED: {
       description:
-        'The run rests at a safe point until it is resumed, or until its time has come; its clock stops.',
+        'The run rests at a safe point until it is resumed or its wake time arrives. Its deadline is suspended.',
       entry: [
         'setPauseReason',
         'settleBatch',
@@ -638,7 +638,7 @@ export const agentMachine = setup({
 
     COMPLETED: {
       type: 'final',
-      description: 'The model has ended its turn.',
+      description: 'The model ended its turn.',
       entry: ['settleBatch', { type: 'finish', params: { state: 'COMPLETED' } }],
     },
     CANCELLED: {
@@ -680,7 +680,7 @@ export const agentMachine = setup({
     },
     ERROR: {
       type: 'final',
-      description: 'A failure that the loop cannot recover from, or a guard, ended the run.',
+      description: 'An unrecoverable failure or a guard ended the run.',
       entry: ['settleBatch', { type: 'finish', params: { state: 'ERROR' } }],
     },
   },

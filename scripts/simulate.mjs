@@ -52,7 +52,9 @@ function readOptions() {
     const isWhole = /^\d+$/.test(given) && Number.isSafeInteger(Number(given))
     if (!isWhole || (name !== 'seed' && Number(given) < 1))
       throw new BadOption(
-        `--${name} takes a whole number${name === 'seed' ? '' : ' from 1'}, not '${given}'.`,
+        name === 'seed'
+          ? `--seed takes a whole number, not '${given}'.`
+          : `--${name} takes a positive integer, not '${given}'.`,
       )
     values[name] = Number(given)
   }

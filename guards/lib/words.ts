@@ -49,4 +49,4 @@ export function formatTimes(count: number): string {
 
 /** The request for last words before a pause. */
 export const lastWordsAsked =
-  'The run stops here: say what you have done and found so far, and what is missing.'
+  'The run stops here. Summarize what you have done and found so far, and what is missing.'

@@ -90,13 +90,13 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
       action,
       guard: 'cycle',
       evidence: toEvidence(
-        `${path}: a cycle of ${period} rounds, seen ${periods} times with the same results`,
+        `${path}: a cycle of ${period} rounds, repeated ${periods} times with the same results`,
       ),
       message:
         action === 'nudge'
-          ? `You are going round in circles (${path}): the same calls brought the same results ${periods} times. ` +
+          ? `You are going around in circles (${path}): the same calls returned the same results ${periods} times. ` +
             'Use what you have learned, or try something else.'
-          : `The model went round in circles (${path}) ${periods} times with the same results. ` +
+          : `The model went around in circles (${path}) ${periods} times with the same results. ` +
             `To allow more, raise guardrails.cycle.haltAt (now ${config.haltAt}).`,
     }
   },

@@ -138,34 +138,34 @@ const advice: Record<FailureRule, (tools: string, count: number) => string> = {
     `${tools} has failed ${formatTimes(count)} with the same arguments. ` +
     'Read the error, then change the arguments or try another way.',
   any: (_, count) =>
-    `Your last ${count} rounds of calls have failed. Find out what goes wrong before you call another tool, ` +
+    `Your last ${count} rounds of calls have failed. Find out what is wrong before you call another tool, ` +
     'or tell the user what you cannot do.',
   transientIdentical: (tools, count) =>
     `${tools} has failed ${formatTimes(count)} with a temporary error. ` +
-    'Do without it, or tell the user that it is not available.',
+    'Continue without it, or tell the user that it is unavailable.',
   transientAny: (_, count) =>
     `Your last ${count} rounds of calls have failed with temporary errors. ` +
-    'Do without these tools, or tell the user that they are not available.',
+    'Continue without these tools, or tell the user that they are unavailable.',
   policyDenied: (tools) =>
     `${tools} was denied by policy, and the same call will be denied again. ` +
-    'Do not repeat it: find another way, or tell the user what you may not do.',
+    'Do not repeat it. Find another way, or tell the user that it is not allowed.',
 }
 
 const cause: Record<FailureRule, (tools: string, count: number, refused: string) => string> = {
   identical: (tools, count, refused) =>
     `${tools} failed ${formatTimes(count)} with the same arguments${refused}. ` +
-    'Look at its error: fix the tool or its arguments.',
+    'Check its error, and fix the tool or its arguments.',
   any: (tools, count) =>
-    `The last ${count} rounds of calls failed, the last of them ${tools}. Look at the errors of the tools.`,
+    `The last ${count} rounds of calls failed, the last of them ${tools}. Check the errors of the tools.`,
   transientIdentical: (tools, count, refused) =>
     `${tools} failed ${formatTimes(count)} with a temporary error${refused}. ` +
     'Check that the service behind it is up, then run again.',
   transientAny: (tools, count) =>
     `The last ${count} rounds of calls failed with temporary errors, the last of them ${tools}. ` +
-    'Check that what they connect to is up, then run again.',
+    'Check that the services behind them are up, then run again.',
   policyDenied: (tools, count, refused) =>
     `${tools} was denied by policy ${formatTimes(count)} with the same arguments${refused}. ` +
-    'Permit the call in the tool, or tell the agent in its instructions not to make it.',
+    'Permit the call in the tool, or forbid it in the instructions.',
 }
 
 /** Read by the model, one failure before the halt. */
@@ -178,12 +178,12 @@ function formatRefusal({ rule, count, named }: FailingDue): string {
   const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'
   return (
     `Not executed. ${named.tools} ${what} ${formatTimes(count)} with the same arguments. ` +
-    'Change the arguments or try another way. If you ask for it again, the run stops.'
+    'Change the arguments or try another way. If you request it again, the run stops.'
   )
 }
 
 function formatHalt({ rule, count, named, fingerprints }: FailingDue, config: FailingConfig): string {
-  const refused = fingerprints.length > 0 ? ', was refused and asked for again' : ''
+  const refused = fingerprints.length > 0 ? ', was refused and requested again' : ''
   return (
     `${cause[rule](named.tools, count, refused)} ` +
     `To allow more, raise guardrails.failing.${rule} (now ${config[rule]}).`

@@ -161,7 +161,7 @@ function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Ve
       evidence: formatSeen(called, count),
       message:
         `Not executed. ${formatWhatModelDid(called, count, config)} ${formatAdvice(called, config)} ` +
-        'If you ask for it again, the run stops.',
+        'If you request it again, the run stops.',
       fingerprints: null,
     }
   }
@@ -169,7 +169,7 @@ function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Ve
     called.number === 1 ? `called ${called.tools}` : `made the same ${called.number} calls (${called.tools})`
   const same = called.number === 1 ? ' with the same arguments' : ''
   const results = config.counts === 'all' ? '' : ' and unchanged results'
-  const again = isAfterRefusal ? ', then asked for it again; that was not executed' : ''
+  const again = isAfterRefusal ? ', then requested it again, which was not executed' : ''
   return {
     action: 'halt',
     guard: 'repeated_call',
@@ -177,7 +177,7 @@ function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Ve
     message:
       `The model ${what}${same}${results} ${formatTimes(count)} in a row${again}. ` +
       `To allow more, raise guardrails.maxRepeatedToolSteps (now ${config.maxRepeatedToolSteps}); ` +
-      'a tool that waits for something should be marked polling.',
+      'mark a tool that waits for something as polling.',
   }
 }
 

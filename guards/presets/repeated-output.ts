@@ -66,11 +66,11 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
       evidence: toEvidence(`the same results ${formatTimes(rounds)} in a row, last from ${called.calls}`),
       message:
         action === 'nudge'
-          ? `The last ${rounds} rounds of calls (${called.tools}) brought the same results. ` +
-            'If you expected a change, check whether it happened; otherwise go on with what you know.'
-          : `The last ${rounds} rounds of calls (${called.tools}) brought the same results, whatever the arguments. ` +
+          ? `The last ${rounds} rounds of calls (${called.tools}) returned the same results. ` +
+            'If you expected a change, check whether it happened. Otherwise continue with what you know.'
+          : `The last ${rounds} rounds of calls (${called.tools}) returned the same results regardless of the arguments. ` +
             `To allow more, raise guardrails.repeatedOutput.rounds (now ${config.rounds}); ` +
-            'a tool that waits for something should be marked polling.',
+            'mark a tool that waits for something as polling.',
     }
   },
 

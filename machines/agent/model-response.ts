@@ -15,7 +15,7 @@ import type { TokenUsage, Usage } from './usage.js'
  *   refusal: null,
  *   toolCalls: [],
  *   finishReason: 'stop',
- *   complete: true, // false: the stream closed without an end
+ *   complete: true, // false: the stream closed before the end
  *   usage: null, // estimated, with a warning
  *   model: 'mine-1',
  * }
@@ -55,7 +55,7 @@ export interface ModelResponse {
  * Why a request failed, as plain data.
  * - `transient` – connection lost, 408, 409, 5xx, overloaded, idle stream; retried under `retry.maxAttempts`
  * - `rate_limit` – a temporary 429; retried under `retry.rateLimitAttempts`
- * - `incomplete` – the stream closed without an end; retried, then ERROR/incomplete_response
+ * - `incomplete` – the stream closed before the end; retried, then ERROR/incomplete_response
  * - `context_overflow` – the request does not fit the model's window
  * - `fatal` – a retry cannot succeed (bad request, authentication, exhausted quota)
  */

@@ -217,7 +217,7 @@ interface UnansweredCallBase {
 }
 
 /**
- * A run at rest. Its `state` determines the other fields. `error` is set in ERROR and after a limit or a shield ended
+ * An idle run. Its `state` determines the other fields. `error` is set in ERROR and after a limit or a shield ended
  * the run, `pending` in WAITING_FOR_INPUT.
  *
  * `Output` is the type of the agent's output schema, or `never` without one. `Tools` are the agent's tools.
@@ -244,7 +244,7 @@ interface CommonResult {
   runId: string
 }
 
-/** The model has ended its turn. */
+/** The model ended its turn. */
 export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'

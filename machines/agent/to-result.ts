@@ -112,7 +112,7 @@ export function findOutputProblem(context: AgentContext): string | null {
 }
 
 const noAnswerProblem =
-  'The run ended without an answer that could be validated against the output schema; the output is the raw text.'
+  'The run ended without an answer that matches the output schema, so the output is the raw text.'
 
 /**
  * The open requests to people, for calls of the run and of its sub-agents. Client calls are omitted, because the client

@@ -124,7 +124,7 @@ export const toTarget = ({
 
 async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | null> {
   const why = call.reason === undefined ? '' : `${escapeInvisible(call.reason)} `
-  const doubt = call.interrupted ? 'It was interrupted and may already have had its effect. ' : ''
+  const doubt = call.interrupted ? 'It was interrupted and may already have taken effect. ' : ''
   const warning = why + doubt
   for (;;) {
     const choice = await askChoice(`${warning}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)

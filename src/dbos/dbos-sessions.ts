@@ -260,7 +260,7 @@ async function translateEngineErrors<Result>(work: () => Promise<Result>): Promi
     if (error instanceof StatewrightError) throw error
     throw new StatewrightError(
       'engine_unavailable',
-      `DBOS refuses: ${describeError(error).replace(/\.?$/, '.')} Await DBOS.launch() first, and see that DBOS reaches its Postgres.`,
+      `DBOS refuses: ${describeError(error).replace(/\.?$/, '.')} Await DBOS.launch() first, and check that DBOS can reach its Postgres.`,
       'DBOS',
       { cause: error },
     )

@@ -45,9 +45,17 @@ export function checkDrive(drive: unknown): void {
   const { session, turn, agent, answers, at, input, priority } = drive as Partial<QueuedDrive>
   checkDriveOptions({ session, turn, agent, answers, at })
   if (input !== undefined && typeof input !== 'string')
-    throw new UsageError('invalid_option', 'enqueue takes a text as input: DBOS keeps it.', 'input')
+    throw new UsageError(
+      'invalid_option',
+      'The input of enqueue must be a string, because DBOS stores it.',
+      'input',
+    )
   if (priority !== undefined && !(Number.isSafeInteger(priority) && priority >= 0))
-    throw new UsageError('invalid_option', 'enqueue takes a whole number from 0 as priority.', 'priority')
+    throw new UsageError(
+      'invalid_option',
+      'The priority of enqueue must be a non-negative integer.',
+      'priority',
+    )
 }
 
 export const waitPrefix = 'wait:'

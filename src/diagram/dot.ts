@@ -41,7 +41,7 @@ const maxTransitionsWithLines = 30
  * @throws {DiagramError} `unknown_state`
  */
 export function toDot(chart: Chart, options: DotOptions = {}): string {
-  expectArgument('toDot(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toDot(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
   expectArgument('toDot(chart, options)', options, optionsRule)
   const { state, counts, look = agentLook, places, isNamed = false } = options
   const states = new Map(flattenStates(chart.root).map((each) => [each.id, each]))

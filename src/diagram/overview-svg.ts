@@ -195,7 +195,7 @@ function createContents(chart: Chart, look: Look, of: string | undefined): Conte
   const root: CardContent = {
     id: shown.id,
     isState: false,
-    key: shown === chart.root ? 'from anywhere' : 'from anywhere in here',
+    key: shown === chart.root ? 'from anywhere' : 'from any state in here',
     description: '',
     inside: [],
     ways: described(anywhere),

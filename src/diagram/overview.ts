@@ -43,7 +43,7 @@ export interface OverviewTransition {
  * @example for (const { to, events } of toOverview(toChart(machine)).anywhere) console.log(to, events.join(', '))
  */
 export function toOverview(chart: Chart, look: Look = agentLook, of?: string): Overview {
-  expectArgument('toOverview(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toOverview(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
   expectArgument('toOverview(chart, look)', look, optionsRule)
   const states = flattenStates(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
@@ -124,8 +124,8 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
 
 const done = / is done$/
 const fails = / fails$/
-const anyDone = 'an actor is done'
-const anyFails = 'a failure that is not retried'
+const anyDone = 'an actor finishes'
+const anyFails = 'a permanent failure'
 
 function formatOutcome({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
   if (!/^on(Done|Error)\b/.test(on)) return null

@@ -25,7 +25,7 @@ const fontScale = 0.87
  * @throws {StatewrightError} `missing_package`
  */
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
-  expectArgument('toSvg(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toSvg(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
   expectArgument('toSvg(chart, options)', options, optionsRule)
   const layout = await loadLayout()
   const places = parsePlaces(layout(toDot(chart, options), 'plain'))
@@ -41,11 +41,7 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
  * @throws {DiagramError} `unknown_state`
  */
 export async function toOverviewSvg(chart: Chart, look?: Look, state?: string): Promise<string> {
-  expectArgument(
-    'toOverviewSvg(chart)',
-    chart,
-    objectRule(['root'], 'a chart: what toChart(machine) returned'),
-  )
+  expectArgument('toOverviewSvg(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
   expectArgument('toOverviewSvg(chart, look)', look, optionsRule)
   return drawOverview(chart, look, state)
 }

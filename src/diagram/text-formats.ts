@@ -21,7 +21,7 @@ import { getGuardName } from '../core/chart/state-labels.js'
  * @example await writeFile('machine.mmd', toMermaid(toChart(machine)))
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
-  expectArgument('toMermaid(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toMermaid(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
   expectArgument('toMermaid(chart, look)', look, optionsRule)
   const states = flattenStates(chart.root)
   // The prefix keeps names apart from Mermaid keywords.
@@ -141,7 +141,7 @@ function escapeMermaid(plain: string): string {
  * @example await writeFile('machine.scxml', toScxml(toChart(machine)))
  */
 export function toScxml(chart: Chart): string {
-  expectArgument('toScxml(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toScxml(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
   const getName = createUniqueNames(flattenStates(chart.root), (id) =>
     id === '(root)' ? toXmlName(chart.id) : toXmlName(id),
   )

@@ -136,7 +136,7 @@ export function durable<Machine extends AnyStateMachine>(
   if (!store.inbox)
     throw new ConfigError(
       'no_inbox',
-      'This store has no inbox, so its sessions take no events. Use memoryStore(), fileStore() or postgresStore().',
+      'This store has no inbox, so its sessions cannot receive events. Use memoryStore(), fileStore() or postgresStore().',
       'store',
     )
   const logics = Object.entries(actors ?? {}).map(([name, actor]) => [name, toLogic(actor)])
@@ -189,7 +189,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         if (toCanonical(record.event['input']) === toCanonical(input)) return
         throw new UsageError(
           'already_started',
-          `Session '${id}' was started with another input. Choose another id, or send the session an event.`,
+          `Session '${id}' was started with a different input. Choose another id, or send the session an event.`,
           id,
         )
       }
@@ -288,7 +288,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (agent)
       throw new UsageError(
         'unsupported_fork',
-        `The agent '${agent.src}' runs at record ${at}. Fork at a record before it starts or after it ends, or pass its outcome: ` +
+        `The agent '${agent.src}' is running at record ${at}. Fork at a record before it starts or after it ends, or pass its outcome: ` +
           `with: { actor: '${agent.src}', output }.`,
         'at',
       )
@@ -303,7 +303,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         actors: Object.fromEntries(moved.map(({ id: name, src, key }) => [name, { src, at: 1, key }])),
         held: [
           ...state.held,
-          ...(outcome ? [{ event: outcome, refused: { code: 'forked', message: 'Not taken yet.' } }] : []),
+          ...(outcome
+            ? [{ event: outcome, refused: { code: 'forked', message: 'Not delivered yet.' } }]
+            : []),
         ],
         inbox: 0,
         keys: [],
@@ -332,7 +334,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (id === undefined)
       throw new UsageError(
         'unknown_actor',
-        `fork({ with }): the actor '${actor}' does not run at that record.`,
+        `fork({ with }): the actor '${actor}' is not running at that record.`,
         actor,
       )
     return error === undefined
@@ -390,7 +392,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       const known = this.machine.events.filter((one: string) => !one.startsWith('xstate.'))
       throw new UsageError(
         'unknown_event',
-        `The machine '${this.machine.id}' has no event '${type}'. Its events: ${known.join(', ')}.`,
+        `The machine '${this.machine.id}' has no event '${type}'. Its events are ${known.join(', ')}.`,
         type,
       )
     }
@@ -402,7 +404,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (record.state.status !== 'active')
       throw new UsageError(
         'session_ended',
-        `Session '${id}' has ended and takes no more events. Start another session.`,
+        `Session '${id}' has ended and accepts no more events. Start another session.`,
         id,
       )
     await this.#deliver(id, text)
@@ -635,7 +637,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   /** For the worker. @returns the remaining sleep in milliseconds */
   async #continue(id: string): Promise<number | undefined> {
     const local = await this.#take(id)
-    if (!local) throw new StoreError('session_busy', `Session '${id}' is held by another process.`, id)
+    if (!local) throw new StoreError('session_busy', `Session '${id}' is in use by another process.`, id)
     await local.done
     const { wakeAt, now } = local.hold
     return wakeAt === undefined ? undefined : Math.max(0, wakeAt - now)
@@ -707,7 +709,7 @@ function pickState({
 
 const keyRule: ArgumentRule = {
   is: (value) => typeof value === 'string' && value.length > 0 && value.length <= 200,
-  phrase: 'a text of 1 to 200 characters',
+  phrase: 'a string of 1 to 200 characters',
 }
 
 const countRule: ArgumentRule = {
@@ -735,7 +737,7 @@ const changeRule: ArgumentRule = {
 
 /** A key without a rule is checked where it is used. */
 function checkOptions(call: string, options: object, rules: Record<string, ArgumentRule | null>): void {
-  expectArgument(call, options, objectRule([], 'an object of options, or left out'))
+  expectArgument(call, options, objectRule([], 'an object of options, or omitted'))
   const [name = call] = call.split('(')
   expectKnownOptions(name, options, Object.keys(rules))
   for (const [key, value] of Object.entries(options)) {

@@ -37,7 +37,7 @@ function copy(value: unknown, path: string, above: readonly object[]): unknown {
 
 function notJsonError(fullPath: string, what: string): UsageError {
   const path = fullPath.length > 200 ? `${fullPath.slice(0, 200)}…` : fullPath
-  const message = `${path} is ${what}, which JSON does not keep. Store plain data, such as an id, a text or a time in milliseconds.`
+  const message = `${path} is ${what}, which JSON cannot represent. Store plain data, such as an id, a string or a time in milliseconds.`
   return new UsageError('not_json', message, path)
 }
 

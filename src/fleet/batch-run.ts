@@ -191,7 +191,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     if (this.#ids.has(item.id))
       throw new UsageError(
         'duplicate_item',
-        `runAll: two items have the id '${item.id}': each item needs a unique id.`,
+        `runAll: two items have the id '${item.id}'. Each item needs a unique id.`,
         item.id,
       )
     this.#ids.add(item.id)
@@ -349,7 +349,7 @@ function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
 function createChangedInputError(session: string, batch: string): UsageError {
   return new UsageError(
     'input_changed',
-    `Session '${session}' was begun with another input. Give the batch another id than '${batch}', or delete the session.`,
+    `Session '${session}' was started with a different input. Use a batch id other than '${batch}', or delete the session.`,
     session,
   )
 }

@@ -25,7 +25,7 @@ const batchIdPattern = /^[A-Za-z0-9_:@][A-Za-z0-9_:@-]{0,99}$/
 export function findBatchIdFault(id: unknown): string | null {
   if (typeof id === 'string' && batchIdPattern.test(id)) return null
   const shown = typeof id === 'string' ? JSON.stringify(id.slice(0, 60)) : describeType(id)
-  return `must be 1 to 100 letters (A-Z, a-z), digits and _ : @ -, without a dot and not beginning with a dash (is ${shown})`
+  return `must have 1 to 100 letters (A-Z, a-z), digits and _ : @ -, without dots, and must not start with a dash (is ${shown})`
 }
 
 /** The session of an item: `BATCH.ITEM`. Batch ids contain no dot, so two batches never share a session. */
@@ -36,30 +36,31 @@ export function getBatchSessionId(batch: string, item: string): string {
 /** Why an item is invalid, as a sentence, or null. */
 export function findItemFault(batch: string, item: unknown): string | null {
   if (typeof item !== 'object' || item === null || Array.isArray(item))
-    return `is ${describeType(item)}: an item is { "id", "input", "tags"? }.`
+    return `is ${describeType(item)}. An item must be { "id", "input", "tags"? }.`
   const { id, input, tags } = item as Partial<Record<keyof BatchItem, unknown>>
   if (id === undefined) return describeMissing('id', item)
-  if (typeof id !== 'string') return `has an id that is ${describeType(id)}: an id is a text, such as "q1".`
+  if (typeof id !== 'string')
+    return `has an id that is ${describeType(id)}. An id must be a string, such as "q1".`
   if (!isSessionId(getBatchSessionId(batch, id)) || id === '')
     return (
-      `has the id ${JSON.stringify(id.slice(0, 60))}: use letters (A-Z, a-z), digits and . _ : @ -, ` +
+      `has the id ${JSON.stringify(id.slice(0, 60))}. Use letters (A-Z, a-z), digits and . _ : @ -, ` +
       `at most ${199 - batch.length} of them.`
     )
   if (input === undefined) return describeMissing('input', item)
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
-  if (tagsFault !== null) return `has tags that cannot be used: tags ${tagsFault}.`
+  if (tagsFault !== null) return `has invalid tags: tags ${tagsFault}.`
   try {
     readConversation(input, 0)
     return null
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    return `has an input that cannot be used: ${error.message}`
+    return `has an invalid input: ${error.message}`
   }
 }
 
 function describeMissing(key: string, item: object): string {
   const nearest = findNearestName(key, Object.keys(item))
-  return nearest === undefined ? `has no ${key}.` : `has no ${key}, but '${nearest}': call it ${key}.`
+  return nearest === undefined ? `has no ${key}.` : `has '${nearest}' instead of ${key}. Rename it to ${key}.`
 }
 
 function describeType(value: unknown): string {

@@ -40,19 +40,19 @@ export function readTerms(options: object): BudgetTerms {
     'id',
     typeof id === 'string' && /^[^\s\p{Cc}]{1,200}$/u.test(id),
     id,
-    'a text of 1 to 200 characters without spaces',
+    'a string of 1 to 200 characters without spaces',
   )
   demand(
     'usd',
     isAbsent(usd) || isNumber(usd, 1e-9, mostUsd),
     usd,
-    'a number of US dollars, more than 0 and up to 9000000',
+    'a number of US dollars, above 0 and up to 9000000',
   )
-  demand('tokens', isAbsent(tokens) || isWhole(tokens), tokens, 'a whole number from 1')
+  demand('tokens', isAbsent(tokens) || isWhole(tokens), tokens, 'a positive integer')
   if (isAbsent(usd) && isAbsent(tokens)) {
     throw new ConfigError(
       'invalid_config',
-      `The budget '${String(id)}' has no limit. Give usd, tokens, or both: createBudget({ id, usd: 5, store }).`,
+      `The budget '${String(id)}' has no limit. Set usd, tokens, or both: createBudget({ id, usd: 5, store }).`,
       'usd',
     )
   }
@@ -60,7 +60,7 @@ export function readTerms(options: object): BudgetTerms {
     'per',
     isAbsent(per) || isCalendar(per) || isWholeFrom(per, 1000, mostPerMs),
     per,
-    "'hour', 'day', 'month', or whole milliseconds from 1000 to a year",
+    "'hour', 'day', 'month', or a whole number of milliseconds from 1000 to a year",
   )
   demand(
     'timezone',
@@ -71,7 +71,7 @@ export function readTerms(options: object): BudgetTerms {
   if (!isAbsent(timezone) && !isCalendar(per)) {
     throw new ConfigError(
       'invalid_config',
-      `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per the budget has one window' : 'milliseconds have none'}. Leave timezone out, or give such a per.`,
+      `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per, the budget never resets' : 'milliseconds have no time zone'}. Omit timezone, or set such a per.`,
       'timezone',
     )
   }
@@ -79,7 +79,7 @@ export function readTerms(options: object): BudgetTerms {
     'reserveOutputTokens',
     isAbsent(reserveOutputTokens) || isWhole(reserveOutputTokens),
     reserveOutputTokens,
-    'a whole number from 1',
+    'a positive integer',
   )
   demand(
     'lostReservations',
@@ -91,7 +91,7 @@ export function readTerms(options: object): BudgetTerms {
   if (onEmpty === 'wait' && isAbsent(per)) {
     throw new ConfigError(
       'invalid_config',
-      `onEmpty: 'wait' needs per: without it the budget '${String(id)}' has one window, and a run would wait for ever. Give per: 'day', for example, or leave onEmpty out.`,
+      `onEmpty: 'wait' needs per. Without it, the budget '${String(id)}' never resets, and a run would wait forever. Set per: 'day', for example, or omit onEmpty.`,
       'onEmpty',
     )
   }
@@ -99,7 +99,7 @@ export function readTerms(options: object): BudgetTerms {
     'leaseMs',
     isAbsent(leaseMs) || isWholeFrom(leaseMs, 1000, mostPerMs),
     leaseMs,
-    'a whole number of milliseconds from 1000',
+    'a whole number of milliseconds, at least 1000',
   )
   return {
     usd: (usd as number | undefined) ?? null,

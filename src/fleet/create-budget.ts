@@ -196,7 +196,7 @@ function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: Share
   if (usd === null && terms.usd !== null) {
     throw new BudgetError(
       'unknown_price',
-      `The budget '${id}' is in USD, and the price of this request is not known. Give it in prices: { … }, or limit tokens instead of usd.`,
+      `The budget '${id}' is in USD, but the price of this request is unknown. Set it in prices: { … }, or limit tokens instead of usd.`,
       id,
     )
   }
@@ -209,7 +209,7 @@ function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: numb
     if (Number.isFinite(value) && value >= 0) continue
     throw new ConfigError(
       'invalid_config',
-      `${call}({ ${key} }) must be a number from 0 (is ${String(value)}).`,
+      `${call}({ ${key} }) must be a non-negative number (is ${String(value)}).`,
       key,
     )
   }
@@ -241,7 +241,7 @@ function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }
 }
 
 function describeUnsettled(id: string, error: unknown): string {
-  return `The store of the budget '${id}' did not take a settlement, and it is tried again: ${describeError(error)}`
+  return `The store of the budget '${id}' did not accept a settlement, which will be retried: ${describeError(error)}`
 }
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
@@ -293,7 +293,7 @@ function createOpener(store: unknown): () => Promise<BudgetStore> {
     const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
     throw new ConfigError(
       'invalid_config',
-      `createBudget({ store }) must be a store that keeps budgets: memoryStore(), fileStore(), postgresStore(), or a BudgetStore of your own.${hint}`,
+      `createBudget({ store }) must be a store that supports budgets: memoryStore(), fileStore(), postgresStore(), or a custom BudgetStore.${hint}`,
       'store',
     )
   }
@@ -304,8 +304,8 @@ function conflictError(id: string, here: BudgetTerms, stored: string): BudgetErr
   const there = parseTerms(stored)
   return new BudgetError(
     'budget_conflict',
-    `The budget '${id}' has the limits ${there ? describeTerms(there) : stored} in its store, and ${describeTerms(here)} here. ` +
-      'Give every process the same limits, or call replaceLimits() once to change those of the store.',
+    `The budget '${id}' has the limits ${there ? describeTerms(there) : stored} in its store, but ${describeTerms(here)} here. ` +
+      'Use the same limits in every process, or call replaceLimits() once to change those of the store.',
     id,
   )
 }
@@ -320,20 +320,20 @@ function exceededError(
   const { nanoUsd, tokens } = toAllowance(terms)
   const isUsd = nanoUsd !== null && spent.nanoUsd + amount.nanoUsd > nanoUsd
   const words = isUsd
-    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost ${fromNanoUsd(amount.nanoUsd)}`
-    : `${spent.tokens} of ${tokens} tokens are spent, and the request may take ${amount.tokens}`
+    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost up to up to ${fromNanoUsd(amount.nanoUsd)}`
+    : `${spent.tokens} of ${tokens} tokens are spent, and the request may use up to ${amount.tokens}`
   const next = !fitsBeside(nothing, amount, terms)
-    ? 'No window can pay for it: raise the limit with replaceLimits(), or lower sampling.maxTokens.'
+    ? 'The request exceeds the whole limit. Raise the limit with replaceLimits(), or lower sampling.maxTokens.'
     : when.resetsAt === null
       ? 'Raise its limit with replaceLimits() to continue.'
-      : `It is whole again at ${new Date(when.resetsAt).toISOString()}.`
+      : `It resets at ${new Date(when.resetsAt).toISOString()}.`
   return new BudgetError('budget_exceeded', `The budget '${id}' is used up: ${words}. ${next}`, id, when)
 }
 
 function lateError(what: string): StoreError {
   return new StoreError(
     'store_unavailable',
-    `The store of the budget did not answer ${what}() within ${answerMs} ms. See that it can be reached; no request begins before.`,
+    `The store of the budget did not answer ${what}() within ${answerMs} ms. Check that it is reachable. Requests cannot start before it answers.`,
   )
 }
 
@@ -354,7 +354,7 @@ export interface StoredBudgets {
  * @throws {StoreError} `store_unavailable` for a store without budgets
  */
 export async function listStoredBudgets(store: Pick<SessionStore, 'openBudgets'>): Promise<StoredBudgets> {
-  if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')
+  if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store does not support budgets.')
   const found: StoredBudgets = { rows: [], damaged: [] }
   for (const stored of await (await store.openBudgets()).list()) {
     try {

@@ -157,7 +157,7 @@ function checkOptions(options: unknown): CreateLimiterOptions {
   expectKnownOptions('createLimiter', checked, optionNames)
   const { id, concurrency, requestsPerMinute, tokensPerMinute, burst } = checked
   if (typeof id !== 'string' || id.trim() === '')
-    throw limiterError('id', 'must be a text, which events name')
+    throw limiterError('id', 'must be a string, which events contain')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
     throw limiterError('concurrency', `must be a whole number of at least 1 (is ${String(concurrency)})`)
   for (const [key, value] of Object.entries({ requestsPerMinute, tokensPerMinute })) {
@@ -172,7 +172,7 @@ function checkOptions(options: unknown): CreateLimiterOptions {
   if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
     throw limiterError(
       'requestsPerMinute',
-      'is missing, and so are tokensPerMinute and concurrency: give one of them',
+      'is missing, and so are tokensPerMinute and concurrency. Pass one of them',
     )
   return checked
 }

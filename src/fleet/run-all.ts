@@ -81,7 +81,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   if (!internals)
     throw new UsageError(
       'invalid_argument',
-      'runAll(agent, items, options): agent must be what createAgent returned.',
+      'runAll(agent, items, options): agent must be the return value of createAgent().',
       'agent',
     )
   const source = toIterator(items)
@@ -120,7 +120,7 @@ function toIterator<Item>(items: Iterable<Item> | AsyncIterable<Item>): Iterator
   }
   throw new UsageError(
     'invalid_argument',
-    'runAll(agent, items, options): items must be a list, or anything else that can be iterated, of { id, input }.',
+    'runAll(agent, items, options): items must be an iterable of { id, input }.',
     'items',
   )
 }

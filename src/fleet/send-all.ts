@@ -183,9 +183,9 @@ function checkOptions(options: SendAllOptions): SendAllOptions {
   const wrong = (subject: string, what: string): UsageError =>
     new UsageError('invalid_option', `sendAll: ${subject} must be ${what}.`, subject)
   if (key !== undefined && !(typeof key === 'string' && key !== '' && key.length <= 200))
-    throw wrong('key', 'a text of 1 to 200 characters')
+    throw wrong('key', 'a string of 1 to 200 characters')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
-    throw wrong('concurrency', 'a whole number from 1')
+    throw wrong('concurrency', 'a positive integer')
   if (onProgress !== undefined && typeof onProgress !== 'function') throw wrong('onProgress', 'a function')
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw wrong('signal', 'an AbortSignal')

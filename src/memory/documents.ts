@@ -44,7 +44,7 @@ function readDocument(document: unknown, path: string): StoredDocument {
   const { source, name, text } = (document ?? {}) as Record<string, unknown>
   const known = source ?? name
   if (typeof known !== 'string' || known.trim() === '') {
-    throw new MemoryError('invalid_document', `${path} needs a source (or a name) that is a text.`, path)
+    throw new MemoryError('invalid_document', `${path} needs a source (or a name) that is a string.`, path)
   }
   if (typeof text !== 'string') {
     throw new MemoryError('invalid_document', `${path} needs a text.`, `${path}.text`)
@@ -73,14 +73,16 @@ export function readStoredMemory(json: unknown): {
   if (version !== 1) {
     const newer = typeof version === 'number' && version > 1
     throw invalidMemoryError(
-      newer ? `it has version ${version}; update Statewright` : 'it is not what toJSON() of a memory returns',
+      newer
+        ? `it has version ${version}; update Statewright`
+        : 'it is not the return value of toJSON() of a memory',
     )
   }
   if (embeddings === null || embeddings === undefined) {
     return { documents: readStoredDocuments(documents), model: undefined, vectors: new Map() }
   }
   const { model, vectors } = expectObject(embeddings)
-  if (typeof model !== 'string') throw invalidMemoryError('embeddings.model must be a text')
+  if (typeof model !== 'string') throw invalidMemoryError('embeddings.model must be a string')
   return {
     documents: readStoredDocuments(documents),
     model,
@@ -99,7 +101,8 @@ function unpackVector(packed: unknown): Vector {
   if (bytes.length === 0 || bytes.length % 4 !== 0)
     throw invalidMemoryError('a vector is not base64 of 32-bit floats')
   const vector = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
-  if (!vector.every(Number.isFinite)) throw invalidMemoryError('a vector holds numbers that are not finite')
+  if (!vector.every(Number.isFinite))
+    throw invalidMemoryError('a vector contains numbers that are not finite')
   return vector
 }
 
@@ -113,7 +116,7 @@ function readStoredDocuments(documents: unknown): StoredDocument[] {
 
 function expectObject(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
-  throw invalidMemoryError('it is not what toJSON() of a memory returns')
+  throw invalidMemoryError('it is not the return value of toJSON() of a memory')
 }
 
 function invalidMemoryError(why: string, options?: ErrorOptions): MemoryError {

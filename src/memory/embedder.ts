@@ -153,7 +153,7 @@ function readVectors(data: unknown, count: number): Vector[] {
     vectors[Number(index)] = embedding
   })
   if (vectors.length !== count || vectors.includes(undefined as never)) {
-    throw invalidEmbeddingsError('the indices of its vectors are not those of the texts')
+    throw invalidEmbeddingsError('the indices of its vectors do not match the texts')
   }
   return vectors
 }
@@ -254,8 +254,8 @@ function readCount({ usage }: CountedAnswer): number | null {
 function unknownPriceError({ id }: SharedBudget, { provider, model }: PricedModel): BudgetError {
   return new BudgetError(
     'unknown_price',
-    `The budget '${id}' is in USD, and the price of the embedding model '${model}' (${provider}) is not known. Give ` +
-      'embeddings.inputPerMillion, in USD; 0 for a model that costs nothing.',
+    `The budget '${id}' is in USD, but the price of the embedding model '${model}' (${provider}) is unknown. Set ` +
+      'embeddings.inputPerMillion in USD, or 0 for a free model.',
     id,
   )
 }

@@ -150,20 +150,25 @@ function createMemory(
     },
     tool: ({
       name = 'search_memory',
-      description = 'Searches the documents that are known here. Returns the passages that fit the query best, with their sources.',
+      description = 'Searches the indexed documents. Returns the passages that match the query best, with their sources.',
     } = {}) =>
       defineTool({
         name,
         description,
         input: z.object({
           query: z.string().min(1).describe('What to look for, in a few words or as a question'),
-          limit: z.int().min(1).max(20).optional().describe(`Passages at most. Default ${topK}`),
+          limit: z
+            .int()
+            .min(1)
+            .max(20)
+            .optional()
+            .describe(`The maximum number of passages. Default ${topK}`),
         }),
         readOnly: true,
         idempotent: true,
         async execute({ query, limit = topK }, { signal }) {
           const snippets = await self.retrieve(query, { signal, limit })
-          return formatSnippets(snippets) || 'Nothing was found. Try other words.'
+          return formatSnippets(snippets) || 'Nothing found. Try other words.'
         },
       }),
     toJSON: () => library.toJSON(),

@@ -40,54 +40,54 @@ export class Metrics {
     const inSeconds = { unit: 's', ...createAdvice(createSecondBoundaries(0.01)) }
     this.#requestDuration = meter.createHistogram(names.requestDuration, {
       ...inSeconds,
-      description: 'How long requests to models took, each attempt by itself.',
+      description: 'Duration of requests to models, per attempt.',
     })
     this.#firstChunk = meter.createHistogram(names.timeToFirstChunk, {
       ...inSeconds,
-      description: 'How long the first piece of a streamed answer took.',
+      description: 'Time to the first chunk of a streamed answer.',
     })
     this.#wait = meter.createHistogram('statewright.limiter.wait.duration', {
       ...inSeconds,
-      description: 'How long requests to models waited for a limiter, by limiter.',
+      description: 'Time that requests to models waited for a limiter, by limiter.',
     })
     const { tokens } = names
     const counter = (name: string, description: string): Counter =>
       meter.createCounter(name, { unit: '{token}', description })
     this.#tokens = tokens && {
-      input: counter(tokens.input, 'All of the input, cached or not.'),
-      output: counter(tokens.output, 'All of the output, reasoning included.'),
-      cacheRead: counter(tokens.cacheRead, 'Input that came out of a cache.'),
-      cacheWrite: counter(tokens.cacheWrite, 'Input that was put into a cache.'),
-      reasoning: counter(tokens.reasoning, 'Output that was reasoning.'),
+      input: counter(tokens.input, 'All input, cached or not.'),
+      output: counter(tokens.output, 'All output, including reasoning.'),
+      cacheRead: counter(tokens.cacheRead, 'Input read from a cache.'),
+      cacheWrite: counter(tokens.cacheWrite, 'Input written to a cache.'),
+      reasoning: counter(tokens.reasoning, 'Reasoning output.'),
     }
     this.#tokenUsage =
       names.tokenUsage === null
         ? null
         : meter.createHistogram(names.tokenUsage, {
             unit: '{token}',
-            description: 'Tokens of requests to models.',
+            description: 'Tokens used by requests to models.',
             ...createAdvice(tokenBoundaries),
           })
     this.#agent = names.hasAgentMetrics
       ? {
           duration: meter.createHistogram('gen_ai.invoke_agent.duration', {
             unit: 's',
-            description: 'How long runs worked, from their start or from an answer to their next rest.',
+            description: 'Duration of run segments, from the start or an answer to the next rest.',
             ...createAdvice(createSecondBoundaries(0.1)),
           }),
           requests: meter.createHistogram('gen_ai.invoke_agent.inference_calls', {
             unit: '{inference_call}',
-            description: 'Requests to models in such a stretch, failed ones included.',
+            description: 'Requests to models per run segment, including failed ones.',
             ...createAdvice(callBoundaries),
           }),
           calls: meter.createHistogram('gen_ai.invoke_agent.tool_calls', {
             unit: '{tool_call}',
-            description: 'Calls of tools in such a stretch.',
+            description: 'Tool calls per run segment.',
             ...createAdvice(callBoundaries),
           }),
           recordToolCall: meter.createHistogram('gen_ai.execute_tool.duration', {
             ...inSeconds,
-            description: 'How long calls of tools took.',
+            description: 'Duration of tool calls.',
           }),
         }
       : null
@@ -97,11 +97,11 @@ export class Metrics {
     })
     this.#guardrails = meter.createCounter('statewright.guardrail.actions', {
       unit: '{action}',
-      description: 'What guards did, by guard and action.',
+      description: 'Guard actions, by guard and action.',
     })
     this.#cost = meter.createCounter('statewright.cost', {
       unit: 'USD',
-      description: 'What requests to models cost, where their price is known.',
+      description: 'Cost of requests to models whose price is known.',
     })
     this.#approvals = meter.createCounter('statewright.approvals', {
       unit: '{approval}',
@@ -186,9 +186,9 @@ export type ObservedBudget = Pick<SharedBudget, 'id' | 'status'>
 function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void {
   const createGauge = (what: string, description: string) =>
     meter.createObservableGauge(`statewright.shared_budget.${what}`, { description })
-  const spentGauge = createGauge('spent', 'What was paid in this window.')
-  const reservedGauge = createGauge('reserved', 'What is reserved for requests that are under way.')
-  const limitGauge = createGauge('limit', 'What the budget allows in a window.')
+  const spentGauge = createGauge('spent', 'Amount spent in this window.')
+  const reservedGauge = createGauge('reserved', 'Amount reserved for requests in progress.')
+  const limitGauge = createGauge('limit', 'Limit of the budget per window.')
   const gauges = [spentGauge, reservedGauge, limitGauge]
   meter.addBatchObservableCallback(async (result) => {
     const observe = async (budget: ObservedBudget): Promise<void> => {

@@ -111,12 +111,12 @@ function checkOtelOptions(options: OtelOptions): OtelOptions {
   if (tracerProvider !== undefined && typeof tracerProvider?.getTracer !== 'function')
     throw otelOptionError(
       'tracerProvider',
-      'tracerProvider must have getTracer(), as those of the OpenTelemetry SDK.',
+      'tracerProvider must have getTracer(), like the providers of the OpenTelemetry SDK.',
     )
   if (meterProvider !== undefined && typeof meterProvider?.getMeter !== 'function')
     throw otelOptionError(
       'meterProvider',
-      'meterProvider must have getMeter(), as those of the OpenTelemetry SDK.',
+      'meterProvider must have getMeter(), like the providers of the OpenTelemetry SDK.',
     )
   return options
 }

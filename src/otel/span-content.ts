@@ -146,7 +146,7 @@ function fitMessages(messages: readonly MeasuredMessage[]): string {
 
 function formatOmission(parts: number, characters: number): string {
   const what = parts === 1 ? 'a part' : `${parts} parts`
-  return `[statewright: ${what} of ${characters} characters left out, more than ${maxContentChars} are not recorded]`
+  return `[statewright: ${what} of ${characters} characters omitted because the limit is ${maxContentChars}]`
 }
 
 /**

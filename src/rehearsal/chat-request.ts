@@ -140,7 +140,8 @@ export function findUnmetExpectation(expect: Expectations, { messages, tools }: 
   }
   const offered = (tools ?? []).map((tool) => tool.function?.name)
   const unoffered = expect.tools?.find((name) => !offered.includes(name))
-  if (unoffered !== undefined) return `expected the tool ${unoffered} on offer, got ${formatList(offered)}`
+  if (unoffered !== undefined)
+    return `expected the tool ${unoffered} in the request, got ${formatList(offered)}`
   return null
 }
 

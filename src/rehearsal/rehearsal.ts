@@ -87,7 +87,7 @@ export async function startRehearsal(scenario: Scenario | RehearsalOptions): Pro
 function listenOn(server: Server, { port, host }: RehearsalSettings): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
-      const message = `Cannot listen on ${host}:${port}: ${cause.message}. Port 0 takes a free one.`
+      const message = `Cannot listen on ${host}:${port}: ${cause.message}. Port 0 chooses a free port.`
       reject(new RehearsalError('cannot_listen', message, 'port', { cause }))
     })
     server.listen(port, host, resolve)

@@ -72,7 +72,7 @@ function findToolProblem(
   if (name === undefined || !isValidName(name))
     return createProblem(`${at}.function.name`, describeBadName(name))
   if (tools.findIndex((other) => other.function?.name === name) < i)
-    return createProblem(`${at}.function.name`, `is '${name}', which another tool has too.`)
+    return createProblem(`${at}.function.name`, `is '${name}', which another tool already uses.`)
   const problem = findSchemaProblem(
     asObject(parameters ?? { type: 'object' }) ?? {},
     /claude/i.test(model ?? ''),

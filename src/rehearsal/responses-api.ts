@@ -58,7 +58,7 @@ function findItemProblem(
   }
   if (type === 'function_call') {
     if (!callId || callId.length > 64) return 'must have a call_id of 1 to 64 characters.'
-    if (calls.has(callId)) return `has the call_id '${callId}', which another call has too.`
+    if (calls.has(callId)) return `has the call_id '${callId}', which another call already uses.`
     calls.set(callId, false)
   }
   if (type === 'mcp_approval_request') {
@@ -105,7 +105,7 @@ const item = z.looseObject({
 
 const responsesRequest = z.looseObject({
   model: z.string().min(1),
-  input: z.union([z.string(), z.array(item).min(1)], 'expected a text or a list of items'),
+  input: z.union([z.string(), z.array(item).min(1)], 'expected a string or a list of items'),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
   store: z.boolean().nullish(),

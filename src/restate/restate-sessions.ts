@@ -110,7 +110,7 @@ export function restateSessions(
       if (rest.stopped && rest.waitMs === undefined)
         throw new UsageError(
           'draining',
-          'This process is about to end: run the session in another process.',
+          'This process is shutting down. Run the session in another process.',
           'runSession',
         )
       return rest

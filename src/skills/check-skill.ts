@@ -16,17 +16,17 @@ export function checkSkill(where: string, skill: Readonly<Record<string, unknown
   if (typeof name !== 'string' || !isSkillName(name))
     throw invalidSkillError(
       where,
-      "its name must have 1 to 64 small letters, digits and single hyphens, such as 'code-review'.",
+      "its name must have 1 to 64 lower-case letters, digits and single hyphens, such as 'code-review'.",
     )
   if (typeof description !== 'string' || description.trim() === '')
     throw invalidSkillError(
       where,
-      'its description is missing. Say what it is for and when to load it: the model reads it.',
+      'its description is missing. Describe for the model what it is for and when to load it.',
     )
   if (description.length > maxDescriptionChars)
     throw invalidSkillError(
       where,
-      `its description has ${description.length} characters, of at most ${maxDescriptionChars}.`,
+      `its description has ${description.length} characters, but at most ${maxDescriptionChars} are allowed.`,
     )
   const tools = toToolNames(where, allowedTools)
   return {
@@ -45,7 +45,7 @@ function toToolNames(where: string, value: unknown): string[] | undefined {
   if (value === null)
     throw invalidSkillError(
       where,
-      'allowed-tools is empty. List the tools, write [] for none, or leave it out for all.',
+      'allowed-tools is empty. List the tools, write [] for none, or omit it for all.',
     )
   const names: unknown[] =
     typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : Array.isArray(value) ? value : [value]
@@ -75,7 +75,7 @@ export function sortSkills<Skill extends { name: string; where: string }>(skills
   if (skills.length > maxSkills)
     throw new ConfigError(
       'invalid_skill',
-      `There are ${skills.length} skills, of at most ${maxSkills}. Choose some with allow.`,
+      `There are ${skills.length} skills, but at most ${maxSkills} are allowed. Select some with allow.`,
       'skills',
     )
   const byName = new Map<string, Skill>()
@@ -84,7 +84,7 @@ export function sortSkills<Skill extends { name: string; where: string }>(skills
     if (other)
       throw new ConfigError(
         'duplicate_skill',
-        `Two skills are named '${skill.name}': ${other.where} and ${skill.where}. Rename one, or leave one out.`,
+        `Two skills are named '${skill.name}': ${other.where} and ${skill.where}. Rename or remove one.`,
         skill.name,
       )
     byName.set(skill.name, skill)

@@ -44,13 +44,13 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
     const rest =
       near.length === 0
         ? 'There are none.'
-        : `There are: ${near.join(', ')}${byName.size > near.length ? ', …' : ''}.`
+        : `The skills are: ${near.join(', ')}${byName.size > near.length ? ', …' : ''}.`
     throw new ToolError('failed', `There is no skill '${name.slice(0, 80)}'. ${rest}`)
   }
 
   const loadTool = defineTool({
     name: 'load_skill',
-    description: 'Loads a skill: returns its instructions, which hold from then on.',
+    description: 'Loads a skill. Returns its instructions, which apply from then on.',
     input: nameInput,
     readOnly: true,
     idempotent: true,
@@ -61,7 +61,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
       if (body.length > maxBodyChars)
         throw new ToolError(
           'failed',
-          `The skill '${name}' has ${body.length} characters, of at most ${maxBodyChars}.`,
+          `The skill '${name}' has ${body.length} characters, but at most ${maxBodyChars} are allowed.`,
         )
       const { hash, allowedTools } = info
       return new SkillOutcome(formatLoaded(body, allowedTools), {
@@ -82,7 +82,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
       const { name } = input as { name: string }
       // A session may have loaded a skill that the agent no longer has.
       if (!isSkillName(name)) expectName(name)
-      return new SkillOutcome(`The skill '${name}' is not loaded any more.`, { action: 'unload', name })
+      return new SkillOutcome(`The skill '${name}' is no longer loaded.`, { action: 'unload', name })
     },
   })
   const readTool = defineTool({
@@ -92,7 +92,10 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
       type: 'object',
       properties: {
         skill: nameProperty,
-        path: { type: 'string', description: 'Its path in the folder, with slashes: references/forms.md' },
+        path: {
+          type: 'string',
+          description: 'The path within the folder, with slashes: references/forms.md',
+        },
         offset: {
           type: 'integer',
           minimum: 0,
@@ -166,7 +169,7 @@ export function createListedSkills({ list, load, readFile }: ListedSkillsOptions
     list: infos,
     load: async (name) => {
       const body = await load(name)
-      if (typeof body !== 'string') throw new TypeError(`load('${name}') returned no text.`)
+      if (typeof body !== 'string') throw new TypeError(`load('${name}') did not return a string.`)
       return { info: byName.get(name) as SkillInfo, body }
     },
     readFile,
@@ -174,7 +177,7 @@ export function createListedSkills({ list, load, readFile }: ListedSkillsOptions
 }
 
 const opening =
-  'Skills are instructions for certain tasks. When a task fits one of these, call load_skill with its name before you begin, and follow what it says. read_skill_file reads the files that it speaks of. Call unload_skill when the task is done.'
+  'Skills are instructions for certain tasks. When a task fits one of these, call load_skill with its name before you start, and follow its instructions. read_skill_file reads the files it mentions. Call unload_skill when the task is done.'
 
 /** The index has a maximum length. Descriptions are cut evenly, and omitted skills are counted. */
 function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[]): string {
@@ -193,7 +196,7 @@ function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[])
     names.push(`- ${name}`)
   }
   const left = skills.length - names.length
-  return [opening, ...names, ...(left > 0 ? [`and ${left} more, which load_skill names`] : [])].join('\n')
+  return [opening, ...names, ...(left > 0 ? [`and ${left} more. load_skill lists them`] : [])].join('\n')
 }
 
 const toLine = (text: string): string => text.replaceAll(/\s+/g, ' ')

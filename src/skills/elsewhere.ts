@@ -21,7 +21,7 @@ export function skills(options: ListedSkillsOptions): AgentSkills {
 export function instructionsFrom(): never {
   throw new UsageError(
     'invalid_option',
-    'Files are not available here. Pass instructions as a text.',
+    'Files are not available here. Pass instructions as a string.',
     'instructionsFrom',
   )
 }

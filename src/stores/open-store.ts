@@ -35,7 +35,7 @@ export async function openStore(url: string): Promise<SessionStore> {
   // The part after the scheme may contain a password.
   throw new ConfigError(
     'invalid_store',
-    `${scheme === '' ? 'The text' : `A URL with ${scheme}:`} names no session store here. Use memory:, file:DIR, ` +
+    `${scheme === '' ? 'The text' : `A URL with ${scheme}:`} does not name a session store. Use memory:, file:DIR, ` +
       'file:///DIR or postgres://USER:PASSWORD@HOST/DATABASE.',
     'store',
   )

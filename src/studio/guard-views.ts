@@ -64,8 +64,8 @@ function createProgressViews(context: AgentContext, findEvidence: (rule: string)
 }
 
 const progressWatches: Record<Rule, string> = {
-  stale: 'steps in a row that repeat the same calls and bring nothing new',
-  mixed: 'steps in a row with different calls that bring nothing new',
+  stale: 'steps in a row with the same calls and no new results',
+  mixed: 'steps in a row with different calls and no new results',
   failing: 'steps in a row in which every call failed',
   sameError: 'calls of one tool that fail with the same error',
   unknownTools: 'calls of tools that do not exist',

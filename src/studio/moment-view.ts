@@ -107,7 +107,7 @@ function toShownOnce(value: object): unknown {
   return known
 }
 
-const unclearedNote = '[withheld: a shield decides what of it may be read]'
+const unclearedNote = '[withheld: pending shield review]'
 
 function createRecordView({ record: { seq, at, type }, entry }: SessionStep): unknown {
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }

@@ -74,7 +74,7 @@ type RequestEnd = Extract<
 const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
   /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event.type)
 
-const withheldNote = '[withheld: a shield decides what of it may be read]'
+const withheldNote = '[withheld: pending shield review]'
 
 /** Null without the agent, or if it no longer has the model or the speaker of the request. */
 function rebuildRequest(

@@ -247,7 +247,7 @@ export class SessionActions {
     }
     if (!this.#store.setMark) {
       const text =
-        'This store keeps no marks. Use memoryStore, fileStore or postgresStore, or give yours a method setMark(id, seq, mark).'
+        'This store does not support marks. Use memoryStore, fileStore or postgresStore, or add a method setMark(id, seq, mark) to your store.'
       throw new StatewrightError('no_marks', text, 'store')
     }
     const given = mark === null ? null : { seq, mark, note, at: systemClock.now() }

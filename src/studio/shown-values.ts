@@ -27,7 +27,7 @@ export function findGap(edited: string, before: string): string | null {
   if (before.length > maxTextLength) {
     const [whole, shown] = [before.length, maxTextLength].map((count) => count.toLocaleString('en-US'))
     return (
-      `This text has ${whole} characters and the studio shows only the first ${shown}, so an edit here would lose the rest. ` +
+      `This text has ${whole} characters, and the studio shows only the first ${shown}, so an edit here would lose the rest. ` +
       'Edit it with agent.fork(session, record, { edit }).'
     )
   }

@@ -87,7 +87,7 @@ export function resolveSpace(options: ExploreOptions, key = 'alphabet'): Explore
     throw badOptionError('options', 'an object with at least an alphabet')
   }
   const { inputs = [undefined], alphabet, limit = 20_000, serializeState, onProgress } = options
-  if (!Number.isInteger(limit) || limit < 1) throw badOptionError('limit', 'an integer from 1')
+  if (!Number.isInteger(limit) || limit < 1) throw badOptionError('limit', 'a positive integer')
   for (const [name, callback] of Object.entries({ serializeState, onProgress })) {
     if (callback !== undefined && typeof callback !== 'function') throw badOptionError(name, 'a function')
   }

@@ -186,12 +186,12 @@ test('a damaged line is named by its number, and does not stop the others', asyn
   const { code, err } = await toFile()
   const said = [
     "line 2 of 'in.jsonl' is not valid JSON.",
-    `line 3 of 'in.jsonl' is a list: an item is { "id", "input", "tags"? }.`,
+    `line 3 of 'in.jsonl' is a list. An item must be { "id", "input", "tags"? }.`,
     `line 4 of 'in.jsonl' has the id "c/d": use letters`,
     "line 5 of 'in.jsonl' has no input, but 'inputs': call it input.",
     "line 6 of 'in.jsonl' has an id that is a number",
-    "line 7 of 'in.jsonl' has tags that cannot be used",
-    "line 8 of 'in.jsonl' has an input that cannot be used",
+    "line 7 of 'in.jsonl' has invalid tags",
+    "line 8 of 'in.jsonl' has an invalid input",
   ]
   expect(said.filter((line) => !err.includes(line))).toEqual([])
   expect(code).toBe(1)
@@ -217,7 +217,7 @@ test.each([
     [],
     "Lines 1 and 3 of 'in.jsonl' have the same id, 'a'",
   ],
-  ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must be 1 to 100 letters'],
+  ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must have 1 to 100 letters'],
   [
     'nothing at once',
     questions(1),

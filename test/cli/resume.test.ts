@@ -152,7 +152,9 @@ describe('resume answers the calls that wait', () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, err } = await run(['resume', 's', ...go, `--approve=${a}=7`])
     expect(code).toBe(2)
-    expect(err).toMatch(/the edited input is refused, and the call waits on\. .*must be a JSON object/)
+    expect(err).toMatch(
+      /the edited input was refused, and the call is still waiting\. .*must be a JSON object/,
+    )
     const { out } = await run(['resume', 's', ...go], {
       tty: true,
       input: 'e\n7\ne\n{"to":"bea"}\n',
@@ -314,7 +316,7 @@ describe('resume refuses', () => {
   test.each([
     [['resume'], "ID is missing. 'statewright sessions list' shows the ids."],
     [['resume', 'nobody'], "There is no session 'nobody' here. The store is empty."],
-    [['resume', '../x'], '"../x" is no session id.'],
+    [['resume', '../x'], '"../x" is not a valid session id.'],
     [['resume', 's', '--json', '--events'], 'exclude each other'],
   ])('%j', async (args, message) => {
     const { code, out, err } = await (await kept()).run(args)
@@ -349,7 +351,7 @@ describe('resume refuses', () => {
     const id = await withStore((store) => forkSession(store, 's', 1, systemClock))
     const { code, err } = await run(['resume', id])
     expect(code).toBe(2)
-    expect(err).toContain(`has no run yet: start one with statewright run --session ${id} 'Your prompt'.`)
+    expect(err).toContain(`has no run yet. Start one with statewright run --session ${id} 'Your prompt'.`)
   })
 
   test('and so does run, in a session whose run has not ended', async () => {

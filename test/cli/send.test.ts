@@ -28,7 +28,7 @@ test('an answer waits in the inbox for the process that resumes, and a second on
   })
   const again = await run(['send', 'waits', 'reject', 'm', 'No.'])
   expect(again.code).toBe(2)
-  expect(again.err).toContain("Call 'm' has its answer already.")
+  expect(again.err).toContain("Call 'm' was already answered.")
 })
 
 test('cancel is carried out at once, and nothing can be told afterwards', async () => {
@@ -62,9 +62,9 @@ test('what the session does not wait for is refused, in words of the command lin
   const { run } = await waiting()
   for (const [args, words] of [
     [['nobody', 'pause'], "There is no session 'nobody' here."],
-    [['waits', 'reply', 'And?'], 'waits for no message'],
-    [['waits', 'approve', 'm@0000000000000000'], 'was meant for other arguments'],
-    [['waits', 'tool-output', 'm', '{"sent":true}'], 'does not wait for this answer'],
+    [['waits', 'reply', 'And?'], 'is not waiting for a message'],
+    [['waits', 'approve', 'm@0000000000000000'], 'is for outdated arguments'],
+    [['waits', 'tool-output', 'm', '{"sent":true}'], 'is not waiting for this answer'],
   ] as const) {
     const { code, err } = await run(['send', ...args])
     expect(code).not.toBe(0)

@@ -54,7 +54,7 @@ test('sessions check tells of a call that waits for a tool that is gone, and end
   const { code, out } = await run(check)
   expect(code).toBe(1)
   expect(out).toContain(
-    "waits  an agent without a name  missing_tool: One of its calls waits for the tool 'send_mail'",
+    "waits  an agent without a name  missing_tool: One of its calls is waiting for the tool 'send_mail'",
   )
   expect(out).toContain('0 of 1 open sessions can be resumed here')
 })
@@ -106,7 +106,7 @@ test('resume leaves the session of a named agent alone', async () => {
   const { err: asked } = await run(['resume', 'bills', '--approve', 'call_1', '--rehearsal'])
   const [answer = ''] = /call_1@\w+/.exec(asked) ?? []
   const { code, err } = await run(['resume', 'bills', '--approve', answer, '--rehearsal'])
-  expect(err).toContain("Session 'bills' needs billing 3, and this process has an agent without a name.")
+  expect(err).toContain("Session 'bills' needs billing 3, but this process has an agent without a name.")
   expect(code).toBe(2)
   expect(await withStore((store) => store.read('bills'))).toEqual(before)
 })

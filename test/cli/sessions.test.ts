@@ -133,7 +133,7 @@ describe('sessions list', () => {
     const shown = await run(['sessions', 'show', 'waits'])
     expect(shown.code).toBe(2)
     expect(shown.err).toMatch(
-      /record 4 is damaged.*: statewright sessions fork waits --at 3 goes on from there/,
+      /record 4 is damaged.*intact\. statewright sessions fork waits --at 3 continues from there/,
     )
     const events = await run(['sessions', 'show', 'waits', '--events'])
     expect(events.out.trimEnd().split('\n')).toHaveLength(3)

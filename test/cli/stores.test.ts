@@ -48,12 +48,12 @@ describe('where the sessions of the command line are', () => {
     [
       'a folder without file:',
       './s',
-      '--store: The text names no session store here. Use memory:, file:DIR, file:///DIR or',
+      '--store: The text does not name a session store. Use memory:, file:DIR, file:///DIR or',
     ],
     [
       'a URL of another kind',
       'redis://me:secret@host',
-      '--store: A URL with redis: names no session store here.',
+      '--store: A URL with redis: does not name a session store.',
     ],
   ])('%s is refused by the name of the option', async (_what, url, words) => {
     for (const command of [play, ['sessions', 'list'], ['send', 'a', 'pause']]) {
@@ -67,7 +67,7 @@ describe('where the sessions of the command line are', () => {
   test('a folder without file: gets the text that was meant', async () => {
     const env = { STATEWRIGHT_STORE: './s' }
     const { err } = await cli(['sessions', 'list'], { env })
-    expect(err).toContain('STATEWRIGHT_STORE: The text names no session store here.')
+    expect(err).toContain('STATEWRIGHT_STORE: The text does not name a session store.')
     expect(err).toContain("For the folder './s': file:./s\n")
   })
 

@@ -130,7 +130,7 @@ export function checkBudgets(
       await fc.assert(property, { numRuns: sampled(numRuns) })
     })
 
-    test('an amount that is not a number from 0 is refused, and the reservation stays', async () => {
+    test('an amount that is not a non-negative number is refused, and the reservation stays', async () => {
       const budget = createBudget({ id: 'amounts', tokens: 1000, usd: 1, store })
       const held = await budget.reserve({ tokens: 600, usd: 0.5 })
       for (const value of [NaN, -1, Infinity, '5'] as number[]) {

@@ -68,7 +68,7 @@ test('what cannot fit is refused, and says what is spent', async () => {
     code: 'budget_exceeded',
     subject: 'small',
     resetsAt: expect.any(Number),
-    message: expect.stringContaining('0.2 of 0.5 USD are spent, and the request may cost 0.4'),
+    message: expect.stringContaining('0.2 of 0.5 USD are spent, and the request may cost up to up to 0.4'),
   })
 })
 
@@ -129,7 +129,7 @@ test('two that give one budget other limits are refused, and both are named', as
   await five.reserve({ usd: 1 })
   const refusal = {
     code: 'budget_conflict',
-    message: expect.stringMatching(/usd 5 per day \(UTC\) in its store, and usd 10 per day \(UTC\) here/),
+    message: expect.stringMatching(/usd 5 per day \(UTC\) in its store, but usd 10 per day \(UTC\) here/),
   }
   await expect(ten.reserve({ usd: 1 })).rejects.toMatchObject(refusal)
   await expect(ten.status()).rejects.toMatchObject(refusal)

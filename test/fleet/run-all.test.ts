@@ -106,7 +106,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
       'COMPLETED',
       'COMPLETED',
     ])
-    expect(results[4]?.error?.message).toMatch(/Item 'a b' has the id "a b": use letters/)
+    expect(results[4]?.error?.message).toMatch(/Item 'a b' has the id "a b"\. Use letters/)
   })
 
   test('its items spend from the budgets of the batch, and an item that they cannot pay for says so', async () => {

@@ -79,7 +79,7 @@ describe('a run whose shared budget is empty', () => {
       ...waiting,
       error: { code: 'shared_budget', budget: 'tenant', recoverable: true },
     })
-    expect(result.error?.message).toContain('whole again at 2026-05-04T07:00:00.000Z')
+    expect(result.error?.message).toContain('resets at 2026-05-04T07:00:00.000Z')
     expect(events.filter(({ type }) => type === 'state_changed').at(-1)).toMatchObject({
       to: 'PAUSED',
       reason: 'shared_budget',
@@ -211,7 +211,7 @@ describe('a run whose shared budget is empty', () => {
     const { agent } = setUp({ sampling: { maxTokens: 5000 } })
     const result = await agent.run('Go.').result
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
-    expect(result.error?.message).toContain('No window can pay for it')
+    expect(result.error?.message).toContain('The request exceeds the whole limit')
   })
 
   it('goes on without a summary, and waits for its answer', async () => {

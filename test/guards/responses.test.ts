@@ -85,7 +85,7 @@ describe('the step cap', () => {
 
   test('names its key', () => {
     expect(formatStepCapMessage(50)).toBe(
-      'All 50 steps of this run are used. Raise limits.maxSteps to let it go on for longer.',
+      'All 50 steps of this run are used. Raise limits.maxSteps to allow more.',
     )
   })
 })

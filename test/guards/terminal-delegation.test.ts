@@ -14,7 +14,7 @@ test.each(['provider_quota', 'provider_config'])(
       [{ name: 'read' }, child('ERROR', code, 'You exceeded your quota.')],
     ])
     expect(said).toEqual(['1: terminal_delegation halt'])
-    expect(messages[0]).toContain('The sub-agent research cannot go on')
+    expect(messages[0]).toContain('The sub-agent research cannot continue')
     expect(evidence[0]).toBe(`research ended in ERROR with ${code}: You exceeded your quota.`)
   },
 )

@@ -149,7 +149,7 @@ describe('an agent with a server that changes', () => {
     const warned = {
       code: 'tool_changed',
       message:
-        "The tool 'changing_remove' has another description and schema than at the last request of this run. The model reads it as it is now.",
+        "The tool 'changing_remove' has changed since the last request of this run (description and schema). The model reads the new version.",
     }
     expect(play.of('warning')).toMatchObject([warned])
     const changed = store.read('s').flatMap(({ data }) => {

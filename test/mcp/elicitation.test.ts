@@ -135,7 +135,7 @@ describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
     expect(play.of('elicitation_requested')).toEqual([])
     expect(resultsOf(theatre)[0]).toMatch(
-      era === eras[0] ? /asks a person .* The call failed/ : /booked: \[\{"error"/,
+      era === eras[0] ? /asked a person .* The call failed/ : /booked: \[\{"error"/,
     )
   })
 
@@ -148,7 +148,7 @@ describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
     play.run.cancel()
   })
 
-  it('is given up when it asks for ever', async () => {
+  it('is given up when it asks forever', async () => {
     const { theatre, play, result } = await rest(era, 'endless')
     let at = result
     let rounds = 0
@@ -159,7 +159,7 @@ describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
       at = await play.run.result
     }
     expect([rounds, at.state]).toEqual([10, 'COMPLETED'])
-    expect(resultsOf(theatre)[0]).toMatch(/asks a person more than 10 times/)
+    expect(resultsOf(theatre)[0]).toMatch(/asked a person more than 10 times/)
   })
 
   it('asks in one call while another has its result', async () => {
@@ -216,7 +216,7 @@ it('goes through several rounds, each with the state of the one before: of 2026'
   answer(play, result, accepted)
   const second = await play.rest()
   expect(second.pending?.[0]?.callId).not.toBe(result.pending?.[0]?.callId)
-  expect(() => answer(play, result, accepted)).toThrow(/does not wait/)
+  expect(() => answer(play, result, accepted)).toThrow(/is not waiting/)
   answer(play, second, accepted)
   await play.end(2)
   expect((await journal()).map(({ requestState }) => requestState)).toEqual([

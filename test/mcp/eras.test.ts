@@ -97,7 +97,7 @@ describe('a server without greetings, over HTTP', () => {
     const server = await open({ url, onWarning: (warning) => warnings.push(warning) })
     expect(server.tools.map(({ name }) => name)).toEqual(['web_go'])
     expect(warnings).toEqual([
-      `MCP server 'web': Its tool "bad" is left out: it has an input schema that has an x-mcp-header on a property that is not a string, integer or boolean.`,
+      `MCP server 'web': Its tool "bad" is omitted: it has an input schema that has an x-mcp-header on a property that is not a string, integer or boolean.`,
     ])
   })
 })
@@ -138,9 +138,13 @@ describe('findHeaderFault', () => {
     [
       'one in a list',
       { properties: { a: { items: { type: 'string', 'x-mcp-header': 'A' } } } },
-      'has an x-mcp-header where no argument is',
+      'has an x-mcp-header outside of the arguments',
     ],
-    ['one of the whole', { type: 'string', 'x-mcp-header': 'A' }, 'has an x-mcp-header where no argument is'],
+    [
+      'one of the whole',
+      { type: 'string', 'x-mcp-header': 'A' },
+      'has an x-mcp-header outside of the arguments',
+    ],
   ])('judges %s', (_, schema, fault) => {
     expect(findHeaderFault(schema)).toBe(fault)
   })

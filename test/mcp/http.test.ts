@@ -41,7 +41,7 @@ describe('a server over HTTP', () => {
       })
       const failure = await failureOf(use(await open({ url: gone.url }), 'web_go'))
       expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
-      expect(failure.message).toContain("The MCP server 'web' cannot be reached any more during the call.")
+      expect(failure.message).toContain("The MCP server 'web' can no longer be reached during the call.")
     },
   )
 
@@ -172,8 +172,8 @@ describe('a server over HTTP', () => {
   })
 
   it.each([
-    [401, "It answered 401: pass credentials with headers: { Authorization: 'Bearer …' }, or with auth."],
-    [404, 'It answered 404: there is no MCP endpoint at this path.'],
+    [401, "It answered 401. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth."],
+    [404, 'It answered 404. There is no MCP endpoint at this path.'],
     [500, 'It answered 500: "No.".'],
   ])(
     'that cannot be used because it answers %i is reported without the query of its address',

@@ -37,7 +37,7 @@ describe('a server that does not do what it should', () => {
     await failureOf(use(server, 'once_die'))
     const failure = await failureOf(use(server, 'once_die'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
-    expect(failure.message).toMatch(/'once' is gone, and could not be started again.*I never come back/s)
+    expect(failure.message).toMatch(/'once' exited and could not be restarted.*I never come back/s)
     await rm(folder, { recursive: true })
   })
 
@@ -84,7 +84,7 @@ describe('a server that does not do what it should', () => {
     expect(server.tools).toBe(before)
   })
 
-  it('that lists tools for ever is cut short with a warning', async () => {
+  it('that lists tools forever is cut short with a warning', async () => {
     const server = await odd('endless')
     expect(server.tools).toHaveLength(1000)
     expect(server.warnings).toEqual([
@@ -126,21 +126,21 @@ describe('a server that lies about its tools', () => {
     ])
     expect(warnings).toEqual(
       [
-        `Its tool "list" is left out: it has an input schema that is not of type "object".`,
-        `Its tool "none" is left out: it has an input schema that is not of type "object".`,
-        `Its tool "string" is left out: it has an input schema that is not of type "object".`,
-        `Its tool "outside" is left out: it has an input schema that contains an external reference ('file:///etc/passwd').`,
-        `Its tool "dangling" is left out: it has an input schema that refers to '#/$defs/a', which does not exist.`,
-        `Its tool "huge" is left out: it has an input schema that is longer than 65536 characters.`,
-        `Its tool "properties" is left out: it has an input schema that has properties that are not schemas.`,
-        `Its tool "required" is left out: it has an input schema that has a list of required properties that is not a list of names.`,
-        `Its tool "deep" is left out: it has an input schema that is nested more than 100 levels deep.`,
-        `Its tool "task" is left out: it runs only as a task, and the server has none.`,
-        `A second tool named "twice" is left out.`,
-        `A tool without a name is left out.`,
-        `A tool without a name is left out.`,
-        `A tool without a name is left out.`,
-        `A tool without a name is left out.`,
+        `Its tool "list" is omitted: it has an input schema that is not of type "object".`,
+        `Its tool "none" is omitted: it has an input schema that is not of type "object".`,
+        `Its tool "string" is omitted: it has an input schema that is not of type "object".`,
+        `Its tool "outside" is omitted: it has an input schema that contains an external reference ('file:///etc/passwd').`,
+        `Its tool "dangling" is omitted: it has an input schema that refers to '#/$defs/a', which does not exist.`,
+        `Its tool "huge" is omitted: it has an input schema that is longer than 65536 characters.`,
+        `Its tool "properties" is omitted: it has an input schema that has properties that are not schemas.`,
+        `Its tool "required" is omitted: it has an input schema that has a list of required properties that is not a list of names.`,
+        `Its tool "deep" is omitted: it has an input schema that is nested more than 100 levels deep.`,
+        `Its tool "task" is omitted: it runs only as a task, and the server has none.`,
+        `A second tool named "twice" is omitted.`,
+        `A tool without a name is omitted.`,
+        `A tool without a name is omitted.`,
+        `A tool without a name is omitted.`,
+        `A tool without a name is omitted.`,
       ].map((warning) => `MCP server 'liar': ${warning}`),
     )
   })

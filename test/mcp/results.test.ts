@@ -154,7 +154,7 @@ describe('the result of a call', () => {
   it.each<[string, JsonObject, string]>([
     ['its words', { isError: true, content: [{ type: 'text', text: 'No such file.' }] }, 'No such file.'],
     ['its structured content', { isError: true, structuredContent: { a: 1 } }, '{"a":1}'],
-    ['a sentence when it says nothing', { isError: true }, 'The server did not say why.'],
+    ['a sentence when it says nothing', { isError: true }, 'The server gave no reason.'],
   ])('that is an error fails with %s', async (_, result, message) => {
     const server = await odd('results')
     const failure = await failureOf(use(server, 'results_answer', { result }))

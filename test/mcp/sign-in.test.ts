@@ -116,7 +116,7 @@ describe('a server that asks for a sign-in', () => {
     server.expire(true)
     const failure = await failureOf(use(opened, 'safe_go'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'failed' })
-    expect(failure.message).toContain('Pass what comes back to finishMcpSignIn')
+    expect(failure.message).toContain('Pass the callback URL to finishMcpSignIn')
     expect(server.calls).toBe(0)
   })
 

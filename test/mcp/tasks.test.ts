@@ -157,7 +157,7 @@ describe('a task that does not take an answer', () => {
     const { asked, results } = await askedBy(1, 'There is no row 0.')
     expect(asked).toEqual([
       'Seat?',
-      expect.stringMatching(/^\[The last answer was refused: .*There is no row 0\..*\] Seat\?$/),
+      expect.stringMatching(/^\[The previous answer was refused: .*There is no row 0\..*\] Seat\?$/),
     ])
     expect(results).toEqual(['The answer of task-1.'])
   })
@@ -165,7 +165,7 @@ describe('a task that does not take an answer', () => {
   it('and refuses each is given up after ten', async () => {
     const { asked, results, state, task } = await askedBy(Infinity, 'No.')
     expect([asked.length, state, task?.answers]).toEqual([10, 'COMPLETED', []])
-    expect(results).toEqual([expect.stringContaining('asks a person more than 10 times')])
+    expect(results).toEqual([expect.stringContaining('asked a person more than 10 times')])
   })
 
   it('and says nothing of it asks the person again after a while', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { formatSnippets } from '../../src/core/memory/retrieved-text.js'
 
 const snippet = fc.record({ source: fc.string(), text: fc.string({ unit: 'grapheme' }) })
-const markIn = (shown: string) => /its mark, ([0-9a-f]{16}), stands again/.exec(shown)?.[1] ?? ''
+const markIn = (shown: string) => /its marker, ([0-9a-f]{16}), appears again/.exec(shown)?.[1] ?? ''
 const count = (shown: string, part: string) => shown.split(part).length - 1
 
 it('no snippets are no text', () => {
@@ -66,8 +66,8 @@ it('is cut to maxChars of text in all, and says what is missing', () => {
     `</snippet-${mark}>`,
     `<snippet-${mark} source="b">`,
     'b…',
-    '[cut here for its size]',
+    '[truncated]',
     `</snippet-${mark}>`,
-    '[2 more left out for their size]',
+    '[2 more omitted because of their size]',
   ])
 })

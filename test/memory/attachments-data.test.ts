@@ -49,7 +49,7 @@ describe('text', () => {
 
   it('is cut to maxChars with a visible note, never inside a pair', async () => {
     const { text } = await loadAttachment({ data: 'ab😀cd', name: 'a.txt' }, { maxChars: 4 })
-    expect(text).toBe('ab…\n\n[Cut here: only the first 4 characters are kept.]')
+    expect(text).toBe('ab…\n\n[Truncated: only the first 4 characters are included.]')
   })
 
   it('of maxChars characters is whole', async () => {
@@ -75,7 +75,7 @@ describe('a type that the content belies is refused', () => {
   ])('%s', async (_, data, name, claimed, actual) => {
     const error = await refusal(loadAttachment({ data, name }), 'type_mismatch')
     expect(error).toMatchObject({ subject: name, claimed, actual })
-    expect(error.message).toContain(`${name} claims to be ${claimed} (by its name) and is ${actual}.`)
+    expect(error.message).toContain(`${name} claims to be ${claimed} (by its name) but is ${actual}.`)
   })
 
   it('bytes that are no UTF-8, with what to do', async () => {
@@ -180,8 +180,8 @@ describe('PDF', () => {
       loadAttachment(load, { maxPages: 2 }),
       loadAttachment(load, { maxChars: 4 }),
     ])
-    expect(pages.text).toBe('one\n\ntwo\n\n[Cut here: only the first 2 of 3 pages are kept.]')
-    expect(chars.text).toBe('one…\n\n[Cut here: only the first 4 characters are kept.]')
+    expect(pages.text).toBe('one\n\ntwo\n\n[Truncated: only the first 2 of 3 pages are included.]')
+    expect(chars.text).toBe('one…\n\n[Truncated: only the first 4 characters are included.]')
   })
 
   it('that is damaged, has no text or unpacks without end is an error that says so', async () => {

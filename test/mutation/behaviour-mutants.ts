@@ -78,11 +78,11 @@ const guards: Record<
   'executes truncated calls': {
     hasCalls: ({ context }) => context.response === 'calls' || context.response === 'truncatedCalls',
   },
-  'continues a truncated answer for ever': {
+  'continues a truncated answer forever': {
     mayContinue: ({ context }) => context.response === 'truncated' || context.response === 'truncatedCalls',
   },
   'never continues a truncated answer': { mayContinue: () => false },
-  'asks for ever after an empty answer': {
+  'asks forever after an empty answer': {
     mayRetryEmptyAnswer: ({ context }) => context.response === 'empty',
   },
   'takes an empty answer for an end': { isEmpty: () => false },

@@ -185,7 +185,7 @@ describe('what people, models and tools say', () => {
     const last = recorded.named('chat').at(-1)?.attributes['gen_ai.input.messages'] as string
     expect(last.length).toBeLessThan(33_000)
     const messages = JSON.parse(last) as { role: string; parts: { content?: string; response?: string }[] }[]
-    expect(messages[0]?.parts[0]?.content).toMatch(/^\[statewright: a part of 20\d+ characters left out/)
+    expect(messages[0]?.parts[0]?.content).toMatch(/^\[statewright: a part of 20\d+ characters omitted/)
     expect(messages.at(-1)?.parts[0]?.response).toBe(huge)
     expect(last.split(huge)).toHaveLength(2)
   })

@@ -72,7 +72,9 @@ describe('metrics', () => {
     expect(of('spent')).toEqual({ 'tenant usd': spent.usd, 'tenant tokens': 710 })
     expect(of('reserved')).toEqual({ 'tenant usd': 0.125, 'tenant tokens': 70 })
     expect(of('limit')).toEqual({ 'tenant usd': 2, 'tenant tokens': 50_000 })
-    expect(() => recorded.otel({ budgets: [{}] as never })).toThrow(/budgets\[0\] must be what createBudget/)
+    expect(() => recorded.otel({ budgets: [{}] as never })).toThrow(
+      /budgets\[0\] must be the return value of createBudget/,
+    )
   })
 
   it('have those of v1.41 where they are asked for', async () => {

@@ -101,7 +101,7 @@ describe('telemetry that does not do as it is told', () => {
   it.each([null, {}, { begin: 1 }, 'otel'])('%p is refused, with what to give instead', (telemetry) => {
     const made = () => createAgent({ model: new ManualModel(), telemetry: telemetry as never })
     expect(made).toThrow(ConfigError)
-    expect(made).toThrow(/telemetry must be what otel\(\) of statewright\/otel gives/)
+    expect(made).toThrow(/telemetry must be the return value of otel\(\) of statewright\/otel/)
   })
 })
 

@@ -16,7 +16,7 @@ const slips: Readonly<Record<string, readonly unknown[]>> = {
   'a function': [() => 1],
   'a wrong object': [{ wrong: true }],
   'an empty list': [[]],
-  'a list of texts': [['text']],
+  'a list of strings': [['text']],
   'a promise that was not awaited': [Promise.resolve({})],
   'two nulls': [null, null],
   'two texts': ['text', 'text'],

@@ -127,7 +127,7 @@ describe('an expectation', () => {
     [{ toolResultsFor: ['b', 'a'] }, 'expected tool results for b, a, got tool_a (a), tool_b (b)'],
     [{ toolResultsFor: [] }, 'expected tool results for none, got tool_a (a), tool_b (b)'],
     [{ toolResultsInclude: ['42', '43'] }, 'expected a tool result to include "43", got "42", "done"'],
-    [{ tools: ['tool_b'] }, 'expected the tool tool_b on offer, got tool_a'],
+    [{ tools: ['tool_b'] }, 'expected the tool tool_b in the request, got tool_a'],
   ])(
     'that is not met (%j) is answered 400 with the turn and what was expected',
     async (expectations, message) => {

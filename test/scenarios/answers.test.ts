@@ -80,7 +80,7 @@ describe.each(sampledKinds(stores))(
         () => play.run.reject('call_1_1'),
         () => play.run.addToolOutput('call_1_2', 'picked anew'),
       ]
-      for (const answer of again) expect(answer).toThrow(/has its answer already/)
+      for (const answer of again) expect(answer).toThrow(/was already answered/)
       expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
       for (const answer of again) expect(answer).toThrow(UsageError)
     })
@@ -94,7 +94,7 @@ describe.each(sampledKinds(stores))(
       play.run.approve('call_1_1')
       await until(() => slow.inputs.length === 1)
       play.run.addToolOutput('call_1_2', 'picked')
-      expect(() => play.run.addToolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+      expect(() => play.run.addToolOutput('call_1_2', 'picked')).toThrow(/was already answered/)
       paid.open()
       expect(resultsOf((await play.end(2)).messages)).toEqual(['paid', 'picked'])
       expect(play.of('state_changed').filter(({ to }) => to === 'WAITING_FOR_INPUT')).toHaveLength(1)
@@ -162,7 +162,7 @@ describe.each(stores.slice(1))(
       const run = await again(theatre, options).resume('s')
       run.approve('call_1_1')
       run.addToolOutput('call_1_2', 'picked')
-      expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+      expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/was already answered/)
       expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
     })
 
@@ -233,7 +233,7 @@ describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kep
       }
     })
     play.run.addToolOutput('call_1_1/call_1_2', 'picked')
-    expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/has its answer already/)
+    expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/was already answered/)
     looked.open()
     expect(resultsOf((await play.end(2)).messages)).toEqual(['Found.', 'seen'])
   })
@@ -259,7 +259,9 @@ describe('an edit that does not fit the tool', () => {
         expect.objectContaining({ name: 'UsageError', code: 'invalid_input', subject: 'call_1_1' }),
       )
     }
-    expect(() => play.run.approve('call_1_1', { amount: 'all' })).toThrow(/waits on\.[^]*- amount: .*number/)
+    expect(() => play.run.approve('call_1_1', { amount: 'all' })).toThrow(
+      /still waiting\.[^]*- amount: .*number/,
+    )
     play.run.approve('call_1_1', { amount: 1 })
     const { messages } = await play.end(2)
     expect(resultsOf(messages)).toEqual([expect.stringContaining('moved 1')])
@@ -296,7 +298,7 @@ test('an output of the client that was meant for other arguments is refused', as
   const play = theatre.run()
   const { pending = [] } = await play.rest()
   expect(() => play.run.addToolOutput('call_1_1', 'picked', { fingerprint: 'another' })).toThrow(
-    /other arguments/,
+    /outdated arguments/,
   )
   play.run.addToolOutput('call_1_1', 'picked', { fingerprint: pending[0]?.fingerprint })
   expect((await play.end(2)).output).toBe('Done.')

@@ -142,7 +142,7 @@ it('maxCalls of a tool gives its calls beyond it a result that says so, and the 
   expect(refused).toMatchObject(
     [1, 2].map(() => ({
       name: 'search',
-      content: 'Not executed: search may be called 2 times in a run, and was. Go on without it.',
+      content: 'Not executed: search may be called only 2 times in a run. Continue without it.',
     })),
   )
 })
@@ -175,7 +175,7 @@ it('maxCalls of asTool caps the calls of a sub-agent', async () => {
   expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   expect(resultsOf(result.messages)).toEqual([
     'Found.',
-    'Not executed: research may be called once in a run, and was. Go on without it.',
+    'Not executed: research may be called only once in a run. Continue without it.',
   ])
   expect(() => helper.asTool({ name: 'research', description: 'Researches.', maxCalls: 0 })).toThrow(
     expect.objectContaining({ code: 'invalid_tool', subject: 'research.maxCalls' }),

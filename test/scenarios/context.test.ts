@@ -18,7 +18,7 @@ const read = () =>
   })
 
 function isSummary({ body }: RecordedRequest): boolean {
-  return textOf(body.messages[0]).startsWith('You keep the notes')
+  return textOf(body.messages[0]).startsWith('You take notes')
 }
 
 /** Reads one page per step, then answers. Returns a summary when asked for one. */
@@ -131,7 +131,7 @@ describe('compact', () => {
     const theatre = await opened({ context: { window, strategy: 'compact' } })
     await theatre.run('Read everything.').run.result
     expect(textOf(theatre.wire(-1)[1])).toMatch(
-      /^Read everything\.\n\n\[\d+ messages of this conversation left out .*tools called: read ×\d+; at 1970-.*\.\]$/,
+      /^Read everything\.\n\n\[\d+ messages of this conversation omitted .*tools called: read ×\d+; at 1970-.*\.\]$/,
     )
   })
 })
@@ -191,7 +191,7 @@ describe('summarize', () => {
         code: 'context_strategy',
         message: expect.stringMatching(why),
       })
-      expect(textOf(theatre.wire(-1)[1])).toContain('messages of this conversation left out')
+      expect(textOf(theatre.wire(-1)[1])).toContain('messages of this conversation omitted')
       for (const request of theatre.requests) expect(tokensOf(request)).toBeLessThanOrEqual(window)
     },
   )

@@ -611,7 +611,7 @@ describe('defineAgents', () => {
       subject: 's',
       retryable: true,
       message: expect.stringContaining(
-        'needs billing 2, and this process has billing (accepts 3, 4)',
+        'needs billing 2, but this process has billing (accepts 3, 4)',
       ) as string,
     })
     expect(await listStrandedSessions(after, store)).toMatchObject([{ session: 's', needs: 'billing 2' }])

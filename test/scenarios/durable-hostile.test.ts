@@ -192,7 +192,7 @@ describe('a rest that is still being written', () => {
   test.each([
     ['before the run', 'acquire'],
     ['at its first write', 'append'],
-  ] as const)('a store that stops answering %s holds nobody up for ever', async (_, method) => {
+  ] as const)('a store that stops answering %s holds nobody up forever', async (_, method) => {
     const clock = new SimulatedClock()
     const store: SessionStore = { ...memoryStore(), [method]: () => new Promise(() => undefined) }
     const model = scripted(() => Promise.resolve({ text: 'Never told.' }))

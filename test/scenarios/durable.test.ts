@@ -159,12 +159,12 @@ test('an approval is bound to what was asked: a call whose id comes again gets i
   }).toThrow(expect.objectContaining({ code: 'unknown_call' }))
   expect(() => {
     run.approve('call_0_4', undefined, { fingerprint: first?.fingerprint })
-  }).toThrow(/was meant for other arguments/)
+  }).toThrow(/is for outdated arguments/)
   run.cancel()
   expect((await run.result).state).toBe('CANCELLED')
   expect(() => {
     run.approve('call_0')
-  }).toThrow(/no call waits/)
+  }).toThrow(/no call is waiting/)
 })
 
 test('a run that rests leaves its session free, and a run that has ended is returned as it ended', async () => {
@@ -272,7 +272,7 @@ test('what is unknown, empty or cannot be is a typed error', async () => {
   await expect(play.agent.replay('nobody')).rejects.toMatchObject({ code: 'unknown_session' })
   await expect(play.agent.resume('../etc')).rejects.toMatchObject({ code: 'invalid_session' })
   await expect(bare.agent.resume('s')).rejects.toMatchObject({ code: 'no_store' })
-  expect(() => bare.agent.run('Go.', { session: 'a/b' })).toThrow(/no session id/)
+  expect(() => bare.agent.run('Go.', { session: 'a/b' })).toThrow(/not a valid session id/)
   expect(() => createAgent({ model: openaiChat({ model: 'm', apiKey: 'k' }), store: {} as never })).toThrow(
     /store must be a SessionStore/,
   )

@@ -258,7 +258,7 @@ it('so is a summary that is stopped midway', async () => {
     provider: 'p',
     model: 'one',
     request: async ({ instructions }, { signal, onDelta }) => {
-      if (instructions?.startsWith('You keep the notes')) {
+      if (instructions?.startsWith('You take notes')) {
         onDelta('So far', '')
         isSummingUp = true
         await new Promise((_resolve, reject) =>

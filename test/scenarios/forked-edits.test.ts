@@ -250,7 +250,9 @@ describe('other arguments', () => {
     const run = await agent.resume(id)
     const { pending = [] } = await run.result
     expect(pending).toMatchObject([{ callId: 'a', arguments: '{"amount":20}' }])
-    expect(() => run.approve({ callId: 'a', fingerprint: 'of the other one' })).toThrow(/meant for other/)
+    expect(() => run.approve({ callId: 'a', fingerprint: 'of the other one' })).toThrow(
+      /is for outdated arguments/,
+    )
     for (const asked of pending) run.approve(asked)
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(paid).toEqual([20])

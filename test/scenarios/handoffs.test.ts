@@ -115,7 +115,7 @@ describe('a handoff', () => {
     expect(handedOff(events)).toEqual([[null, 'billing']])
     expect(messages[2]).toMatchObject({
       role: 'tool',
-      content: "The conversation is handed to 'billing', who answers from here on.",
+      content: "The conversation was handed over to 'billing', which replies from now on.",
       data: { handoff: { to: 'billing' } },
     })
     // The next run of the session also uses the other agent.
@@ -199,9 +199,9 @@ describe('a handoff', () => {
     const told = events.map(({ type }) => type).filter((type) => /^(tool_result|handed_off)$/.test(type))
     expect(told).toEqual(['tool_result', 'tool_result', 'tool_result', 'handed_off'])
     expect(messages.slice(2, 5).map((message) => textOf(message))).toEqual([
-      "The conversation is handed to 'billing', who answers from here on.",
+      "The conversation was handed over to 'billing', which replies from now on.",
       'Seen.',
-      'Not executed: one answer hands the conversation to one agent, and an earlier call of this answer does.',
+      'Not executed: an earlier call of this answer already hands the conversation over, and each answer can do so only once.',
     ])
     expect(desk.asked).toEqual([triageAsked, billingAsked])
   })
@@ -424,7 +424,7 @@ describe('a handoff that cannot be', () => {
       invalid(/no option 'to'/, 'to'),
     )
     expect(() => handoff(desk.billing, { name: 'b', description: ' ' })).toThrow(
-      invalid(/a text for the model/, 'description'),
+      invalid(/a string that the model reads/, 'description'),
     )
     const model = desk.model('gpt-5')
     const one = createAgent({ model })
@@ -436,8 +436,8 @@ describe('a handoff that cannot be', () => {
       createAgent({ model, tools: [handoff(through, { name: 'c' }), handoff(desk.billing, { name: 'b' })] }),
     ).toThrow(expect.objectContaining({ code: 'duplicate_handoff', subject: 'b' }))
     const self: Agent = createAgent({ model, tools: [handoff(() => self, { name: 'self' })] })
-    expect(() => self.run('Go.')).toThrow(invalid(/the agent that has it/, 'self'))
-    expect(() => self.createInput('Go.')).toThrow(invalid(/the agent that has it/, 'self'))
+    expect(() => self.run('Go.')).toThrow(invalid(/leads to its own agent/, 'self'))
+    expect(() => self.createInput('Go.')).toThrow(invalid(/leads to its own agent/, 'self'))
     const lost = createAgent({ model, tools: [handoff(() => 'nothing' as never, { name: 'lost' })] })
     expect(() => lost.run('Go.')).toThrow(invalid(/a function that returns one/, 'lost'))
   })

@@ -205,7 +205,7 @@ test('options of our own search, and models without a search, are refused by the
   const local = openaiResponses({ model: 'glm', baseURL: 'http://localhost:1234/v1', apiKey: 'none' })
   for (const given of [{ model: chat }, { model: local }, { model, models: { cheap: chat } }])
     expect(() => createAgent({ ...given, tools: createTools([]) })).toThrow(
-      'toolSearch({ hosted: true }) needs models',
+      'toolSearch({ hosted: true }) needs a provider',
     )
   expect(() => createAgent({ model, models: { same: model }, tools: createTools([]) })).not.toThrow()
 })

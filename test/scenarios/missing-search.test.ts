@@ -19,7 +19,7 @@ test.each([
     const refused = await agent.run('Go.', { session: 's' }).result.catch((error: unknown) => error)
     expect(refused).toMatchObject({ name: 'ConfigError', code: 'missing_package', subject: 'tools' })
     expect((refused as Error).message).toMatch(
-      /npm install @orama\/orama\. Or give toolSearch a search of your own/,
+      /npm install @orama\/orama\. Or pass a custom search to toolSearch/,
     )
     expect(model.attempts).toEqual([])
     expect(store?.get('s') ?? null).toBeNull()

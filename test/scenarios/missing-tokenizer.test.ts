@@ -23,7 +23,9 @@ test.each([
     })
     const refused = await agent.run('Go.', { session: 's' }).result.catch((error: unknown) => error)
     expect(refused).toMatchObject({ name: 'ConfigError', code: 'missing_package', subject: 'context.window' })
-    expect((refused as Error).message).toMatch(/npm install gpt-tokenizer\. Or give createAgent a tokenizer/)
+    expect((refused as Error).message).toMatch(
+      /npm install gpt-tokenizer\. Or pass a custom tokenizer to createAgent/,
+    )
     expect(model.attempts).toEqual([])
     expect(store?.get('s') ?? null).toBeNull()
   },

@@ -122,7 +122,7 @@ describe('a message history of one’s own', () => {
     const opened = await stage([text('Hi.')])
     const session = createSession()
     await opened.run('Go.', { session }).run.result
-    await expect(opened.agent.run(history, { session }).started).rejects.toThrow(/has a history already/)
+    await expect(opened.agent.run(history, { session }).started).rejects.toThrow(/already has a history/)
     expect(session.messages).toHaveLength(2)
   })
 
@@ -175,10 +175,15 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'a result without a call',
     [user('a'), result('c1'), user('b')],
     'input[1]',
-    /result of the call 'c1', and no such call/,
+    /result of the call 'c1', but no such call/,
   ],
   ['a result of another call', [asked('c1'), result('c2'), user('b')], 'input[1]', /'c2'/],
-  ['a second result', [asked('c1'), result('c1'), result('c1'), user('b')], 'input[2]', /no such call waits/],
+  [
+    'a second result',
+    [asked('c1'), result('c1'), result('c1'), user('b')],
+    'input[2]',
+    /no such call is waiting/,
+  ],
   [
     'a result that comes late',
     [asked('c1'), user('a'), result('c1'), user('b')],
@@ -233,7 +238,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'a call without a name',
     [{ role: 'assistant', tool_calls: [{ id: 'c', function: {} }] }, user('b')],
     'input[0].tool_calls[0].function.name',
-    /text/,
+    /function\.name must be a string/,
   ],
   [
     'arguments that are an object',
@@ -263,7 +268,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'a user’s message without content',
     [{ role: 'user' }, { role: 'assistant', content: 'x' }, user('b')],
     'input[0].content',
-    /text or a non-empty list/,
+    /string or a non-empty list/,
   ],
   [
     'what the user says now, empty',

@@ -5,7 +5,7 @@ import { call, ManualModel, settled } from '../support/manual-model.js'
 
 const waits = defineTool({
   name: 'wait',
-  description: 'Waits for ever.',
+  description: 'Waits forever.',
   input: z.object({}),
   execute: () => new Promise<string>(() => undefined),
 })

@@ -138,7 +138,7 @@ describe('a call that needs approval', () => {
     const { run } = play
     expect(() => run.approve('call_1_1')).toThrow(UsageError)
     await play.rest()
-    expect(() => run.approve('nowhere')).toThrow(/'nowhere' does not wait.*call_1_1, call_1_2/)
+    expect(() => run.approve('nowhere')).toThrow(/'nowhere' is not waiting.*call_1_1, call_1_2/)
     expect(() => run.approve('call_1_1', { amount: 1n })).toThrow(/JSON/)
     expect(() => run.addToolOutput('call_1_1', 'paid')).toThrow(UsageError)
     expect(() => run.reply('Hello?')).toThrow(UsageError)
@@ -264,7 +264,7 @@ describe('a pause that is asked for while a person is asked', () => {
     play.run.pause()
     play.run.resume()
     expect(await play.rest()).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ callId: 'call_1_1' }] })
-    expect(() => play.run.resume()).toThrow(/no pause has been asked for/)
+    expect(() => play.run.resume()).toThrow(/no pause was requested/)
     play.run.approve('call_1_1')
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
     expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')

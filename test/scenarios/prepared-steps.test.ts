@@ -207,12 +207,12 @@ describe('prepareStep', () => {
     [
       'returns an unknown key',
       () => ({ modell: 'fast' }),
-      "prepareStep returned 'modell', which a step does not have. Did you mean model?",
+      "prepareStep returned the unknown key 'modell'. Did you mean model?",
     ],
     [
       'names an unknown model',
       () => ({ model: 'fasst' }),
-      "prepareStep returned the model 'fasst', and models has fast. Did you mean fast?",
+      "prepareStep returned the model 'fasst', but the models are fast. Did you mean fast?",
     ],
     [
       'names an unknown tool',
@@ -222,7 +222,7 @@ describe('prepareStep', () => {
     [
       'returns no list of tools',
       () => ({ tools: 'look' }),
-      'prepareStep returned tools that are no list of names.',
+      'prepareStep returned tools that are not a list of names.',
     ],
     [
       'chooses a tool that the step leaves out',
@@ -232,18 +232,18 @@ describe('prepareStep', () => {
     [
       'demands a call of no tool',
       () => ({ tools: [], toolChoice: 'required' }),
-      "prepareStep returned the toolChoice 'required', and no tools.",
+      "prepareStep returned the toolChoice 'required' without tools.",
     ],
     ['returns wrong sampling', () => ({ sampling: { temperature: 7 } }), 'temperature'],
     [
       'returns no messages',
       () => ({ messages: [] }),
-      'prepareStep returned messages that are no list with a message in it.',
+      'prepareStep returned messages that are not a non-empty list.',
     ],
     [
       'returns a result without its call',
       () => ({ messages: [{ role: 'tool', tool_call_id: 'a', content: 'x' }] }),
-      'prepareStep returned messages that no request can have',
+      'prepareStep returned messages that are not valid in a request',
     ],
   ] as [string, PrepareStep, string][])(
     'ends the run with a failure that names what is wrong when it %s',
@@ -527,7 +527,7 @@ describe('instructions that are a function', () => {
       },
       'instructions threw: Oh.',
     ],
-    ['are no text', () => 7 as never, 'instructions must return a text.'],
+    ['are no text', () => 7 as never, 'instructions must return a string.'],
   ] as [string, () => string, string][])('end the run when they %s', async (_, instructions, message) => {
     const { result } = await unsent({ instructions })
     expect(result).toMatchObject({

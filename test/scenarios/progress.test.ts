@@ -51,7 +51,10 @@ describe('the same call with a clock in its result', () => {
     play.run.resume()
     expect(await play.end(24)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(look.inputs).toHaveLength(6)
-    expect(theatre.wire(22).at(-1)).toMatchObject({ role: 'user', content: expect.stringMatching(/^Go on/) })
+    expect(theatre.wire(22).at(-1)).toMatchObject({
+      role: 'user',
+      content: expect.stringMatching(/^Continue/),
+    })
   })
 
   it('goes on with what a person says, when that is how it is resumed', async () => {
@@ -258,7 +261,9 @@ describe('fifty identical calls in one response', () => {
     expect(mail.inputs).toHaveLength(4)
     expect(of('tool_result').filter(({ status }) => status === 'blocked')).toHaveLength(46)
     expect(of('guardrail')).toMatchObject([{ action: 'block', rule: 'stale' }])
-    expect(theatre.wire(1).at(-1)?.content).toMatch(/same call of mail 50 times; the first 4 were executed/)
+    expect(theatre.wire(1).at(-1)?.content).toMatch(
+      /same call of mail 50 times, and only the first 4 were executed/,
+    )
   })
 
   it('leave another call beside them alone', async () => {

@@ -47,7 +47,7 @@ describe.each(['chat', 'responses'] as const)('over %s', (api) => {
       const result = await first.end(3)
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Fine.' })
       expect(warnings(first.events)).toEqual([
-        expect.stringContaining('The provider refuses pictures, sounds or documents'),
+        expect.stringContaining('The provider refused images, audio or documents'),
       ])
       // The store holds the actual events.
       expect(result.messages[2]).toMatchObject({ media: [{ type: 'image_url' }] })

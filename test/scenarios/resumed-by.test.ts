@@ -132,7 +132,7 @@ describe('a run goes on only with an agent of the name and the version that bega
     const { other, store } = await interrupted()
     defineAgents({ billing: { agent: other.agent, version: '4' } })
     await expect(other.agent.resume('s')).rejects.toThrow(
-      "Session 's' needs billing 3, and this process has billing (accepts 4). Deploy what it needs, or accept it: " +
+      "Session 's' needs billing 3, but this process has billing (accepts 4). Deploy that version, or accept it: " +
         "defineAgents({ billing: { agent, version, accepts: ['3'] } }).",
     )
     await other.agent.send('s', { type: 'cancel' })

@@ -92,7 +92,7 @@ describe('a shared budget', () => {
       reason: 'shared_budget',
       error: { code: 'shared_budget', budget: 'tenant', recoverable: true },
     })
-    expect(result.error?.message).toMatch(/budget 'tenant' is used up.*whole again at/)
+    expect(result.error?.message).toMatch(/budget 'tenant' is used up.*resets at/)
     expect(asked).toBe(1)
   })
 
@@ -103,7 +103,7 @@ describe('a shared budget', () => {
     const { state, error } = await agent.run('Go.').result
     expect([state, error?.message]).toEqual([
       'BUDGET_EXCEEDED',
-      expect.stringContaining('No window can pay for it'),
+      expect.stringContaining('The request exceeds the whole limit'),
     ])
   })
 
@@ -118,7 +118,7 @@ describe('a shared budget', () => {
     )
     const { state, error } = await agent.run('Go.', { budgets: [budgetOf()] }).result
     expect([state, error?.code]).toEqual(['ERROR', 'shared_budget_conflict'])
-    expect(error?.message).toContain("the id 'tenant' and different stores")
+    expect(error?.message).toContain("the id 'tenant' but different stores")
     expect(asked).toBe(0)
   })
 

@@ -9,7 +9,7 @@ const secret = /SECRET/
 
 test.each([
   ['redact', 'Rejected by the user: it is [redacted].'],
-  ['block', 'Rejected by the user, for a reason that a shield has withheld.'],
+  ['block', 'Rejected by the user, for a reason that a shield withheld.'],
 ] as const)('why a person refuses a call is looked at like any result (%s)', async (action, heard) => {
   const shields = {
     toolOutput: [patternShield({ patterns: [secret], action, replacement: '[redacted]' })],
@@ -39,7 +39,7 @@ test.each([
 describe.each(['input', 'input and toolOutput'])('with shields for %s', (points) => {
   test.each([
     ['redact', 'Rejected by the user: it is [redacted].'],
-    ['block', 'Rejected by the user, for a reason that a shield has withheld.'],
+    ['block', 'Rejected by the user, for a reason that a shield withheld.'],
   ] as const)('why a person refuses a call is what a person says (%s)', async (action, heard) => {
     const shield = patternShield({ name: 'hides', patterns: [secret], action, replacement: '[redacted]' })
     const seen: string[] = []

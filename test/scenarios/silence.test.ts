@@ -93,7 +93,7 @@ describe('an answer that brings nothing', () => {
     const result = await it.run.result
     expect(result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
     expect(result.error?.message).toMatch(
-      /nothing but comments or empty pieces for 600000 ms \(contentIdleMs\)/,
+      /nothing but comments or empty chunks for 600000 ms \(contentIdleMs\)/,
     )
   })
 
@@ -141,7 +141,7 @@ describe('a whole answer', () => {
     expect(it.run.snapshot()).toMatchObject({ status: 'active' })
     it.clock.increment(0.2 * minute)
     const result = await it.run.result
-    expect(result.error?.message).toMatch(/nothing of its answer for 600000 ms \(contentIdleMs\)/)
+    expect(result.error?.message).toMatch(/no part of its answer for 600000 ms \(contentIdleMs\)/)
   })
 
   it('that has begun may be silent for streamIdleMs', async () => {

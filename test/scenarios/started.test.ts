@@ -96,7 +96,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
     })
     expect(warnings).toEqual([
       [
-        expect.stringMatching(/its result is not awaited: .*wait for its/i),
+        expect.stringMatching(/nothing awaits its result: .*wait until it/i),
         { type: 'StatewrightWarning', code: 'session_busy' },
       ],
     ])

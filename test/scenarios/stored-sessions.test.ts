@@ -143,7 +143,7 @@ describe('restoreSession', () => {
     const plain = await stored()
     const newer = refusal({ version: 2, messages: 'in another form' })
     expect(newer).toMatchObject({ code: 'newer_session', subject: 'version' })
-    expect(newer.message).toMatch(/has version 2; this Statewright knows versions up to 1/)
+    expect(newer.message).toMatch(/has version 2; this version of Statewright supports versions up to 1/)
     expect(refusal({ ...plain, metadata: { guardrails: { version: 9 } } })).toMatchObject({
       code: 'newer_session',
       subject: 'metadata.guardrails',
@@ -151,10 +151,10 @@ describe('restoreSession', () => {
   })
 
   it.each<[string, unknown, RegExp]>([
-    ['nothing', undefined, /It must be an object, as session\.toJSON\(\) gives it/],
-    ['null', null, /It must be an object/],
-    ['a list', [], /It must be an object/],
-    ['the text of one', '{"version":1}', /parse it with JSON\.parse/],
+    ['nothing', undefined, /It must be the object that session\.toJSON\(\) returns/],
+    ['null', null, /It must be the object/],
+    ['a list', [], /It must be the object/],
+    ['the text of one', '{"version":1}', /Parse it with JSON\.parse/],
     ['an empty object', {}, /id must be a non-empty string \(is missing\)[^]*messages must be a list/],
     ['an empty id', { id: '', messages: [] }, /id must be a non-empty string/],
     ['messages that are none', { id: 's', messages: {} }, /messages must be a list \(is an object\)/],
@@ -163,14 +163,18 @@ describe('restoreSession', () => {
     [
       'a user message of a number',
       { id: 's', messages: [{ id: 'm1', createdAt: 0, role: 'user', content: 1 }] },
-      /messages\[0\]\.content must be a text or a list of parts/,
+      /messages\[0\]\.content must be a string or a list of parts/,
     ],
     [
       'negative totals',
       { id: 's', messages: [], usage: { inputTokens: -1 } },
-      /usage\.inputTokens must be a number from 0/,
+      /usage\.inputTokens must be a non-negative number/,
     ],
-    ['a version that is none', { version: 'x', id: 's', messages: [] }, /version must be a number/],
+    [
+      'a version that is none',
+      { version: 'x', id: 's', messages: [] },
+      /version must be a non-negative number/,
+    ],
   ])('refuses %s, and says what is wrong', (_, value, words) => {
     const { code, message } = refusal(value)
     expect(code).toBe('invalid_session')
@@ -194,14 +198,14 @@ describe('restoreSession', () => {
     [
       'a result comes twice',
       (m) => [...m.slice(0, 4), m[3] ?? {}, ...m.slice(4)].map(numbered),
-      /which is not the call/,
+      /which is not the pending call/,
     ],
     [
       'results are swapped',
       (m) => [0, 1, 3, 2, 4].map((i) => m[i] ?? {}).map(numbered),
-      /which is not the call/,
+      /which is not the pending call/,
     ],
-    ['a result has no call', (m) => m.slice(2).map(numbered), /which is not the call/],
+    ['a result has no call', (m) => m.slice(2).map(numbered), /which is not the pending call/],
     ['messages share an id', (m) => m.map((one) => ({ ...one, id: 'm1' })), /messages\[1\]\.id must be 'm2'/],
   ])('refuses a history where %s', async (_, damage, words) => {
     const plain = await stored()

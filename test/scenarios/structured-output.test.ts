@@ -61,7 +61,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris, output: json, steps: 2 })
     const told = textOf(theatre.wire(1).at(-1))
     expect(told).toContain('- answer.city: Invalid input: expected string, received number')
-    expect(told).toMatch(/Give the whole answer again/)
+    expect(told).toMatch(/Give the whole corrected answer again/)
     expect(theatre.wire(1).at(-2)).toMatchObject({ role: 'assistant', content: wrong })
     expect(result.messages.find(({ internal }) => internal)).toMatchObject({
       data: { reason: 'output_repair' },
@@ -99,7 +99,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     const cut = { ...answer('{"city":"Pa'), finishReason: 'length' }
     const { result, stage: theatre } = await played([cut, answer(json)], { ...options, stream })
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris, output: json })
-    expect(textOf(theatre.wire(1).at(-1))).toMatch(/whole answer again from its beginning/)
+    expect(textOf(theatre.wire(1).at(-1))).toMatch(/whole answer again from the start/)
   })
 
   it('that stays cut off keeps the raw text, and the result says that it was not validated', async () => {

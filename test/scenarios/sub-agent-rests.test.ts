@@ -167,7 +167,7 @@ describe('an approval of a sub-agent', () => {
     expect((await play.rest()).pending).toHaveLength(2)
     play.run.reject('call_1_1/call_1_1', 'Too little.')
     expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/Waiting: call_1_1\/call_1_3/)
-    expect(() => play.run.approve('call_1_1')).toThrow(/does not wait/)
+    expect(() => play.run.approve('call_1_1')).toThrow(/is not waiting/)
     play.run.approve('call_1_1/call_1_3', undefined, { fingerprint: resting.pending?.[2]?.fingerprint })
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
     expect(tools[0]?.inputs).toEqual([{ amount: 20 }, { amount: 3 }])

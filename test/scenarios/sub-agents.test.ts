@@ -160,7 +160,7 @@ describe('depth', () => {
   })
 
   it.each([
-    [{ maxDepth: 0 }, /maxDepth must be a whole number from 1/],
+    [{ maxDepth: 0 }, /maxDepth, how deep sub-agents may be nested, must be a positive integer/],
     [{ maxSteps: -1 }, /limits\.maxSteps/],
     [{ maxSteps: Number.NaN }, /limits\.maxSteps/],
     [{ timeoutMs: 'soon' }, /limits\.timeoutMs/],
@@ -194,7 +194,7 @@ describe('an input of its own', () => {
   it.each([
     [{}, { task: ' ' }, /do not match its schema[\s\S]*task/],
     [{}, {}, /do not match its schema[\s\S]*task/],
-    [{ input, prompt: () => '' }, {}, /could not be run/],
+    [{ input, prompt: () => '' }, {}, /could not run/],
     [
       {
         input,
@@ -203,7 +203,7 @@ describe('an input of its own', () => {
         },
       },
       {},
-      /could not be run: .*no city/,
+      /could not run: .*no city/,
     ],
   ])('that is bad is told to the model, and nothing is run: %#', async (how, given, words) => {
     const { parent, child } = await pair([call('research', given), text('.')], [text('No.')], { tool: how })

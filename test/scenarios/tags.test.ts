@@ -153,19 +153,19 @@ describe('tags are refused', () => {
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`t${from + n}`, 'x']))
 
   it.each([
-    ['as a text', 'ann', /must be an object of texts/],
-    ['as a list', ['ann'], /must be an object of texts/],
-    ['as a map', new Map([['user', 'ann']]), /must be an object of texts/],
-    ['as null', null, /must be an object of texts/],
-    ['with a number', { user: 7 }, /wrong value for "user"/],
-    ['with a value that is missing', { user: undefined }, /wrong value for "user"/],
-    ['with an empty value', { user: '' }, /wrong value/],
+    ['as a text', 'ann', /must be an object of strings/],
+    ['as a list', ['ann'], /must be an object of strings/],
+    ['as a map', new Map([['user', 'ann']]), /must be an object of strings/],
+    ['as null', null, /must be an object of strings/],
+    ['with a number', { user: 7 }, /invalid value for "user"/],
+    ['with a value that is missing', { user: undefined }, /invalid value for "user"/],
+    ['with an empty value', { user: '' }, /invalid value/],
     ['with an empty name', { '': 'ann' }, /name ""/],
-    ['with NUL', { user: 'a\0' }, /wrong value/],
+    ['with NUL', { user: 'a\0' }, /invalid value/],
     ['with half a character', { ['\uDC00']: 'a' }, /name/],
     ['with a long value', { user: 'x'.repeat(201) }, /1 to 200/],
     ['with a long name', { ['x'.repeat(65)]: 'a' }, /1 to 64/],
-    ['when they are too many', many(21), /at most 20/],
+    ['when they are too many', many(21), /the maximum is 20/],
   ])('%s', async (_, tags, sentence) => {
     const store = memoryStore()
     const agent = createAgent({ model: new ManualModel(), store })
@@ -188,7 +188,7 @@ describe('tags are refused', () => {
 
   it('without a store, and for an actor of one’s own', () => {
     const bare = createAgent({ model: new ManualModel() })
-    expect(() => bare.run('Go.', { tags: user })).toThrow(/give the agent a store/)
-    expect(() => agent.createInput('Go.', { tags: user } as never)).toThrow(/give the agent a store/)
+    expect(() => bare.run('Go.', { tags: user })).toThrow(/Pass a store to the agent/)
+    expect(() => agent.createInput('Go.', { tags: user } as never)).toThrow(/Pass a store to the agent/)
   })
 })

@@ -129,7 +129,7 @@ it.each([
     code: 'invalid_option',
     subject: 'title',
     message: expect.stringMatching(
-      new RegExp(`1 to 200 characters, or null for the default; this one ${words}`),
+      new RegExp(`1 to 200 characters, or null for the default, but this one ${words}`),
     ) as string,
   })
 })

@@ -365,7 +365,7 @@ describe('a guard that misbehaves', () => {
     ['remembers a date', { observe: () => ({ at: new Date(0) }) }, /state that is not plain JSON/],
     ['remembers NaN', { observe: () => [Number.NaN] }, /state that is not plain JSON/],
     ['remembers a BigInt', { observe: () => 1n }, /state that is not plain JSON/],
-    ['remembers too much', { observe: () => 'x'.repeat(2048) }, /takes 2050 bytes as JSON; at most 2048/],
+    ['remembers too much', { observe: () => 'x'.repeat(2048) }, /has 2050 bytes as JSON, but at most 2048/],
     [
       'changes the fact',
       {
@@ -398,7 +398,7 @@ describe('a guard that misbehaves', () => {
   it('cannot refuse what has run', async () => {
     const guards = [saying('results', { action: 'block', message: 'Too late.' })]
     const { result } = await played([call('look')], { tools: [tool('look')], guards })
-    expect(result.error?.message).toMatch(/a block about results: what has run cannot be refused/)
+    expect(result.error?.message).toMatch(/a block for results, but calls that have run cannot be refused/)
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'ok' })
   })
 

@@ -37,7 +37,7 @@ function findLost(shared: SharedStore): string[] {
 function findHeld(shared: SharedStore): string[] {
   return [...shared.views.keys()].flatMap((session) => {
     const grant = shared.grantOf(session)
-    return grant ? [`${grant.life} holds ${session} for ever.`] : []
+    return grant ? [`${grant.life} holds ${session} forever.`] : []
   })
 }
 
@@ -50,7 +50,7 @@ function findOrphans({ store }: SharedStore): string[] {
   return [...summaries].flatMap(([id, child]) => {
     const above = summaries.get(child?.parent ?? '')
     return above && unfinished.includes(child?.state) && !unfinished.includes(above.state)
-      ? [`${id} is ${child?.state} for ever: ${child?.parent} has ended.`]
+      ? [`${id} is ${child?.state} forever: ${child?.parent} has ended.`]
       : []
   })
 }

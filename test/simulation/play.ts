@@ -106,7 +106,7 @@ export async function play(plan: Plan): Promise<Story> {
         for (const session of sessions)
           if (isDue(session) || restStates.includes(shared.store.get(session)?.summary?.state))
             world.break(`${session} never ends: it is ${shared.store.get(session)?.summary?.state}.`)
-        world.break('Something goes on for ever.')
+        world.break('Something goes on forever.')
         return true
       }
       const isQuiet =

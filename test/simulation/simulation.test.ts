@@ -93,7 +93,7 @@ longTest(
 const wrong: [string[], RegExp][] = [
   [[], /^Say --seed N, --seeds COUNT or --planted\.$/],
   [['--seed', 'x'], /^--seed takes a whole number, not 'x'\.$/],
-  [['--seeds', '0'], /^--seeds takes a whole number from 1, not '0'\.$/],
+  [['--seeds', '0'], /^--seeds takes a positive integer, not '0'\.$/],
   [['--seeds', '5', '--defect', 'no such'], /^--defect: there is no 'no such'\. There are: 'no fencing/],
   [['--seeds', '5', '--keep', 'why'], /^--keep 'WHY' goes with --seed N\.$/],
   [['--sead', '5'], /^Unknown option '--sead'/],

@@ -85,7 +85,7 @@ test('the model reads the index, loads a skill, and reads its files', async () =
   await answer(model, call('b', 'read_skill_file', { skill: 'review', path: 'references/forms.md' }))
   expect(lastResult(model)).toBe('The forms.')
   await answer(model, call('c', 'load_skill', { name: 'revue' }))
-  expect(lastResult(model)).toContain("There is no skill 'revue'. There are: review, open.")
+  expect(lastResult(model)).toContain("There is no skill 'revue'. The skills are: review, open.")
   await answer(model)
   expect((await run.result).state).toBe('COMPLETED')
 })

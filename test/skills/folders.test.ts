@@ -188,7 +188,7 @@ test('the index is of a bounded length, however many skills there are', () => {
   expect(skills({ list: [], load: () => '' }).instructions).toBe('')
   const names = Array.from({ length: 500 }, (_, i) => ({ name: `${'n'.repeat(50)}-${i}`, description: 'd' }))
   expect(skills({ list: names, load: () => '' }).instructions).toMatch(
-    /and \d+ more, which load_skill names$/,
+    /and \d+ more\. load_skill lists them$/,
   )
   expect(codeOf(() => many(501, 1))).toBe('invalid_skill')
 })
@@ -216,10 +216,10 @@ test('where there are no files, skills come from a list', async () => {
   expect(await find(withFiles, 'read_skill_file')({ skill: 'a', path: 'x' })).toBe('a x')
   await expect(
     find(elsewhere.skills({ list, load: () => 1 as never }), 'load_skill')({ name: 'a' }),
-  ).rejects.toThrow("load('a') returned no text")
+  ).rejects.toThrow("load('a') did not return a string")
   const large = elsewhere.skills({ list, load: () => 'x'.repeat(100_001) })
   await expect(find(large, 'load_skill')({ name: 'a' })).rejects.toThrow(
-    '100001 characters, of at most 100000',
+    '100001 characters, but at most 100000 are allowed',
   )
   expect(codeOf(() => elsewhere.skills({ dirs: ['.'] } as never))).toBe('invalid_option')
   expect(codeOf(() => elsewhere.instructionsFrom())).toBe('invalid_option')
@@ -248,7 +248,7 @@ test('instructions of a project are read, the nearest first, up to the root of t
   writeFileSync(join(folder, 'repo/packages/app/AGENTS.md'), 'x'.repeat(50_000))
   const cut = instructionsFrom(['AGENTS.md'], { cwd })
   expect(cut.length).toBeLessThanOrEqual(40_000)
-  expect(cut).toMatch(/\[The rest is left out\.\]$/)
+  expect(cut).toMatch(/\[The rest is omitted\.\]$/)
   symlinkSync('/etc/passwd', join(folder, 'repo/LINK.md'))
   expect(codeOf(() => instructionsFrom(['LINK.md'], { cwd }))).toBe('invalid_instructions')
   const wrong = [

@@ -29,7 +29,7 @@ test('a run that waits for a shared budget says for which one, what is spent of 
   const { verdict, rows, bars, session } = view
   expect(verdict.text).toMatch(
     new RegExp(
-      `^Waiting for the shared budget 'tenant' until ${date}\\. A waker will wake it. You can wake it earlier. .*1500 of 2000 tokens are spent, and the request may take \\d+`,
+      `^Waiting for the shared budget 'tenant' until ${date}\\. A waker will wake it. You can wake it earlier. .*1500 of 2000 tokens are spent, and the request may use up to \\d+`,
     ),
   )
   const last = rows.at(-1)

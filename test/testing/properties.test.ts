@@ -51,14 +51,14 @@ describe('always and never', () => {
 })
 
 describe('leadsTo', () => {
-  test('without fairness, a run may rest for ever', () => {
+  test('without fairness, a run may rest forever', () => {
     expect(checkDetour(leadsTo('a', 'broken')).message).toBe(
       "it: 'broken' never holds: without `fair`, no event has to happen\n" +
         'Starting with input 1:\n  start → a\nand rests there forever.',
     )
   })
 
-  test('what stays possible for ever happens in the end', () => {
+  test('what stays possible forever happens in the end', () => {
     expect(checkDetour(leadsTo('b', 'broken', { fair: ['ON'] }))).toMatchObject({ holds: true, begun: 1 })
     expect(checkDetour(leadsTo('b', 'broken', { fair: ['HOME'] })).holds).toBe(false)
   })
@@ -475,7 +475,7 @@ function hasEndlessWait(plan: Plan): boolean {
   return false
 }
 
-test('leadsTo is broken exactly when some set of states keeps a fair run for ever', () => {
+test('leadsTo is broken exactly when some set of states keeps a fair run forever', () => {
   let broken = 0
   fc.assert(
     fc.property(someMachine, (plan) => {

@@ -21,7 +21,7 @@ export const continueAnswer = toAction((context, event, emit) => {
     guard: 'max_tokens',
     action: 'recover',
     evidence: context.response === 'truncatedCalls' ? 'a tool call was cut off' : 'the answer was cut off',
-    message: `The answer hit the output limit; asking the model to continue (${of}).`,
+    message: `The answer reached the output limit. Asking the model to continue (${of}).`,
   })
   if (context.response === 'truncatedCalls') {
     const closing = closeOpenCalls(context, truncatedCall, now, emit)
@@ -48,7 +48,7 @@ export const askForRepair = toAction((context, event, emit) => {
     guard: 'invalid_output',
     action: 'recover',
     evidence: toEvidence(problem),
-    message: `The answer does not fit the output schema; asking for it again (${of}).`,
+    message: `The answer does not match the output schema. Requesting it again (${of}).`,
   })
   return {
     outputRepairs,
@@ -67,7 +67,7 @@ export const reprompt = toAction((context, event, emit) => {
     guard: 'empty_response',
     action: 'recover',
     evidence: 'an empty answer after a failed tool call',
-    message: `The model said nothing after a failed tool call; asking again (${reprompts}).`,
+    message: `The model returned no answer after a failed tool call. Asking again (${reprompts}).`,
   })
   return { reprompts, ...withInternalMessage(context, repromptText, 'empty_response', getEventTime(event)) }
 })
@@ -78,7 +78,7 @@ export const retryEmptyAnswer = toAction((context, _event, emit) => {
     guard: 'empty_response',
     action: 'recover',
     evidence: 'an answer with neither text nor calls',
-    message: 'The model said nothing; making the same request again.',
+    message: 'The model returned no answer. Repeating the request.',
   })
   return { emptyRetries: context.emptyRetries + 1 }
 })

@@ -110,7 +110,7 @@ export const forgetHalt = toAction((context, event) => {
 function formatResumeMessage(guard: Reason): string {
   const why =
     guard === 'terminal_delegation'
-      ? 'a sub-agent could not work. It may be able to now.'
-      : 'it brought nothing new: try another way.'
-  return `Go on with the task. What you did before was stopped because ${why}`
+      ? 'a sub-agent could not run. It may be able to now.'
+      : 'it made no progress. Try another way.'
+  return `Continue with the task. You were stopped because ${why}`
 }

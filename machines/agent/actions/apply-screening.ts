@@ -263,14 +263,14 @@ function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreen
     known.get(id) ?? {
       callId: id,
       action: 'block',
-      message: 'No shield has looked at this call.',
+      message: 'No shield has checked this call.',
       content: '',
       findings: [],
     }
 }
 
 const refusedCallText = 'A shield refused the arguments of this call.'
-const refusedEditText = 'The user changed the arguments before approving, and they were refused'
+const refusedEditText = 'The user changed the arguments before approving, but they were refused'
 
 export const applyResultScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
@@ -298,7 +298,7 @@ export const applyResultScreening = toAction((context, event, emit) => {
 /** Blocking the reason of a rejection does not block the rejection. */
 const rejectedWithoutReason = {
   status: 'rejected' as const,
-  content: 'Rejected by the user, for a reason that a shield has withheld.',
+  content: 'Rejected by the user, for a reason that a shield withheld.',
 }
 
 function emitFindings(

@@ -188,7 +188,7 @@ export const approve = toAction((context, event, emit) => {
 })
 
 /** A provider runs its calls unchanged. */
-const hostedEditRejection = 'Rejected by the user, who wants it with other arguments.'
+const hostedEditRejection = 'Rejected by the user, who wants different arguments.'
 
 /** Announces the end of a question. Reasons that shields have not reviewed are omitted. */
 function announceOutcome(

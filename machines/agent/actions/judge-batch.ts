@@ -154,7 +154,7 @@ function isHandoff({ tools }: AgentContext, { name }: BatchCall): boolean {
 const handedOver: ToolResult = {
   status: 'blocked',
   content:
-    'Not executed: one answer hands the conversation to one agent, and an earlier call of this answer does.',
+    'Not executed: an earlier call of this answer already hands the conversation over, and each answer can do so only once.',
   durationMs: 0,
 }
 
@@ -167,7 +167,7 @@ function findForbiddingSkill({ skills, tools }: AgentContext, name: string): Act
 function createRefusal({ tools }: AgentContext, { name, allowedTools = [] }: ActiveSkill): ToolResult {
   const allowed = allowedTools.length === 0 ? 'no tools' : `only ${allowedTools.join(', ')}`
   // The agent that continues a session may have no skills.
-  const way = Object.hasOwn(tools, 'unload_skill') ? ' Or take the skill back with unload_skill.' : ''
+  const way = Object.hasOwn(tools, 'unload_skill') ? ' Or unload the skill with unload_skill.' : ''
   const content = `Not executed: the skill '${name}' is loaded, and allows ${allowed}.${way}`
   return { status: 'blocked', content, durationMs: 0 }
 }

@@ -32,7 +32,7 @@ export const leaveOutRefused = toAction((context, event, emit) => {
   emit({
     type: 'warning',
     code: 'content_refused',
-    message: `The provider refuses ${what}: ${message} The request is sent again without this content, and so are the later ones of the session.`,
+    message: `The provider refused ${what}: ${message} The request will be sent again without this content, as will later requests of the session.`,
   })
   return {
     attempt: context.attempt + 1,
@@ -44,7 +44,7 @@ export const leaveOutRefused = toAction((context, event, emit) => {
 
 const refusedNames = {
   messages: 'the content of messages',
-  media: 'pictures, sounds or documents',
+  media: 'images, audio or documents',
   reasoning: 'stored reasoning',
 }
 
@@ -129,7 +129,7 @@ function readActorError(event: AgentMachineEvent): ModelActorError {
   return {
     kind: error?.kind ?? 'fatal',
     code: error?.code ?? 'internal',
-    message: error?.message ?? 'The model actor failed without saying why.',
+    message: error?.message ?? 'The model actor failed without a reason.',
     status: error?.status ?? null,
     retryAfterMs: error?.retryAfterMs ?? null,
     partialText: error?.partialText ?? '',

@@ -51,14 +51,13 @@ const missingUsageWarning: EmittedEvent = {
   type: 'warning',
   code: 'missing_usage',
   message:
-    'The provider reported no usage: it is estimated, or taken as zero where budget.onMissingUsage says so.',
+    'The provider reported no usage. It is estimated, or counted as zero if budget.onMissingUsage is set so.',
 }
 
 const unknownPriceWarning: EmittedEvent = {
   type: 'warning',
   code: 'unknown_price',
-  message:
-    'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
+  message: 'The price of the model is unknown, so limits.costLimit cannot stop this run. Set it in prices.',
 }
 
 /** The single warning of a session when its budget is nearly used up. */
@@ -72,7 +71,7 @@ function warnNearBudget(
   emit({
     type: 'budget_warning',
     message:
-      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run needs more.',
+      'The budget is nearly used up. Raise limits.tokenBudget or limits.costLimit if the run needs more.',
     remainingTokens: tokens,
     remainingCost: cost,
   })

@@ -81,11 +81,11 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
 
 /** Omits the text if input shields have not cleared it. */
 function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
-  const text = features.inputShields ? 'what it was steered to' : steering.join(' | ')
+  const text = features.inputShields ? '[withheld: pending shield review]' : steering.join(' | ')
   return {
     type: 'warning',
     code: 'steering_not_delivered',
-    message: `The run ended before the model could be told: ${text}`,
+    message: `The run ended before the model received the steering message: ${text}`,
   }
 }
 

@@ -253,7 +253,7 @@ export function formatNotExecuted(reason: Reason | null): string {
 
 const notExecutedBecause: Partial<Record<Reason, string>> = {
   cancelled: 'the run was cancelled',
-  timeout: "the run's time was up",
+  timeout: 'the deadline passed',
   content_filter: "the provider's content filter stopped the answer",
   token_budget: 'the token budget was used up',
   output_tokens: 'the budget of output tokens was used up',
@@ -261,5 +261,5 @@ const notExecutedBecause: Partial<Record<Reason, string>> = {
   shared_budget: 'a shared budget was used up',
   max_steps: 'the step limit was reached',
   max_tool_calls: 'all tool calls of the run were used',
-  refusal: 'the model declined to go on',
+  refusal: 'the model declined to continue',
 }

@@ -55,11 +55,11 @@ function checkBranchOptions(options: BranchOptions): BranchOptions {
   const { from, key } = options ?? {}
   if (typeof from !== 'string' || from === '')
     throw optionError(
-      "branch() needs { from }: the id of the message that is answered anew or edited, such as 'm3'.",
+      "branch() needs { from }: the id of the message to edit or answer again, such as 'm3'.",
       'from',
     )
   if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 500))
-    throw optionError('key must be a text of 1 to 500 characters.', 'key')
+    throw optionError('key must be a string of 1 to 500 characters.', 'key')
   for (const name of ['session', 'journal', 'inspect'])
     if (Object.hasOwn(options, name)) throw optionError(`branch() has no option '${name}'.`, name)
   return options
@@ -128,7 +128,7 @@ function notThereError(folded: FoldedSession, from: string, sessionId: string): 
   if (isOfBranch) {
     return new UsageError(
       'other_branch',
-      `Message '${from}' of session '${sessionId}' is on another branch: select that branch first.`,
+      `Message '${from}' of session '${sessionId}' is on another branch. Select that branch first.`,
       from,
     )
   }
@@ -138,7 +138,7 @@ function notThereError(folded: FoldedSession, from: string, sessionId: string): 
 function notAnsweredError({ id }: UserMessage): UsageError {
   return new UsageError(
     'not_answered',
-    `Message '${id}' has no answer of its own: another message follows it. Branch from the message that was answered.`,
+    `Message '${id}' was not answered, because another message follows it. Branch from the message that was answered.`,
     id,
   )
 }
@@ -146,20 +146,24 @@ function notAnsweredError({ id }: UserMessage): UsageError {
 function withheldMessageError({ id }: UserMessage): UsageError {
   return new UsageError(
     'refused_by_shield',
-    `A shield refused message '${id}', and the session does not have its content: give an edit of it.`,
+    `A shield refused message '${id}', so the session does not contain its text. Pass new content in edit.`,
     id,
   )
 }
 
 function alreadyBranchedError(key: string): UsageError {
-  return new UsageError('already_branched', `The session is on the branch that '${key}' began.`, key)
+  return new UsageError(
+    'already_branched',
+    `The session is already on the branch that was created with the key '${key}'.`,
+    key,
+  )
 }
 
 function tooManyBranchesError(sessionId: string): UsageError {
   return new UsageError(
     'too_many_branches',
-    `Session '${sessionId}' has ${maxBranches} branches, and more are not kept: agent.fork('${sessionId}') makes a session that ` +
-      'goes on from here.',
+    `Session '${sessionId}' already has ${maxBranches} branches, the maximum. agent.fork('${sessionId}') creates a session that ` +
+      'continues from here.',
     sessionId,
   )
 }

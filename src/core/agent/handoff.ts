@@ -39,10 +39,11 @@ export function handoff<const Name extends string>(
   if (!isLater) findParts(agent, name)
   const tool = defineTool({
     name: `transfer_to_${name}`,
-    description: description ?? `Hands the conversation to '${name}', who goes on with it in your place.`,
+    description:
+      description ?? `Hands the conversation over to the agent '${name}', which then replies instead of you.`,
     input: { type: 'object', properties: {}, additionalProperties: false } as const,
     readOnly: true,
-    execute: () => `The conversation is handed to '${name}', who answers from here on.`,
+    execute: () => `The conversation was handed over to '${name}', which replies from now on.`,
   })
   return Object.freeze({
     ...(tool as unknown as Tool<Record<string, never>, unknown, `transfer_to_${Name}`>),
@@ -60,7 +61,7 @@ function findParts(agent: unknown, name: string): AgentParts {
   if (internals) return internals.parts
   throw new ConfigError(
     'invalid_handoff',
-    `handoff '${name}': the first argument must be an agent that createAgent() has made, in the same copy of Statewright, or a function that returns one.`,
+    `handoff '${name}': the first argument must be an agent created by createAgent() of the same copy of Statewright, or a function that returns one.`,
     name,
   )
 }
@@ -80,7 +81,7 @@ function checkOptions<Name extends string>(options: HandoffOptions<Name>): Hando
   if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,50}$/.test(name) || name === '__proto__')
     refuse('name must be 1 to 50 letters, digits, _ and -.', 'name')
   if (description !== undefined && (typeof description !== 'string' || description.trim() === ''))
-    refuse('description must be a text for the model.', 'description')
+    refuse('description must be a string that the model reads.', 'description')
   return options
 }
 
@@ -166,7 +167,7 @@ function gather(tools: readonly Tool[], withLater: boolean): Map<string, AgentPa
     if (known !== undefined)
       throw new ConfigError(
         'duplicate_handoff',
-        `Two agents are called '${to}' by handoffs. Rename one: a session remembers by name who speaks.`,
+        `Two handoffs use the name '${to}' for different agents. Rename one, because sessions store the active agent by name.`,
         to,
       )
     members.set(to, member)
@@ -182,7 +183,7 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
     if (!handoff || (handoff.isLater && !withLater) || handoff.getParts() !== agent) continue
     throw new ConfigError(
       'invalid_handoff',
-      `handoff '${handoff.to}' hands the conversation to the agent that has it. Name another agent.`,
+      `handoff '${handoff.to}' leads to its own agent. Pass another agent.`,
       handoff.to,
     )
   }
@@ -193,7 +194,7 @@ function checkMember(name: string, member: AgentParts, first: AgentParts): void 
   const refuse = (key: string, what: string): never => {
     throw new ConfigError(
       'invalid_handoff',
-      `handoff '${name}': the agent has ${what}, and a session has those of its first agent alone. Give ${key} to the first agent, too, or leave it out.`,
+      `handoff '${name}': the agent has ${what}, but a session uses only those of its first agent. Add ${key} to the first agent as well, or remove it.`,
       key,
     )
   }
@@ -201,14 +202,14 @@ function checkMember(name: string, member: AgentParts, first: AgentParts): void 
     const lost = member.shields[point].find(
       (one) => !first.shields[point].some((other) => other.name === one.name && other.check === one.check),
     )
-    if (lost) refuse(`shields.${point}`, `a shield of its own, '${lost.name}'`)
+    if (lost) refuse(`shields.${point}`, `its own shield '${lost.name}'`)
   }
   const lost = member.guards.find(
     (one) => !first.guards.some((other) => other.name === one.name && other.verdict === one.verdict),
   )
-  if (lost) refuse('guards', `a guard of its own, '${lost.name}'`)
-  if (member.memory && member.memory !== first.memory) refuse('memory', 'a memory of its own')
-  if (member.stopWhen && member.stopWhen !== first.stopWhen) refuse('stopWhen', 'a stopWhen of its own')
+  if (lost) refuse('guards', `its own guard '${lost.name}'`)
+  if (member.memory && member.memory !== first.memory) refuse('memory', 'its own memory')
+  if (member.stopWhen && member.stopWhen !== first.stopWhen) refuse('stopWhen', 'its own stopWhen')
   if (member.output && JSON.stringify(member.output.schema) !== JSON.stringify(first.output?.schema))
-    refuse('output', 'an output schema of its own')
+    refuse('output', 'its own output schema')
 }

@@ -87,7 +87,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
-    throw new ConfigError('invalid_config', 'skills must be what skills() returns.', 'skills')
+    throw new ConfigError('invalid_config', 'skills must be the return value of skills().', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
   const written = typeof instructions === 'function' ? instructions : undefined
@@ -143,7 +143,7 @@ function expectSearch({ searchesTools, model }: ModelProvider): void {
   if (searchesTools) return
   throw new ConfigError(
     'invalid_tool',
-    `toolSearch({ hosted: true }) needs models whose provider searches, and '${model}' has none: use openaiResponses() with a model of OpenAI, or leave hosted out.`,
+    `toolSearch({ hosted: true }) needs a provider that searches tools, and the provider of '${model}' does not. Use openaiResponses() with an OpenAI model, or omit hosted.`,
     'hosted',
   )
 }
@@ -174,7 +174,7 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
       const place = `guards[${index}]`
       throw new ConfigError(
         'invalid_guard',
-        `${place} is not a guard. Make it with defineGuard({ … }).`,
+        `${place} is not a guard. Create it with defineGuard({ … }).`,
         place,
       )
     }
@@ -183,7 +183,7 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
     if (names.has(guard.name)) {
       throw new ConfigError(
         'duplicate_guard',
-        `Two guards are named '${guard.name}'. Rename one: what a guard remembers is stored under its name.`,
+        `Two guards are named '${guard.name}'. Rename one, because the state of a guard is stored under its name.`,
         guard.name,
       )
     }
@@ -271,14 +271,14 @@ export function checkRunOptions(
     const other = findOtherName(key)
     const hint = other
       ? `Use ${other}.`
-      : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
+      : `The options are ${names.join(', ')}${names.includes('limits') ? '. Limits belong in limits: { … }' : ''}.`
     throw optionError(`${call} has no option '${key}'. ${hint}`, key)
   }
   const { signal, journal, budgets, by } = options as RunOptions
   readSender({ by }, call)
   checkBudgets(budgets)
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {
-    throw optionError('signal must be an AbortSignal: pass controller.signal.', 'signal')
+    throw optionError('signal must be an AbortSignal. Pass controller.signal.', 'signal')
   }
   if (
     journal !== undefined &&

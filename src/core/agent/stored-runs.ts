@@ -186,8 +186,8 @@ function endPoisonedRun(
   const { log, folded } = acquired
   if (folded.run?.status !== 'active' || folded.resumeCount < maxResumes) return folded
   const message =
-    `The session was resumed ${maxResumes} times without one new record: its next step seems to end the process. Read its ` +
-    `last records; agent.fork('${log.sessionId}') makes a session that continues from there.`
+    `The session was resumed ${maxResumes} times without a new record, so its next step seems to crash the process. Read its ` +
+    `last records. agent.fork('${log.sessionId}') creates a session that continues from there.`
   return endStoredRun({ store, clock: parts.clock }, acquired, {
     type: 'STORE_FAILED',
     failure: { code: 'poisoned', message },

@@ -53,7 +53,7 @@ export class CallAbort {
 
 /** The abort reason when another process resumes the run. Work that the call started elsewhere is still needed. */
 export const createLeftReason = (): DOMException =>
-  new DOMException('Another process goes on with the run.', 'LeftError')
+  new DOMException('Another process continues the run.', 'LeftError')
 
 const abortKey = Symbol('abort')
 

@@ -98,7 +98,7 @@ export function describeError(error: unknown): string {
 }
 
 function describeCause(error: unknown): string {
-  if (typeof error === 'string') return error.trim() || 'an empty text was thrown'
+  if (typeof error === 'string') return error.trim() || 'an empty string was thrown'
   const message = readProperty(error, 'message')
   if (typeof message === 'string' && message.trim() !== '') return message
   // An error without a message is described by its code (`ECONNREFUSED` of an AggregateError) or name.

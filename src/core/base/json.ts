@@ -86,7 +86,7 @@ function convertShape(value: object, walk: Walk): Json {
 function convertList(values: Iterable<unknown>, walk: Walk): Json[] {
   const list: Json[] = []
   for (const value of values) {
-    if (walk.left <= 0) return [...list, '[more is left out]']
+    if (walk.left <= 0) return [...list, '[truncated]']
     list.push(convert(value, String(list.length), walk) ?? null)
   }
   return list
@@ -203,7 +203,7 @@ export function findJsonProblem(
     problem:
       at < text.length
         ? `expected ${expectations[expected]} but found ${JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0))}`
-        : `the text ends where it needs ${expectations[expected]}`,
+        : `the text ends where ${expectations[expected]} is expected`,
   })
 
   for (;;) {
@@ -264,7 +264,7 @@ export function findJsonProblem(
   }
 }
 
-const describeDuplicateKey = (key: string): string => `the key ${key} is given twice; keep one`
+const describeDuplicateKey = (key: string): string => `the key ${key} appears twice; keep one`
 
 /** The index after the string that opens at `start`, or its problem. */
 function findStringEnd(text: string, start: number): number | JsonProblem {
@@ -278,11 +278,11 @@ function findStringEnd(text: string, start: number): number | JsonProblem {
     if (code === 0x5c) {
       const end = matchAt(escapePattern, text, at)
       if (end === undefined)
-        return { position: at, problem: 'this is not an escape that JSON knows; write \\\\ for a backslash' }
+        return { position: at, problem: 'this is not a JSON escape sequence; write \\\\ for a backslash' }
       at = end - 1
     }
   }
-  return { position: text.length, problem: `the string that opens at position ${start} is never closed` }
+  return { position: text.length, problem: `the string that starts at position ${start} is never closed` }
 }
 
 function matchAt(pattern: RegExp, text: string, at: number): number | undefined {

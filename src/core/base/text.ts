@@ -57,7 +57,7 @@ function toText(value: unknown): string {
   try {
     return JSON.stringify(json)
   } catch {
-    return 'The tool returned more than a text can hold.'
+    return 'The result of the tool exceeds the maximum length of a string.'
   }
 }
 
@@ -78,7 +78,7 @@ export function cutMiddle(text: string, limit: number): string {
 }
 
 function formatOmission(dropped: number, total: number): string {
-  return `\n[… ${dropped} of ${total} characters left out …]\n`
+  return `\n[… ${dropped} of ${total} characters omitted …]\n`
 }
 
 function splitsPair(text: string, at: number): boolean {

@@ -24,7 +24,7 @@ export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, Shar
     if (store && budget.store && store !== budget.store) {
       throw new BudgetError(
         'budget_conflict',
-        `Two budgets of one request have the id '${id}' and different stores. Give them one store object, or different ids.`,
+        `Two budgets of one request have the id '${id}' but different stores. Use one store object, or different ids.`,
         id,
       )
     }
@@ -71,7 +71,7 @@ async function settleOrReport(
   try {
     await reservation.settle(paid)
   } catch (error) {
-    report(`The budget '${id}' did not take a settlement: ${describeError(error)}`)
+    report(`The budget '${id}' did not accept a settlement: ${describeError(error)}`)
   }
 }
 

@@ -140,14 +140,18 @@ export function checkBudgetList(value: unknown, key: string): readonly SharedBud
     const at = list === null ? key : `${key}[${wrong}]`
     throw new ConfigError(
       'invalid_config',
-      `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'what createBudget() of statewright/fleet returns'}.`,
+      `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'the return value of createBudget() of statewright/fleet'}.`,
       at,
     )
   }
   const ids = (list as SharedBudget[]).map(({ id }) => id)
   const twice = ids.find((id, i) => ids.indexOf(id) !== i)
   if (twice !== undefined) {
-    throw new ConfigError('invalid_config', `${key} has the budget '${twice}' twice. Give each once.`, key)
+    throw new ConfigError(
+      'invalid_config',
+      `${key} contains the budget '${twice}' twice. List each budget once.`,
+      key,
+    )
   }
   return list as SharedBudget[]
 }

@@ -44,7 +44,7 @@ export interface ObservedMachine {
   brokenGuard(): { declared: DeclaredTransition; error: unknown } | undefined
 }
 
-/** Microsteps after which a machine that sets no `maxIterations` counts as looping for ever. */
+/** Microsteps after which a machine that sets no `maxIterations` counts as looping forever. */
 const maxIterations = 1_000
 
 /**

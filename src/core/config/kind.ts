@@ -238,7 +238,7 @@ export const wholeNumber = (from: number, to: number, phrase: string) =>
   predicate<number>((value) => Number.isSafeInteger(value) && isWithin(value as number, from, to), phrase)
 
 export const count = (from: number, note = '') =>
-  wholeNumber(from, Infinity, `a whole number from ${from}${note}`)
+  wholeNumber(from, Infinity, `a whole number of at least ${from}${note}`)
 
 /** An integer or `null`. */
 export const countOrNull = (from: number, note: string) => nullable(count(from, note))

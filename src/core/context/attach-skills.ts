@@ -36,5 +36,5 @@ function findLeftOut(messages: readonly Message[], fit: Fit, messageId: string):
 }
 
 function formatSkill(name: string, text: string): string {
-  return `[You have loaded the skill "${name}". Its instructions, which hold as before:]\n${text}`
+  return `[You have loaded the skill "${name}". Its instructions still apply:]\n${text}`
 }

@@ -25,7 +25,7 @@ let loadingTokenizer: Promise<Tokenizer> | undefined
 export function loadDefaultTokenizer(): Promise<Tokenizer> {
   loadingTokenizer ??= loadPeer<typeof O200k>(
     'gpt-tokenizer/encoding/o200k_base',
-    'context.window without a tokenizer of your own',
+    'context.window without a custom tokenizer',
   ).then(({ countTokens }) => {
     const asPlainText = { disallowedSpecial: new Set<string>() }
     return createSlicedTokenizer((text) => countTokens(text, asPlainText))
@@ -42,7 +42,7 @@ export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
       if (counted !== null) return counted
       throw new StatewrightError(
         'invalid_tokenizer',
-        `tokenizer.count returned ${String(tokens)}. It must return the number of tokens, at once and from 0.`,
+        `tokenizer.count returned ${String(tokens)}. It must synchronously return the number of tokens, 0 or more.`,
         'tokenizer',
       )
     },

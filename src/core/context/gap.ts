@@ -58,7 +58,7 @@ export function formatGapMarker(dropped: readonly Message[]): string {
   })
   const tools = formatToolCounts(dropped)
   const parts = [
-    `${formatCount(dropped.length, 'message')} of this conversation left out here to fit the context window`,
+    `${formatCount(dropped.length, 'message')} of this conversation omitted here to fit the context window`,
     whose.join(', '),
     ...(tools === '' ? [] : [`tools called: ${tools}`]),
     formatTimeSpan(dropped),

@@ -67,10 +67,7 @@ export function defineAgents<const Entries extends Readonly<Record<string, AnyAg
 ): Agents<ContextOfEntries<Entries>>
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
   if (typeof entries !== 'object' || entries === null || Object.keys(entries).length === 0)
-    throw agentsError(
-      'agents',
-      'defineAgents takes at least one agent by its name: defineAgents({ support }).',
-    )
+    throw agentsError('agents', 'defineAgents needs at least one agent, by name: defineAgents({ support }).')
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, checkEntry(name, entry)]))
   const seen = new Map<AgentInternals, string>()
   for (const [name, { agent, version }] of all) {
@@ -83,8 +80,8 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     if (label && (label.name !== name || label.version !== version))
       throw agentsError(
         name,
-        `This agent is '${describeAgent(label)}' in another defineAgents, and its sessions are known by that: under another ` +
-          'name or version they would be stranded. Give it the same name and version in both, or make a second agent with ' +
+        `This agent is '${describeAgent(label)}' in another defineAgents, and its sessions are stored under that name and ` +
+          'version. Use the same name and version in both, or create a second agent with ' +
           'createAgent.',
       )
   }
@@ -104,7 +101,7 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
       if (found) return found
       throw new ConfigError(
         'unknown_agent',
-        `There is no agent '${name}' here. There are: ${names.join(', ')}.`,
+        `There is no agent '${name}' here. The agents are: ${names.join(', ')}.`,
         'agent',
       )
     },
@@ -140,14 +137,14 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   const isVersioned = typeof entry === 'object' && entry !== null && 'agent' in entry
   const { agent, version, accepts } = isVersioned ? entry : { agent: entry }
   if (!internalsByAgent.has(agent))
-    throw agentsError(name, `'${name}' must be an agent that createAgent has made, or { agent, version }.`)
+    throw agentsError(name, `'${name}' must be an agent created by createAgent, or { agent, version }.`)
   const isText = (value: unknown) => typeof value === 'string' && value !== '' && value.length <= 100
   if (!/^[\w.-]{1,100}$/.test(name))
     throw agentsError(name, `'${name}' cannot be the name of an agent: use 1 to 100 of A-Z a-z 0-9 _ . -`)
   if (isVersioned && !isText(version))
     throw agentsError(
       `${name}.version`,
-      `The version of '${name}' must be a text of 1 to 100 characters, such as '4'.`,
+      `The version of '${name}' must be a string of 1 to 100 characters, such as '4'.`,
     )
   if (accepts !== undefined && !(Array.isArray(accepts) && accepts.every(isText)))
     throw agentsError(
@@ -157,7 +154,7 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   if (version !== undefined && accepts !== undefined && !accepts.includes(version))
     throw agentsError(
       `${name}.accepts`,
-      `accepts of '${name}' leaves out its own version '${version}', so it could not continue its own sessions.`,
+      `accepts of '${name}' omits its own version '${version}', so it could not continue its own sessions.`,
     )
   return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
 }
@@ -167,7 +164,7 @@ function agentsError(subject: string, message: string): ConfigError {
 }
 
 /** Validates the `agents` argument. */
-export const agentsRule = objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned')
+export const agentsRule = objectRule(['findAgentFor', 'names'], 'the return value of defineAgents({ … })')
 
 /**
  * The store that all these agents share.
@@ -178,6 +175,6 @@ export function getCommonStore(agents: Agents): SessionStore {
   const [store] = stores
   if (stores.size === 1 && store !== undefined) return store
   const message =
-    'Agents whose sessions an engine runs have one store: createAgent({ store }), the same for all.'
+    'Agents whose sessions an engine runs must share one store. Pass the same store to each createAgent({ store }).'
   throw new ConfigError('invalid_config', message, 'store')
 }

@@ -80,7 +80,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
   if (tagsFault !== null) throw driveOptionError('tags', `tags ${tagsFault}`)
   readSender(checked, 'runSession')
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
-    throw driveOptionError('turn', 'turn must be a whole number from 1')
+    throw driveOptionError('turn', 'turn must be a positive integer')
   if (at !== undefined && !Number.isSafeInteger(at))
     throw driveOptionError('at', 'at must be the head of an earlier result')
   if (answers !== undefined && !Array.isArray(answers))
@@ -94,7 +94,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
   if (heartbeat !== undefined && typeof heartbeat !== 'function')
     throw driveOptionError('heartbeat', 'heartbeat must be a function')
   if (maxRetryWaitMs !== undefined && !(typeof maxRetryWaitMs === 'number' && maxRetryWaitMs >= 0))
-    throw driveOptionError('maxRetryWaitMs', 'maxRetryWaitMs must be a number of milliseconds from 0')
+    throw driveOptionError('maxRetryWaitMs', 'maxRetryWaitMs must be a non-negative number of milliseconds')
   return checked
 }
 

@@ -68,7 +68,7 @@ export async function runSession(
   if (signal?.aborted)
     throw new UsageError(
       'stopped',
-      'The signal had aborted before runSession began: call it again.',
+      'The signal was aborted before runSession started. Call it again.',
       'signal',
     )
   const choice = new AgentChoice(agent, options.agent)
@@ -114,7 +114,7 @@ class AgentChoice {
     else
       throw new UsageError(
         'invalid_option',
-        'runSession takes an agent of createAgent, or defineAgents(…).',
+        'runSession takes an agent created by createAgent, or the return value of defineAgents(…).',
         'agent',
       )
   }
@@ -140,7 +140,7 @@ class AgentChoice {
       const names = this.#agents.names.join("', '")
       throw new UsageError(
         'invalid_option',
-        `Say which agent begins session '${session}': agent: '${names}'.`,
+        `State which agent starts session '${session}': agent: '${names}'.`,
         'agent',
       )
     }
@@ -235,12 +235,8 @@ class SessionDrive {
     const { runs, run } = folded
     const { session, turn = Math.max(1, runs), input } = this.#options
     if (turn > runs + 1 || (turn > runs && run?.status === 'active')) {
-      const why = turn > runs + 1 ? `it has had ${runs}` : `its run ${runs} has not ended`
-      throw new UsageError(
-        'out_of_turn',
-        `Session '${session}' cannot begin its run ${turn}: ${why}.`,
-        'turn',
-      )
+      const why = turn > runs + 1 ? `it has ${runs} so far` : `run ${runs} has not ended`
+      throw new UsageError('out_of_turn', `Session '${session}' cannot start run ${turn}: ${why}.`, 'turn')
     }
     if (turn > runs && input !== undefined) return { input }
     const mayGoOn = turn > runs || (run?.status === 'done' && !isQueueStopped(run.context))
@@ -249,7 +245,7 @@ class SessionDrive {
     if (turn <= runs) return null
     throw new UsageError(
       'not_begun',
-      `Session '${session}' has no run ${turn} yet, and no message in its queue: call runSession with an input.`,
+      `Session '${session}' has no run ${turn} yet and no queued message. Call runSession with an input.`,
       session,
     )
   }
@@ -395,12 +391,12 @@ class SessionDrive {
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
-    'runSession takes no interactive agent: leave interactive off, and call it once for each message.'
+    'runSession does not support interactive agents. Turn interactive off, and call it once for each message.'
   throw new UsageError('invalid_option', message, 'interactive')
 }
 
 /** The end of the run is not in the log, so the next call finds the session in its previous state. */
 function notWrittenError({ error }: RunResult, session: string): StoreError {
-  const { code = 'store_unavailable', message = 'The session could not be written.' } = error ?? {}
+  const { code = 'store_unavailable', message = 'The session could not be stored.' } = error ?? {}
   return new StoreError(code as StoreErrorCode, message, session)
 }

@@ -51,13 +51,17 @@ export function createSessionRunner(
 ): SessionRunner {
   expectArgument('createSessionRunner(agents)', agents, {
     is: (value) => typeof value === 'object' && value !== null && ('run' in value || 'findAgentFor' in value),
-    phrase: 'an agent, or what defineAgents(…) returned',
+    phrase: 'an agent, or the return value of defineAgents(…)',
   })
   expectArgument('createSessionRunner(agents, options)', options, optionsRule)
   expectKnownOptions('createSessionRunner', options, ['drainMs'] satisfies (keyof SessionRunnerOptions)[])
   const { drainMs = 20_000 } = options
   if (!(Number.isFinite(drainMs) && drainMs >= 0))
-    throw new ConfigError('invalid_config', 'drainMs is a number of milliseconds from 0.', 'drainMs')
+    throw new ConfigError(
+      'invalid_config',
+      'drainMs must be a non-negative number of milliseconds.',
+      'drainMs',
+    )
   const stop = new AbortController()
   const active = new Set<Promise<unknown>>()
   let drained: Promise<void> | undefined
@@ -75,7 +79,7 @@ export function createSessionRunner(
       if (drained)
         throw new UsageError(
           'draining',
-          'This process is about to end and starts nothing new: run the session in another process.',
+          'This process is shutting down and starts nothing new. Run the session in another process.',
           'runSession',
         )
       checkDriveOptions(options)

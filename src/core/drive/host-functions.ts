@@ -35,7 +35,7 @@ export function checkHostFunctions(host: string, options: HostFunctions): void {
     if (options[key] !== undefined && typeof options[key] !== 'function')
       throw new ConfigError(
         'invalid_config',
-        `${key} of ${host} is a function of the session: ${key}: (session) => …`,
+        `${key} of ${host} must be a function of the session: ${key}: (session) => …`,
         key,
       )
 }
@@ -65,7 +65,7 @@ async function callHost<Value>(name: string, ask: () => Value | Promise<Value>):
   } catch (cause) {
     throw new StatewrightError(
       'host_function_failed',
-      `${name} threw: ${describeError(cause).replace(/\.?$/, '.')} The session is tried again later.`,
+      `${name} threw: ${describeError(cause).replace(/\.?$/, '.')} The session will be retried later.`,
       name,
       { cause },
     )

@@ -139,7 +139,7 @@ function judgeSession(
     (call) => !tools?.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
   )
   if (missing && Object.hasOwn(context.tools, missing.name)) {
-    const why = `One of its calls waits for the tool '${missing.name}', which ${acceptor.name} no longer has.`
+    const why = `One of its calls is waiting for the tool '${missing.name}', which ${acceptor.name} no longer has.`
     return { ok: false, verdict: 'missing_tool', why }
   }
   const isSame = definition?.hash === internals?.stored?.definition().hash

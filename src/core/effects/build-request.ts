@@ -100,7 +100,7 @@ function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
 
-const lastAnswer = 'This is your last answer: no more tools can be called. Answer now with what you know.'
+const lastAnswer = 'This is your last answer. You cannot call any more tools. Answer now with what you know.'
 
 /** Searches memory for the last user message. */
 export async function retrieveSnippets(
@@ -172,7 +172,7 @@ function judgeSummary(
   const kind = classifyResponse(response)
   const problems: [boolean, string][] = [
     [kind === 'refusal' || kind === 'filtered', 'the model refused'],
-    [!complete && completion.onMissingEnd === 'retry', 'the stream closed without an end'],
+    [!complete && completion.onMissingEnd === 'retry', 'the stream closed before the end'],
     [kind === 'truncated' || kind === 'truncatedCalls', 'the answer was cut off at the output limit'],
     [toolCalls.length > 0, 'the model called a tool'],
     [text.trim() === '', 'the answer was empty'],

@@ -18,7 +18,7 @@ export async function checkPriceKnown(
   if (budget.scope === 'session' && session.cost === null) {
     throw new ConfigError(
       'unknown_price',
-      'limits.costLimit is set, but this session has used tokens before whose price is not known. ' +
+      'limits.costLimit is set, but this session has already used tokens of unknown price. ' +
         "Start a new session, count this run alone with budget.scope: 'run', or use limits.tokenBudget instead.",
       'limits.costLimit',
     )
@@ -43,7 +43,7 @@ export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>):
   try {
     await search?.ready()
   } catch (error) {
-    const message = `${describeError(error)}. Or give toolSearch a search of your own: toolSearch({ search: (query, tools) => names }).`
+    const message = `${describeError(error)}. Or pass a custom search to toolSearch: toolSearch({ search: (query, tools) => names }).`
     throw new ConfigError('missing_package', message, 'tools', { cause: error })
   }
 }
@@ -69,7 +69,7 @@ export async function checkTokenizerInstalled(
   try {
     await loadDefaultTokenizer()
   } catch (error) {
-    const message = `${describeError(error)}. Or give createAgent a tokenizer of your own.`
+    const message = `${describeError(error)}. Or pass a custom tokenizer to createAgent.`
     throw new ConfigError('missing_package', message, 'context.window', { cause: error })
   }
 }
@@ -124,7 +124,7 @@ export function warnOfChangedTools(
   const changed = changes.length === 0 ? known : [...known, ...changes.map(({ name }) => name)]
   reports.set(runtime, { speaker, specs, changed })
   for (const { name, what } of changes) {
-    const message = `The tool '${name}' has another ${what} than at the last request of this run. The model reads it as it is now.`
+    const message = `The tool '${name}' has changed since the last request of this run (${what}). The model reads the new version.`
     runtime.emit({ type: 'warning', code: 'tool_changed', message })
   }
 }

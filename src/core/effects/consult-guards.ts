@@ -140,12 +140,11 @@ function describeValue(value: unknown): string {
   return value === null || value === false ? String(value) : `a ${typeof value}`
 }
 
-const shapes =
-  "return nothing, true, { action: 'ok' }, or { action: 'nudge' | 'block' | 'halt', message } and no other"
+const shapes = "return nothing, true, { action: 'ok' }, or { action: 'nudge' | 'block' | 'halt', message }"
 
 function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): string | null {
   if (fact.type !== 'calls') {
-    return 'verdict() returned a block about results: what has run cannot be refused any more; nudge or halt instead'
+    return 'verdict() returned a block for results, but calls that have run cannot be refused; nudge or halt instead'
   }
   const known: readonly unknown[] = fact.calls.map(({ id }) => id)
   if (callIds === null || callIds.every((id) => known.includes(id))) return null
@@ -237,7 +236,7 @@ function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): U
   if (failure !== undefined) {
     if (onError === 'ignore') return null
     const message = toEvidence(
-      `Guard '${name}' failed: ${failure}. A guard that fails may have missed something, so the run stops; repair it, or set its onError to 'ignore'.`,
+      `Guard '${name}' failed: ${failure}. A failing guard may miss something, so the run stops. Fix the guard, or set its onError to 'ignore'.`,
     )
     return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
   }
@@ -306,7 +305,7 @@ async function askStopWhen(stopWhen: StopWhen, question: StopQuestion): Promise<
 }
 
 function createFailure(what: string): ModelActorError {
-  const message = `stopWhen ${what} Repair it: it gets { results, step, context }, and returns true or false.`
+  const message = `stopWhen ${what} Fix it: it receives { results, step, context } and must return true or false.`
   const failure = createModelFailure({ kind: 'fatal', code: 'stop_when_failed', message })
   return { ...failure, usage: null, jitter: 1 }
 }

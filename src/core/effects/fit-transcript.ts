@@ -71,7 +71,7 @@ function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: Tok
   throw new ModelError({
     kind: 'context_overflow',
     code: 'context_overflow',
-    message: `The request needs ${size} tokens, more than the ${window} of context.window, with the messages that prepareStep has returned. Return fewer.`,
+    message: `The request needs ${size} tokens, more than the ${window} of context.window, with the messages that prepareStep returned. Return fewer.`,
   })
 }
 
@@ -84,14 +84,14 @@ async function tryFitWithSummary(
 ): Promise<Omit<Summary, 'text'> & { fit: Fit | null }> {
   const without = (problem: string, usage: Summary['usage'] = null) => ({ fit: null, problem, usage })
   const plan = planSummary(situation)
-  if (plan === null) return without('the window has no room for one.')
+  if (plan === null) return without('the window has no room for a summary.')
   if (plan.fresh.length === 0) return without('')
   // A summary is free text, even if the answer has a schema.
   const { output: _output, ...parts } = scope.parts
   const base = buildRequest(parts, scope.context, false)
   const fits = (request: typeof base) => counter.request(request) <= situation.window
   const request = createSummaryRequest(base, plan, fits)
-  if (request === null) return without('what would have to be summed up does not fit the window either.')
+  if (request === null) return without('the messages to summarize do not fit the window either.')
   let summary: Summary | null = null
   await scope.runtime.waitUntilDurable()
   scope.abort.throwIfAborted()
@@ -105,7 +105,7 @@ async function tryFitWithSummary(
   if (text === null) return without(problem, usage)
   const fit = fitWithSummary(situation, plan.gap, text)
   const isTooLong = counter.text(text) > plan.limit || sizeOf(fit) > situation.window
-  if (isTooLong) return without(`it was longer than ${plan.limit} tokens.`, usage)
+  if (isTooLong) return without(`the summary was longer than ${plan.limit} tokens.`, usage)
   return { fit, problem: '', usage }
 }
 
@@ -134,11 +134,11 @@ function contextOverflowError(
   const amounts = [
     `${fixed - tools} for instructions`,
     `${tools} for tools`,
-    `${needed - fixed} for ${whole ? 'messages' : 'the newest message and what it cannot go without'}`,
+    `${needed - fixed} for ${whole ? 'messages' : 'the newest message and the messages it requires'}`,
   ]
   const advice = whole
     ? 'Raise it, or choose another context.strategy.'
-    : 'Raise it, or shorten what takes most.'
+    : 'Raise it, or shorten the largest part.'
   return new ModelError({
     kind: 'context_overflow',
     code: 'context_overflow',

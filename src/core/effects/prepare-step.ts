@@ -31,7 +31,7 @@ export async function prepareStep(
   const { writeInstructions } = parts
   const written = writeInstructions && (await ask('instructions', () => writeInstructions(app)))
   if (writeInstructions && typeof written !== 'string')
-    throw createFailure('instructions', 'must return a text.')
+    throw createFailure('instructions', 'must return a string.')
   const question: StepQuestion = {
     step,
     messages: Object.freeze(context.messages.map(freezeOnce)),
@@ -70,8 +70,7 @@ function readStepSettings(
   if (typeof returned !== 'object' || returned === null || Array.isArray(returned))
     return refuse(`must return an object, such as { model, tools }, or nothing.`)
   const unknown = Object.keys(returned).find((key) => !(keys as readonly string[]).includes(key))
-  if (unknown !== undefined)
-    refuse(`returned '${unknown}', which a step does not have. ${hintFor(unknown, keys)}`)
+  if (unknown !== undefined) refuse(`returned the unknown key '${unknown}'. ${hintFor(unknown, keys)}`)
   const { model, tools, messages, ...options } = returned as Record<(typeof keys)[number], unknown>
   return {
     ...(model !== undefined && { model: readModel(model, parts, refuse) }),
@@ -86,12 +85,12 @@ type Refuse = (problem: string) => never
 function readModel(model: unknown, { models = {} }: AgentParts, refuse: Refuse): string {
   if (typeof model === 'string' && Object.hasOwn(models, model)) return model
   const names = Object.keys(models)
-  const known = names.length === 0 ? 'models of createAgent has none' : `models has ${names.join(', ')}`
-  return refuse(`returned the model ${describe(model)}, and ${known}.${hint(model, names)}`)
+  const known = names.length === 0 ? 'createAgent has no models' : `the models are ${names.join(', ')}`
+  return refuse(`returned the model ${describe(model)}, but ${known}.${hint(model, names)}`)
 }
 
 function readTools(tools: unknown, { tools: set }: AgentParts, refuse: Refuse): string[] {
-  if (!Array.isArray(tools)) return refuse('returned tools that are no list of names.')
+  if (!Array.isArray(tools)) return refuse('returned tools that are not a list of names.')
   const unknown = (tools as unknown[]).find((name) => typeof name !== 'string' || set.get(name) === undefined)
   if (unknown === undefined) return [...new Set(tools as string[])]
   return refuse(
@@ -106,7 +105,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
     if (typeof toolChoice === 'object' && !tools.includes(toolChoice.name))
       refuse(`returned the toolChoice '${toolChoice.name}', which is not one of the tools of this step.`)
     if (toolChoice === 'required' && tools.length === 0)
-      refuse("returned the toolChoice 'required', and no tools.")
+      refuse("returned the toolChoice 'required' without tools.")
     return {
       ...(toolChoice !== undefined && { toolChoice }),
       ...(instructions !== undefined && { instructions }),
@@ -126,7 +125,7 @@ function readMessages(
   refuse: Refuse,
 ): (string | Message)[] {
   if (!Array.isArray(messages) || messages.length === 0)
-    return refuse('returned messages that are no list with a message in it.')
+    return refuse('returned messages that are not a non-empty list.')
   const items = messages as unknown[]
   const known = new Set<unknown>(transcript)
   const whole = readWhole(items, now, refuse)
@@ -155,7 +154,7 @@ function readWhole(items: readonly unknown[], now: number, refuse: Refuse): Mess
     )
     return [...history, ...planned]
   } catch (error) {
-    return refuse(`returned messages that no request can have: ${describeError(error)}`)
+    return refuse(`returned messages that are not valid in a request: ${describeError(error)}`)
   }
 }
 
@@ -232,7 +231,7 @@ function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   const failure = createModelFailure({
     kind: 'fatal',
     code: 'unknown_model',
-    message: `This step is to be asked of the model '${name}', which this agent does not have. Add it to models of createAgent.`,
+    message: `This step was planned for the model '${name}', which this agent does not have. Add it to models of createAgent.`,
   })
   throw { ...failure, usage: null, jitter: 1 }
 }

@@ -148,8 +148,7 @@ function incompleteError(response: ModelResponse): ModelError {
   return new ModelError({
     kind: 'incomplete',
     code: 'incomplete_response',
-    message:
-      'The stream closed with neither a finish reason nor [DONE]; such an answer is never counted as complete.',
+    message: 'The stream closed with neither a finish reason nor [DONE], so the answer is not complete.',
     partialText: response.text,
     usage: response.usage,
   })
@@ -212,7 +211,7 @@ function describeDroppedCalls(response: ModelResponse, finalTool: string | undef
   const answer = names.findIndex((name) => name === finalTool)
   const others = names.filter((_, index) => index !== answer)
   if (answer < 0 || others.length === 0) return null
-  return `The model gave its final answer together with other calls, which are not made: ${others.join(', ')}.`
+  return `The model gave its final answer together with other calls, which are not executed: ${others.join(', ')}.`
 }
 
 /** The step of one attempt at an answer. If shields screen answers or calls, uncleared content is omitted. */

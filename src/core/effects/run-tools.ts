@@ -255,7 +255,7 @@ const createLoadFailure = (what: string, error: unknown): ToolResult => ({
 
 const refusedToAsk: ToolResult = {
   status: 'blocked',
-  content: 'The server of the tool asked the user a question that a shield refused. The call was cancelled.',
+  content: "The tool's server asked the user a question that a shield refused. The call was cancelled.",
   durationMs: 0,
 }
 
@@ -293,7 +293,7 @@ class ToolStep implements ToolWork {
     const toolCall = { id, type: 'function' as const, function: { name, arguments: text } }
     const { resultShields } = this.#context.features
     const threw = result !== null && hasThrown(result)
-    const message = resultShields ? 'The tool threw; shields look at what.' : (result?.content ?? '')
+    const message = resultShields ? 'The tool threw. Shields check the error.' : (result?.content ?? '')
     return {
       outcome: result?.status === 'ok' ? 'ok' : 'error',
       ...(threw && { error: attachCause({ code: result.status, message }, result) }),

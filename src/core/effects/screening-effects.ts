@@ -141,7 +141,7 @@ function toLastPiece(pieces: string, screening: Screening): Screening {
     ...screening,
     action: 'block',
     content: '',
-    message: `${why} It begins in a piece that was shown before, so it cannot be redacted.`,
+    message: `${why} It starts in a chunk that was already shown, so it cannot be redacted.`,
   }
 }
 

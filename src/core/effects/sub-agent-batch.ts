@@ -88,7 +88,7 @@ export class SubAgentBatch {
     } catch (error) {
       // The process that resumes the run opens it.
       if (runtime.children.get(call.id)?.isReleasing) return waitForever()
-      return failed(`The sub-agent '${tool.name}' could not be run: ${describeError(error)}`)
+      return failed(`The sub-agent '${tool.name}' could not run: ${describeError(error)}`)
     }
   }
 

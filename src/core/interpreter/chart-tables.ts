@@ -256,7 +256,7 @@ export function findUnknownPart({ root }: AnyStateMachine): string | null {
     if (type === 'parallel') return `state '${id}' is parallel`
     if (type === 'history' && config.target !== undefined) return `history state '${id}' has a target`
     if (type === 'compound' && initial.target[0]?.type === 'history')
-      return `state '${id}' begins in a history state`
+      return `state '${id}' starts in a history state`
     const transitions = [...node.transitions.values(), node.always ?? []].flat() as AnyTransitionDefinition[]
     if (transitions.some(({ target }) => (target?.length ?? 0) > 1))
       return `a transition of state '${id}' has several targets`

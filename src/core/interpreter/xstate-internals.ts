@@ -138,7 +138,9 @@ export function findChangedInternal(
     ['a guard made by and() has check', typeof toBuiltinGuard('').check === 'function'],
   ]
   const changed = checks.find(([, holds]) => !holds)
-  return changed ? `this version of XState has other internals: no longer true is that ${changed[0]}` : null
+  return changed
+    ? `this version of XState has different internals. This is no longer true: ${changed[0]}`
+    : null
 }
 
 function isBuiltin({ type, resolve, execute }: BuiltinAction, expected: string): boolean {

@@ -56,7 +56,7 @@ export function checkMemory(memory: unknown): Retriever | undefined {
   const hint = memory instanceof Promise ? ' It is a promise: await it first.' : ''
   throw new ConfigError(
     'invalid_config',
-    `memory must have retrieve(query, { signal }), as memory({ documents }) has.${hint}`,
+    `memory must have retrieve(query, { signal }), like memory({ documents }).${hint}`,
     'memory',
   )
 }
@@ -72,8 +72,9 @@ export function parseSnippets(found: unknown): RetrievedSnippet[] {
   if (!Array.isArray(found)) throw invalidSnippetsError('a list of { source, text }', found)
   return found.map((snippet: unknown, index) => {
     const { source, text, score } = (snippet ?? {}) as Record<string, unknown>
-    if (typeof source !== 'string') throw invalidSnippetsError(`a text as source of snippet ${index}`, source)
-    if (typeof text !== 'string') throw invalidSnippetsError(`a text in snippet ${index}`, text)
+    if (typeof source !== 'string')
+      throw invalidSnippetsError(`a string as the source of snippet ${index}`, source)
+    if (typeof text !== 'string') throw invalidSnippetsError(`a string as the text of snippet ${index}`, text)
     return { source, text, ...(Number.isFinite(score) && { score: Number(score) }) }
   })
 }

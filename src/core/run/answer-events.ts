@@ -86,15 +86,15 @@ export function getAwaitedCall(
   if (fingerprint !== undefined && fingerprint !== call.fingerprint) {
     throw new UsageError(
       'stale_answer',
-      `The answer to call '${callId}' was meant for other arguments. It asks now for ${call.name}(${call.arguments}): ask again.`,
+      `The answer to call '${callId}' is for outdated arguments. The call is now ${call.name}(${call.arguments}). Ask again.`,
       callId,
     )
   }
   if (messageId !== undefined && messageId !== call.messageId) {
     throw new UsageError(
       'stale_answer',
-      `The answer was meant for call '${callId}' of message ${messageId}. The model has made the same call again since, in ` +
-        `message ${call.messageId}: ask again.`,
+      `The answer is for call '${callId}' of message ${messageId}. The model has since made the same call again, in ` +
+        `message ${call.messageId}. Ask again.`,
       callId,
     )
   }
@@ -112,10 +112,10 @@ function notAwaitedError(
   const others =
     waiting.length > 0
       ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
-      : `The run is ${context?.state ?? 'RUNNING'} and no call waits for such an answer.`
+      : `The run is ${context?.state ?? 'RUNNING'} and no call is waiting for such an answer.`
   return context && wasAnswered(context, callId)
-    ? new UsageError('already_answered', `Call '${callId}' has its answer already. ${others}`, callId)
-    : new UsageError('unknown_call', `Call '${callId}' does not wait for this answer. ${others}`, callId)
+    ? new UsageError('already_answered', `Call '${callId}' was already answered. ${others}`, callId)
+    : new UsageError('unknown_call', `Call '${callId}' is not waiting for this answer. ${others}`, callId)
 }
 
 /** Whether a call of the current batch, or a question of its sub-agent, is answered. */
@@ -140,9 +140,9 @@ export function checkMessageFits(event: ControlEvent, run: ReceivingRun, session
   checkNotEnded(run, sessionId)
   const state = run.context.state ?? 'RUNNING'
   if (event.type === 'RESUME' && !canResume(run))
-    throw notWaitingError(sessionId, `is ${state}, and no pause has been asked for`)
+    throw notWaitingError(sessionId, `is ${state}, and no pause was requested`)
   if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
-    throw notWaitingError(sessionId, `is ${state}, and waits for no message`)
+    throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
   if (!(event.type in answerNeeds)) return
   const asked = getAskedCall(event as Answer, run)
   if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, asked, event)
@@ -161,12 +161,12 @@ export function checkVote(context: AgentContext | undefined, call: PendingCall, 
   if (fault === 'already_answered')
     throw new UsageError(
       fault,
-      `${who} has approved call '${callId}' already. It needs other people.`,
+      `${who} has already approved call '${callId}'. Other people must approve it too.`,
       callId,
     )
   const why =
     fault === 'needs_others'
-      ? `${who} may not edit the arguments of call '${callId}', because it needs several people. Reject it with a reason instead.`
+      ? `${who} may not edit the arguments of call '${callId}', because several people must approve it. Reject it with a reason instead.`
       : `${who} may not decide call '${callId}'. Its approvers are ${JSON.stringify(approvers)}.`
   throw new UsageError('not_an_approver', why, callId)
 }
@@ -181,7 +181,7 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
   if (status === 'active') return
   throw new UsageError(
     'run_ended',
-    `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'}: it takes no more messages. Send a new one with ` +
+    `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'} and accepts no more messages. Send a new one with ` +
       `agent.run(input, { session: '${sessionId}' }).`,
     sessionId,
   )
@@ -245,7 +245,7 @@ const hostedEditProblem =
 function refusedApprovalError(call: EditedCall, problem: string): UsageError {
   return new UsageError(
     'invalid_input',
-    `approve('${call.callId}'): the edited input is refused, and the call waits on. ${problem}`,
+    `approve('${call.callId}'): the edited input was refused, and the call is still waiting. ${problem}`,
     call.callId,
   )
 }

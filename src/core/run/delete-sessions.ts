@@ -54,7 +54,7 @@ function checkOwner(owner: SessionOwner): ListOptions {
   if (typeof owner !== 'object' || owner === null || !('prefix' in owner || 'tags' in owner))
     throw new UsageError(
       'invalid_option',
-      "deleteSessions takes whose sessions to delete: { prefix: 'ann' } or { tags: { user: 'ann' } }.",
+      "deleteSessions needs to know which sessions to delete: { prefix: 'ann' } or { tags: { user: 'ann' } }.",
       'owner',
     )
   expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])
@@ -104,7 +104,7 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
 
 async function cancelRun(parts: StoreParts, sessionId: string): Promise<void> {
   try {
-    await sendToStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session is deleted.' })
+    await sendToStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session was deleted.' })
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
   }

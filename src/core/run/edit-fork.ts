@@ -354,27 +354,27 @@ function unknownCallError(id: string, messages: readonly Message[]): UsageError 
 }
 
 function hasResultError(id: string): UsageError {
-  const text = `Call '${id}' has its result, which is that of the arguments it had. Fork at a record before it came, or edit the result.`
+  const text = `Call '${id}' already has a result for its current arguments. Fork at a record before the result, or edit the result.`
   return new UsageError('already_answered', text, id)
 }
 
 function noResultError(id: string): UsageError {
-  const text = `Call '${id}' has no result there that could be edited. Fork at a record after it came, or edit the arguments.`
+  const text = `Call '${id}' has no result at that point to edit. Fork at a record after the result, or edit the arguments.`
   return new UsageError('unknown_call', text, id)
 }
 
 function hostedAnswerError(id: string): UsageError {
-  const text = `Call '${id}' is carried out by the provider: its result here is the yes or no that it was given. Fork at a record before that, and answer it anew.`
+  const text = `Call '${id}' is executed by the provider, so its result here is only the approval or rejection. Fork at a record before that decision, and decide again.`
   return new UsageError('already_answered', text, id)
 }
 
 function delegatedCallError(id: string): UsageError {
-  const text = `Call '${id}' has begun in a sub-agent, with the arguments it has. Fork at a record before that.`
+  const text = `Call '${id}' has already started in a sub-agent with its current arguments. Fork at a record before that.`
   return new UsageError('already_answered', text, id)
 }
 
 function refusedForkEditError({ callId }: { callId: string }, problem: string): UsageError {
-  const text = `fork(): the arguments of call '${callId}' are refused, and nothing was forked. ${problem}`
+  const text = `fork(): the arguments of call '${callId}' were refused, and nothing was forked. ${problem}`
   return new UsageError('invalid_input', text, callId)
 }
 
@@ -382,11 +382,11 @@ function refusedByShieldError(subject: string, message: string | null): UsageErr
   const why = message ?? 'A shield refused it.'
   return new UsageError(
     'refused_by_shield',
-    `fork(): the edit is refused, and nothing was forked. ${why}`,
+    `fork(): the edit was refused, and nothing was forked. ${why}`,
     subject,
   )
 }
 
 function deniedByPolicyError(id: string, why: string): UsageError {
-  return new UsageError('denied_by_policy', `The edited arguments of call '${id}' are denied. ${why}`, id)
+  return new UsageError('denied_by_policy', `The edited arguments of call '${id}' were denied. ${why}`, id)
 }

@@ -157,7 +157,7 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
     if (!isWorkState(state ?? null) && !isRestState(state ?? null)) return true
     const session = await openSession(store, child, { clock, holder: 'a process that ends it' })
     try {
-      const why = 'The run that it worked for has ended.'
+      const why = 'The run that called it has ended.'
       if (session.folded.run?.status === 'active') await endStoredRun(parts, session, { type: 'CANCEL', why })
     } finally {
       await session.log.close()

@@ -76,7 +76,7 @@ export function readSteeringInput({
     return { text, queued: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by) }
   throw new UsageError(
     'invalid_input',
-    "A message that is read now is text alone: send pictures and files with when: 'next'.",
+    "A message with when: 'now' can only contain text. Send pictures and files with when: 'next'.",
     'input',
   )
 }
@@ -84,7 +84,7 @@ export function readSteeringInput({
 function interactiveError(id: string): UsageError {
   return new UsageError(
     'interactive_run',
-    `Session '${id}' has an interactive run, which begins no turns: send it { type: 'reply', input } while it waits for a message.`,
+    `Session '${id}' has an interactive run, which has no queue. Send { type: 'reply', input } while it waits for a message.`,
     id,
   )
 }

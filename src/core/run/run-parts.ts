@@ -159,7 +159,7 @@ export function createRefusalEvent(runId: string, error: unknown, at: number): A
 /** Uses the platform's warnings, because the app does not listen, await or iterate. */
 export function warnOfRefusal(error: unknown): void {
   const { code, message } = describeRefusal(error)
-  warnProcess(`A run was refused, and its result is not awaited: ${message}`, code)
+  warnProcess(`A run was refused, but nothing awaits its result: ${message}`, code)
 }
 
 function describeRefusal(error: unknown): { code: string; message: string } {

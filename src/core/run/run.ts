@@ -207,8 +207,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
    */
   resume(options: ResumeTime = {}): void {
-    if (!this.#actor.canResume)
-      this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
+    if (!this.#actor.canResume) this.#failWrongState('resume', 'it is not PAUSED, and no pause was requested')
     this.#send(toResumeEvent(options))
   }
 
@@ -220,7 +219,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   steer(text: string, options: SentBy = {}): void {
     this.#checkActive('steer')
     const [message] = toMessages(text)
-    if (typeof message?.content !== 'string') this.#failWrongState('steer', 'steering is one text')
+    if (typeof message?.content !== 'string')
+      this.#failWrongState('steer', 'steering must be a single string')
     this.#send({ type: 'STEER', text: message.content, ...readSender(options, 'steer()') })
   }
 
@@ -231,7 +231,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    */
   reply(input: UserInput, options: SentBy = {}): void {
     if (!this.#actor.forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
-      this.#failWrongState('reply', 'it waits for no message')
+      this.#failWrongState('reply', 'it is not waiting for a message')
     this.#send({ type: 'REPLY', messages: toMessages(input), ...readSender(options, 'reply()') })
   }
 
@@ -298,7 +298,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
    */
   snapshot(): unknown {
-    if (!this.#actor.snapshot) this.#failWrongState('snapshot', 'its session is still being read')
+    if (!this.#actor.snapshot) this.#failWrongState('snapshot', 'its session is still loading')
     return this.#actor.persisted
   }
 

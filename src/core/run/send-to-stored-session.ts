@@ -135,8 +135,8 @@ export async function sendToStoredSession(
   if (!inbox) {
     throw new UsageError(
       'no_inbox',
-      'This store has no inbox: its sessions take no messages from other processes. memoryStore(), fileStore() and ' +
-        'postgresStore() have one; a store of your own takes messages with `inbox`.',
+      'This store has no inbox, so its sessions cannot receive messages from other processes. Use memoryStore(), fileStore() ' +
+        'or postgresStore(), or implement `inbox` in a custom store.',
       'store',
     )
   }
@@ -266,9 +266,9 @@ async function checkSend(
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
     const state = getState(left)
     if (isWorkState(state))
-      throw notWaitingError(id, `was interrupted: it is ${state}, and no process holds it`)
+      throw notWaitingError(id, `was interrupted: it is ${state}, and no process runs it`)
     if (message.type === 'pause' && !isWorkState(getState(run)))
-      throw notWaitingError(id, `is ${getState(run)}, and it is not at work`)
+      throw notWaitingError(id, `is ${getState(run)}, so there is no work to pause`)
   }
   return { event, last }
 }
@@ -276,8 +276,8 @@ async function checkSend(
 function staleAnswerError(id: string, at: number, head: number): UsageError {
   return new UsageError(
     'stale_answer',
-    `Session '${id}' has new records since record ${at}, which the answer is for: its last record is ${head}. Read what it waits ` +
-      `for now, and answer that.`,
+    `Session '${id}' has new records since record ${at}, to which the answer refers. Its last record is ${head}. Read its pending ` +
+      `calls again, and answer those.`,
     'at',
   )
 }

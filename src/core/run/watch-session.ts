@@ -329,7 +329,7 @@ function parsePosition(after: string | number): { record: number; delivered: num
   if (record === undefined)
     throw invalidOptionError(
       'after',
-      "is the id of an event of a watch, such as '12.3', or the number of a record",
+      "must be the id of a watched event, such as '12.3', or the number of a record",
     )
   return { record: Number(record), delivered: Number(delivered) }
 }

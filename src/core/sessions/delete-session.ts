@@ -71,7 +71,7 @@ export async function renameSession(store: SessionStore, id: string, newTitle: u
   if (!store.setTitle)
     throw new UsageError(
       'no_titles',
-      'This store keeps no titles. Use memoryStore, fileStore or postgresStore, or give yours a method setTitle(id, title).',
+      'This store does not support titles. Use memoryStore, fileStore or postgresStore, or add a method setTitle(id, title) to your store.',
       'store',
     )
   if (!(await store.setTitle(id, title))) throw unknownSessionError(id)

@@ -61,7 +61,7 @@ export function findFault(field: ElicitationField, value: unknown): string | fal
   const chosen = value as ElicitationValue
   if (choices && ![chosen].flat().every((one) => choices.includes(one as string)))
     return `it must be one of ${choices.join(', ')}`
-  return format !== undefined && !formats[format](value as string) && `it must be of the format ${format}`
+  return format !== undefined && !formats[format](value as string) && `it must have the format ${format}`
 }
 
 const formats: Record<NonNullable<ElicitationField['format']>, (text: string) => boolean> = {
@@ -75,7 +75,7 @@ const formats: Record<NonNullable<ElicitationField['format']>, (text: string) =>
 function invalidAnswer(field: string, why: string): UsageError {
   return new UsageError(
     'invalid_answer',
-    `The answer does not fit: ${field}: ${why}. The question stays open.`,
+    `The answer is invalid: ${field}: ${why}. The question stays open.`,
     field,
   )
 }

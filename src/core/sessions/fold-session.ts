@@ -96,7 +96,11 @@ export function foldRecords(
   for (const record of records) applyRecord(folded, record, sessionId, folding)
   const fault = findSessionFault(folded)
   if (fault !== null)
-    throw damagedLogError(sessionId, findLastSoundRecord(records, sessionId), `it leads nowhere (${fault})`)
+    throw damagedLogError(
+      sessionId,
+      findLastSoundRecord(records, sessionId),
+      `it results in an impossible state (${fault})`,
+    )
   folded.state = getCurrentState(folded)
   return folded
 }
@@ -307,7 +311,7 @@ function restoreRun(
   } catch (error) {
     throw new StoreError(
       'unknown_state',
-      `Record ${seq} of session '${sessionId}' stands in the state ${JSON.stringify(state.value)}, which this machine ` +
+      `Record ${seq} of session '${sessionId}' is in the state ${JSON.stringify(state.value)}, which this machine ` +
         'does not have. Open it with the version of Statewright that wrote it.',
       sessionId,
       { cause: error },

@@ -169,8 +169,8 @@ async function readSessionAtQuestion(
   if (found) return found
   throw new UsageError(
     'nothing_to_resume',
-    `Call '${id}' waits for its sub-agent '${name}', whose session '${sessionId}' does not stand at that question. Fork at a ` +
-      'record before that call began, or after it has ended.',
+    `Call '${id}' waits for its sub-agent '${name}', whose session '${sessionId}' is no longer at that question. Fork at a ` +
+      'record before that call started, or after it ended.',
     id,
   )
 }

@@ -130,7 +130,7 @@ export function addHistory(
 export function sessionNotEmptyError(sessionId: string): UsageError {
   return new UsageError(
     'session_not_empty',
-    `Session '${sessionId}' has a history already. Pass only the new user message, or use another session.`,
+    `Session '${sessionId}' already has a history. Pass only the new user message, or use another session.`,
     sessionId,
   )
 }
@@ -215,7 +215,7 @@ function readAssistant(message: Fields, at: string): MessageDraft {
   if (items === null && message['provider_items'] != null)
     throw historyError(
       `${at}.provider_items`,
-      'must be { from, items }, as the message had it that a run gave you.',
+      'must be { from, items }, unchanged from the message of a run.',
     )
   return {
     role: 'assistant',
@@ -234,7 +234,7 @@ function readMedia(value: unknown, at: string): { media?: MediaPart[] } {
   if (!Array.isArray(value)) throw historyError(at, 'must be a list of parts.')
   const parts = value.map((part, i) => toContentPart(part, `${at}[${i}]`))
   const text = parts.findIndex(({ type }) => type === 'text')
-  if (text >= 0) throw historyError(`${at}[${text}]`, 'is a text, which belongs into the content.')
+  if (text >= 0) throw historyError(`${at}[${text}]`, 'is text, which belongs in the content.')
   return parts.length === 0 ? {} : { media: parts as MediaPart[] }
 }
 
@@ -245,17 +245,20 @@ function readCalls(value: unknown, at: string): ToolCall[] {
     const here = `${at}[${i}]`
     const { type = 'function', function: fn, extra_content: extra } = call ?? {}
     if (type !== 'function')
-      throw historyError(here, `is of the type ${quoteValue(type)}: only calls of functions are known.`)
+      throw historyError(here, `has the type ${quoteValue(type)}. Only function calls are supported.`)
     const id = readId(call?.['id'], `${here}.id`)
     if (ids.has(id))
-      throw historyError(`${here}.id`, `is ${quoteValue(id)}, like that of another call of the message.`)
+      throw historyError(
+        `${here}.id`,
+        `is ${quoteValue(id)}, which another call of the message already uses.`,
+      )
     ids.add(id)
     const { name, arguments: text } = (fn ?? {}) as Fields
-    if (typeof name !== 'string') throw historyError(`${here}.function.name`, 'must be a text.')
+    if (typeof name !== 'string') throw historyError(`${here}.function.name`, 'must be a string.')
     if (typeof text !== 'string')
       throw historyError(
         `${here}.function.arguments`,
-        'must be JSON text, as the model wrote it: JSON.stringify an object.',
+        'must be a JSON string, as the model wrote it. Apply JSON.stringify to an object.',
       )
     const echoed = toPlainJson(extra)
     const hosted = readHostedBy(call?.['hosted'])
@@ -296,7 +299,7 @@ function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessag
     if (result) return result
     throw historyError(
       `input[${at}].tool_calls[${i}]`,
-      `is the call ${quoteValue(call.id)}, which has no result: a message of the role tool right after it.`,
+      `is the call ${quoteValue(call.id)}, which has no result. Add a message with the role tool right after it.`,
     )
   })
 }
@@ -304,7 +307,7 @@ function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessag
 function orphanResultError(id: string, at: number): UsageError {
   return historyError(
     `input[${at}]`,
-    `is a result of the call ${quoteValue(id)}, and no such call waits for one here.`,
+    `is a result of the call ${quoteValue(id)}, but no such call is waiting for one here.`,
   )
 }
 
@@ -339,7 +342,7 @@ function readText(content: unknown, at: string): string {
   const texts = parts.map((part) => {
     const { type, text } = (part ?? {}) as Fields
     if (type !== 'text' || typeof text !== 'string')
-      throw historyError(at, 'must be a text, or a list of text parts.')
+      throw historyError(at, 'must be a string, or a list of text parts.')
     return text
   })
   return texts.join('\n')
@@ -352,7 +355,7 @@ function readId(id: unknown, at: string): string {
 
 function readTextOrNull(value: unknown, at: string): string | null {
   if (value === undefined || value === null || value === '') return null
-  if (typeof value !== 'string') throw historyError(at, 'must be a text.')
+  if (typeof value !== 'string') throw historyError(at, 'must be a string.')
   return value
 }
 

@@ -40,21 +40,16 @@ export function parseSession(stored: unknown): Session {
 function copyStored(stored: unknown): unknown {
   if (typeof stored === 'string') {
     throw invalidSessionError(
-      'A session is restored from what session.toJSON() gave. This is a text: parse it with JSON.parse.',
+      'A session is restored from the return value of session.toJSON(). This is a string. Parse it with JSON.parse.',
     )
   }
   try {
     const text: string | undefined = JSON.stringify(stored)
     return text === undefined ? undefined : (JSON.parse(text) as unknown)
   } catch (error) {
-    throw new UsageError(
-      'invalid_session',
-      'The stored session is not JSON: it cannot be written as such.',
-      undefined,
-      {
-        cause: error,
-      },
-    )
+    throw new UsageError('invalid_session', 'The stored session cannot be written as JSON.', undefined, {
+      cause: error,
+    })
   }
 }
 
@@ -64,8 +59,8 @@ function refuseNewerVersion(stored: unknown): void {
   if (typeof version !== 'number' || version <= sessionVersion) return
   throw new UsageError(
     'newer_session',
-    `The stored session has version ${version}; this Statewright knows versions up to ${sessionVersion}. ` +
-      'Load it with the newer Statewright that stored it.',
+    `The stored session has version ${version}; this version of Statewright supports versions up to ${sessionVersion}. ` +
+      'Load it with the newer version that stored it.',
     'version',
   )
 }
@@ -90,19 +85,19 @@ function findHistoryProblem(messages: readonly Message[]): string | null {
   for (const [i, message] of messages.entries()) {
     const number = parseMessageNumber(message.id) ?? 0
     if (number <= last)
-      return `messages[${i}].id must be 'm${last + 1}', or have a higher number (is '${message.id}').`
+      return `messages[${i}].id must be 'm${last + 1}' or have a higher number (is '${message.id}').`
     last = number
     if (message.role === 'tool') {
       if (message.tool_call_id === expected[0]) expected.shift()
       else
-        return `messages[${i}] is a result of call '${message.tool_call_id}', which is not the call that waits here.`
+        return `messages[${i}] is a result of call '${message.tool_call_id}', which is not the pending call here.`
     } else {
       if (expected.length > 0) return `messages[${i}] comes before the result of call '${expected[0]}'.`
       expected = message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : []
     }
   }
   return expected.length > 0
-    ? `call '${expected[0]}' has no result: each call needs one, right after it.`
+    ? `call '${expected[0]}' has no result. Each call needs one right after it.`
     : null
 }
 

@@ -30,7 +30,7 @@ export function readSender(sender: SentBy, where: string): { by?: Principal } {
   if (principal !== null) return { by: principal }
   throw new UsageError(
     'invalid_input',
-    `${where}: by must be a name, or { id, roles? }. Each is a text of 1 to 200 characters.`,
+    `${where}: by must be a name, or { id, roles? }. Each is a string of 1 to 200 characters.`,
     'by',
   )
 }

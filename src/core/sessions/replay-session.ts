@@ -107,7 +107,7 @@ export async function readSessionAt(
   if (to !== undefined && to > last) {
     throw new UsageError(
       'invalid_option',
-      `Session '${sessionId}' has ${last} records; there is no ${to}.`,
+      `Session '${sessionId}' has ${last} records; there is no record ${to}.`,
       'to',
     )
   }

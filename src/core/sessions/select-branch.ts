@@ -46,7 +46,7 @@ export async function replayBranch(
 ): Promise<SessionSnapshot> {
   if (number === undefined) return replaySession(store, sessionId, to)
   if (to !== undefined) {
-    const text = 'replay() takes a record (to) or a branch: give one of them.'
+    const text = 'replay() takes a record (to) or a branch, but not both.'
     throw new UsageError('invalid_option', text, 'branch')
   }
   const folded = await readSessionAt(store, sessionId)
@@ -119,7 +119,7 @@ function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
 function noRunError(sessionId: string, number: number, end: number): UsageError {
   return new UsageError(
     'nothing_to_resume',
-    `No run has begun on branch ${number} of session '${sessionId}': agent.fork('${sessionId}', ${end}) makes a session of it.`,
+    `No run has started on branch ${number} of session '${sessionId}'. agent.fork('${sessionId}', ${end}) creates a session from it.`,
     sessionId,
   )
 }

@@ -7,7 +7,7 @@ import type { FoldedSession } from './fold-session.js'
 export function noStoreError(): UsageError {
   return new UsageError(
     'no_store',
-    'This agent has no store, so no session outlives its runs: createAgent({ store: fileStore({ dir }) }).',
+    'This agent has no store, so its sessions are not saved. Add one: createAgent({ store: fileStore({ dir }) }).',
     'store',
   )
 }
@@ -41,13 +41,13 @@ export function lostSpeakerError(speaker: string): UsageError {
 
 /** The error text for a session whose current agent is not reachable by handoffs from its first agent. */
 export function describeLostSpeaker(speaker: string): string {
-  return `The conversation was handed to '${speaker}', and no handoff of this agent leads there. Add handoff(agent, { name: '${speaker}' }) to tools of createAgent.`
+  return `The conversation was handed over to '${speaker}', but this agent has no handoff with that name. Add handoff(agent, { name: '${speaker}' }) to tools of createAgent.`
 }
 
 export function nothingToResumeError(sessionId: string): UsageError {
   return new UsageError(
     'nothing_to_resume',
-    `Session '${sessionId}' has no run yet: start one with agent.run(input, { session: '${sessionId}' }).`,
+    `Session '${sessionId}' has no run yet. Start one with agent.run(input, { session: '${sessionId}' }).`,
     sessionId,
   )
 }
@@ -61,7 +61,7 @@ export function strandedError(
   if (isSubAgentName(definition?.name)) {
     return new UsageError(
       'stranded',
-      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}): it continues when the run that called the ` +
+      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}). It continues when the run that called the ` +
         'sub-agent continues. Resume that run.',
       sessionId,
     )
@@ -72,8 +72,8 @@ export function strandedError(
   const { name = 'NAME', version = '…' } = definition ?? {}
   return new UsageError(
     'stranded',
-    `Session '${sessionId}' needs ${describeAgent(definition)}, and this process has ${present.join(', ')}. Deploy what it ` +
-      `needs, or accept it: defineAgents({ ${name}: { agent, version, accepts: ['${version}'] } }).`,
+    `Session '${sessionId}' needs ${describeAgent(definition)}, but this process has ${present.join(', ')}. Deploy that ` +
+      `version, or accept it: defineAgents({ ${name}: { agent, version, accepts: ['${version}'] } }).`,
     sessionId,
   )
 }
@@ -83,7 +83,7 @@ export function refuseJournalWithStore(journal: unknown): void {
   if (journal === undefined) return
   throw new UsageError(
     'invalid_option',
-    'A run is written to one log: give the agent a store, or the run a journal, but not both.',
+    'A run is written to only one log. Pass a store to the agent or a journal to the run, but not both.',
     'journal',
   )
 }
@@ -93,7 +93,7 @@ export function refuseTags(tags: unknown): void {
   if (tags === undefined) return
   throw new UsageError(
     'invalid_option',
-    'tags are for store.list(): give the agent a store, and begin the run with agent.run().',
+    'tags need a store, because store.list() reads them. Pass a store to the agent, and start the run with agent.run().',
     'tags',
   )
 }
@@ -102,8 +102,8 @@ export function refuseTags(tags: unknown): void {
 export function refuseStoredSession(sessionId: string): never {
   throw new UsageError(
     'invalid_option',
-    `agent.createInput() does not read the store, in which session '${sessionId}' is. Pass what it holds, session: await ` +
-      `agent.readSession('${sessionId}'), or run it there: agent.run(input, { session: '${sessionId}' }).`,
+    `Session '${sessionId}' is in the store, which agent.createInput() does not read. Pass session: await ` +
+      `agent.readSession('${sessionId}'), or call agent.run(input, { session: '${sessionId}' }).`,
     'session',
   )
 }
@@ -112,7 +112,7 @@ export function refuseStoredSession(sessionId: string): never {
 export function messageChangedError(clientId: string): UsageError {
   return new UsageError(
     'message_changed',
-    'This message was sent before with another text. Sent messages do not change: send the new text as a new message.',
+    'This message was already sent with a different text. Sent messages do not change. Send the new text as a new message.',
     clientId,
   )
 }

@@ -124,7 +124,7 @@ export class Session {
  */
 export function createSession(name?: string): Session {
   if (name !== undefined && typeof name !== 'string')
-    throw new UsageError('invalid_session', 'The name of a session must be a text.', 'name')
+    throw new UsageError('invalid_session', 'The name of a session must be a string.', 'name')
   return new Session(createId(), name)
 }
 

@@ -18,7 +18,7 @@ import {
 
 /** The schema of a stored session. Unknown keys are allowed, because transcripts contain provider-specific keys. */
 
-const nonNegative = () => number(0, Infinity, 'a number from 0')
+const nonNegative = () => number(0, Infinity, 'a non-negative number')
 const exactly = <const Value>(value: Value) =>
   predicate<Value>((candidate) => candidate === value, JSON.stringify(value))
 
@@ -80,7 +80,7 @@ export const messageKind = taggedUnion(
       {
         ...stampFields,
         role: roleKind,
-        content: union([anyText(), list(partKind, 'a list')], 'a text or a list of parts'),
+        content: union([anyText(), list(partKind, 'a list')], 'a string or a list of parts'),
       },
       'an object',
       'open',
@@ -128,7 +128,7 @@ export const storedUsage = fields(
 
 export const storedFit = fields(
   { head: nonNegative(), from: nonNegative(), note: nullable(anyText()) },
-  'what requests leave out of the transcript',
+  'the parts of the transcript that requests omit',
   'open',
 )
 
@@ -208,6 +208,6 @@ export const storedSession = fields(
       ),
     ),
   },
-  'an object, as session.toJSON() gives it',
+  'the object that session.toJSON() returns',
   'open',
 )

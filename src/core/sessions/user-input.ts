@@ -32,7 +32,7 @@ export interface UserInputMessage {
 export function toMessages(input: unknown): NewMessage[] {
   if (typeof input === 'string') return [{ content: checkNotBlank(input, 'input') }]
   if (!Array.isArray(input) || input.length === 0) {
-    throw inputError('The input must be a text, or a non-empty list of parts or of user messages.', 'input')
+    throw inputError('The input must be a string, or a non-empty list of parts or user messages.', 'input')
   }
   if (input.every(isPart)) return [toMessage({ content: input }, 'input')]
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
@@ -49,7 +49,7 @@ export function toMessage(message: unknown, at: string): NewMessage {
   const { role = 'user', content, clientId } = message as Record<'role' | 'content' | 'clientId', unknown>
   if (role !== 'user') {
     throw inputError(
-      `${at}.role is '${String(role)}': only the user speaks here, and the run knows its earlier turns.`,
+      `${at}.role is '${String(role)}', but only user messages are allowed here. The run already has its earlier turns.`,
       at,
     )
   }
@@ -82,13 +82,13 @@ export function hasSameWords(
 
 function readClientId(id: unknown, at: string): string {
   if (typeof id === 'string' && id.length > 0 && id.length <= 200) return id
-  throw inputError(`${at} must be a text of 1 to 200 characters.`, at)
+  throw inputError(`${at} must be a string of 1 to 200 characters.`, at)
 }
 
 export function readUserContent(content: unknown, at: string): string | ContentPart[] {
   if (typeof content === 'string') return content
   if (!Array.isArray(content) || content.length === 0)
-    throw inputError(`${at} must be a text or a non-empty list of parts.`, at)
+    throw inputError(`${at} must be a string or a non-empty list of parts.`, at)
   return content.map((part, i) => toContentPart(part, `${at}[${i}]`))
 }
 
@@ -97,13 +97,13 @@ export function copyAsJson<Given>(value: Given, at: string): Given {
   try {
     return JSON.parse(JSON.stringify(value)) as Given
   } catch (cause) {
-    const text = `${at} cannot be written as JSON: leave out BigInts, cycles and other values that JSON does not support.`
+    const text = `${at} cannot be written as JSON. Remove BigInts, cycles and other values that JSON does not support.`
     throw new UsageError('invalid_input', text, at, { cause })
   }
 }
 
 function checkNotBlank(text: string, at: string): string {
-  if (text.trim() === '') throw inputError(`${at} is empty: say something to the model.`, at)
+  if (text.trim() === '') throw inputError(`${at} is empty. Add text or a file.`, at)
   return text
 }
 

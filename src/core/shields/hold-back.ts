@@ -54,16 +54,12 @@ export class HoldBack {
   /** Throws a ConfigError `invalid_option`. */
   constructor({ window = 200, overlap = window, continues, check, release }: HoldBackOptions) {
     if (!Number.isSafeInteger(window) || window < 1) {
-      throw new ConfigError(
-        'invalid_option',
-        'window must be a whole number of characters, from 1.',
-        'window',
-      )
+      throw new ConfigError('invalid_option', 'window must be a positive number of characters.', 'window')
     }
     if (!Number.isSafeInteger(overlap) || overlap < 0 || overlap > window) {
       throw new ConfigError(
         'invalid_option',
-        `overlap must be a whole number of characters, from 0 to the window (${window}).`,
+        `overlap must be a whole number of characters from 0 to the window (${window}).`,
         'overlap',
       )
     }

@@ -52,7 +52,7 @@ export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
   if (!isTimeout(timeoutMs)) throw invalidOptionError('shields.timeoutMs', timeoutRule)
   if (typeof failOpen !== 'boolean') throw invalidOptionError('shields.failOpen', 'must be true or false.')
   if (!Number.isSafeInteger(holdBack) || holdBack < 1)
-    throw invalidOptionError('shields.holdBack', 'must be a whole number of characters, from 1.')
+    throw invalidOptionError('shields.holdBack', 'must be a positive number of characters.')
   return Object.freeze({
     input: checkShields('input', options.input),
     toolInput: checkShields('toolInput', options.toolInput),

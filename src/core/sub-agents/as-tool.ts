@@ -127,10 +127,10 @@ function checkOptions<Schema extends InputSchema, Name extends string>(
   }
   const { maxDepth, prompt } = options
   if (maxDepth !== undefined && !(Number.isSafeInteger(maxDepth) && maxDepth >= 1)) {
-    refuse('maxDepth', 'maxDepth must be a whole number from 1: how deep sub-agents may be nested.')
+    refuse('maxDepth', 'maxDepth, how deep sub-agents may be nested, must be a positive integer.')
   }
   if (prompt !== undefined && typeof prompt !== 'function') {
-    refuse('prompt', 'prompt must be a function that makes a text of the input.')
+    refuse('prompt', 'prompt must be a function that turns the input into a string.')
   }
   return options
 }
@@ -149,7 +149,7 @@ const taskSchema: StandardJsonSchema<SubAgentTask> = {
     validate: (value) => {
       const { task } = value as Partial<SubAgentTask>
       if (typeof task === 'string' && task.trim() !== '') return { value: { task } }
-      return { issues: [{ message: 'Expected a text that is not empty', path: ['task'] }] }
+      return { issues: [{ message: 'Expected a non-empty string', path: ['task'] }] }
     },
     jsonSchema: {
       input: () => ({
@@ -157,7 +157,7 @@ const taskSchema: StandardJsonSchema<SubAgentTask> = {
         properties: {
           task: {
             type: 'string',
-            description: 'What is to be done. The sub-agent sees nothing else of this conversation.',
+            description: 'The task. The sub-agent sees nothing else of this conversation.',
           },
         },
         required: ['task'],

@@ -157,7 +157,7 @@ function checkDefinition(definition: unknown): void {
   if (typeof description !== 'string' || description.trim() === '') {
     refuse(
       'description',
-      'description is missing. Say what the tool does and when to use it: the model reads it.',
+      'description is missing. Describe for the model what the tool does and when to use it.',
     )
   }
   if (typeof timeoutMs !== 'undefined' && !(Number.isFinite(timeoutMs) && Number(timeoutMs) >= 0)) {
@@ -167,7 +167,7 @@ function checkDefinition(definition: unknown): void {
     tool['maxCalls'] !== undefined &&
     !(Number.isSafeInteger(tool['maxCalls']) && Number(tool['maxCalls']) >= 1)
   ) {
-    refuse('maxCalls', 'maxCalls must be a whole number from 1. Leave it out for no cap.')
+    refuse('maxCalls', 'maxCalls must be a positive integer. Omit it for no cap.')
   }
   if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
     refuse('needsApproval', 'needsApproval must be true, false or a function.')

@@ -93,7 +93,7 @@ export function checkPolicies(option: unknown): readonly Policy[] {
     if (!isObject(policy)) return refuse('', 'must be { id, decide, timeoutMs?, shadow? }.')
     const { id, decide, timeoutMs = 1, shadow = false, ...others } = policy
     if (typeof id !== 'string' || id.trim() === '' || id.length > 100)
-      refuse('id', 'must be a text of 1 to 100 characters.')
+      refuse('id', 'must be a string of 1 to 100 characters.')
     if (ids.has(id)) refuse('id', `'${String(id)}' is the id of another policy.`)
     if (typeof decide !== 'function')
       refuse('decide', "must be a function that returns 'allow', 'ask' or 'deny'.")
@@ -132,7 +132,7 @@ export function checkApprovals(option: unknown): readonly Approvers[] {
   if (terms !== null && Object.keys(others).length === 0) return [terms]
   throw new ConfigError(
     'invalid_config',
-    'approvals must be { approvers: { ids?, roles?, count?, notRequester? } }: lists of names, and a count that they can reach.',
+    'approvals must be { approvers: { ids?, roles?, count?, notRequester? } }: lists of names, and a count that does not exceed them.',
     'approvals',
   )
 }

@@ -212,7 +212,7 @@ export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loadi
     const line = `- ${name}${words === '' ? '' : `: ${words}`}`
     size += line.length + 1
     if (size > room) {
-      lines.push(`- and ${deferred.length - lines.length} more, which tool_search finds`)
+      lines.push(`- and ${deferred.length - lines.length} more. Find them with tool_search`)
       break
     }
     lines.push(line)

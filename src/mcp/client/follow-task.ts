@@ -166,7 +166,7 @@ function explainAgain(
       const params = readProperty(request, 'params')
       const message = readProperty(params, 'message')
       if (!Object.hasOwn(answers, key) || typeof message !== 'string') return [key, request]
-      const why = `[The last answer was refused: ${quoteText(refusal)}] ${message}`
+      const why = `[The previous answer was refused: ${quoteText(refusal)}] ${message}`
       return [key, { ...(request as JsonObject), params: { ...(params as JsonObject), message: why } }]
     }),
   )

@@ -81,7 +81,7 @@ export async function createHttpWire(
     // If nothing waits for a stream, the next request reports the failure.
     const isAwaited = [...open.values()].includes(true)
     if (isAwaited && failedStreams >= reconnectionOptions.maxRetries) {
-      onLost({ reason: 'cannot be reached any more', transient: true })
+      onLost({ reason: 'can no longer be reached', transient: true })
     }
   }
 
@@ -174,10 +174,10 @@ function findRequestId(body: unknown): RequestId | undefined {
 function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
-    return `It answered ${status}: pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`
+    return `It answered ${status}. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`
   }
   if (status === 404 || status === 405) {
-    return `It answered ${status}: there is no MCP endpoint at this path.`
+    return `It answered ${status}. There is no MCP endpoint at this path.`
   }
   const text = readProperty(readProperty(error, 'data'), 'text')
   const words = typeof text === 'string' && text.trim() !== '' ? `: ${quoteText(text)}` : ''

@@ -235,7 +235,7 @@ async function beginConnection(
       if (transport.sessionId !== undefined && (await isSessionLost(error, client, startTimeoutMs))) {
         onLost({ reason: 'has ended the session', transient: true })
         throw new SessionExpiredError(
-          `The MCP server '${options.name ?? serverName}' does not know its session any more.`,
+          `The MCP server '${options.name ?? serverName}' no longer knows its session.`,
           { cause: error },
         )
       }

@@ -185,7 +185,7 @@ class ReconnectingServer implements McpServer {
     try {
       await opening
     } catch (error) {
-      const message = `The MCP server '${this.#name}' is gone, and could not be started again. ${describeError(error)}`
+      const message = `The MCP server '${this.#name}' exited and could not be restarted. ${describeError(error)}`
       throw new ToolError('transient', message, { cause: error })
     }
     this.#refuseWhenClosed()
@@ -314,16 +314,19 @@ function createOfferedTools(
   for (const entry of listed) {
     const toolName = readProperty(entry, 'name')
     if (typeof toolName !== 'string' || toolName === '') {
-      warn('A tool without a name is left out.')
+      warn('A tool without a name is omitted.')
     } else if (seen.has(toolName)) {
-      warn(`A second tool named ${quoteText(toolName)} is left out.`)
+      warn(`A second tool named ${quoteText(toolName)} is omitted.`)
     } else {
       seen.add(toolName)
       if (except.includes(toolName) || only?.includes(toolName) === false) continue
       const fault = findToolFault(entry, maker)
       const name = fault === undefined ? names.findName(toolName) : undefined
       if (name !== undefined) tools.push(toTool(entry, toolName, name, maker))
-      else warn(`Its tool ${quoteText(toolName)} is left out: it ${fault ?? 'comes after too many others'}.`)
+      else
+        warn(
+          `Its tool ${quoteText(toolName)} is omitted: it ${fault ?? 'exceeds the maximum number of tools'}.`,
+        )
     }
   }
   for (const missing of [...(only ?? []), ...except].filter((name) => !seen.has(name))) {

@@ -33,7 +33,7 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   if (content.length === 0 && head.length > 0 && isError !== true) return structuredContent
   const parts = [...head.map((value) => JSON.stringify(value)), ...content.map(describePart)]
   const text = parts.join('\n')
-  if (isError === true) throw new ToolError('failed', text || 'The server did not say why.')
+  if (isError === true) throw new ToolError('failed', text || 'The server gave no reason.')
   return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
 }
 

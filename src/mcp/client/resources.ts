@@ -77,7 +77,7 @@ export function registerAsker(server: object, ask: Asker): void {
 
 const ofMcpTools: ArgumentRule = {
   is: (value) => typeof value === 'object' && value !== null && askers.has(value),
-  phrase: 'what mcpTools has returned',
+  phrase: 'the return value of mcpTools()',
 }
 
 /**
@@ -143,6 +143,6 @@ function describeList({ resources, nextCursor }: { resources?: Json; nextCursor?
     return [uri, title, type, about].filter(Boolean).join(' · ')
   })
   const isCut = listed.length > maxListed || typeof nextCursor === 'string'
-  if (isCut) lines.push('There are more.')
+  if (isCut) lines.push('There are more resources.')
   return lines.length === 0 ? 'There are no resources.' : lines.join('\n')
 }

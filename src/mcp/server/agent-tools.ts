@@ -56,7 +56,7 @@ export interface ToolRequest {
 const sessionSchema = {
   type: 'string',
   description:
-    'The id of a conversation: choose one, or use one from an earlier result. The same id and message return the same answer.',
+    'The id of a conversation. Choose one, or use the id from an earlier result. The same id and message return the same answer.',
 }
 const plainSchema: JsonObject = {
   type: 'object',
@@ -84,7 +84,10 @@ export function createAgentTools(
 ): Map<string, AgentTool> {
   const strange = Object.keys(options).find((name) => !agents.names.includes(name))
   if (strange !== undefined)
-    throw refuse(`tools.${strange}`, `There is no agent '${strange}'. There are: ${agents.names.join(', ')}.`)
+    throw refuse(
+      `tools.${strange}`,
+      `There is no agent '${strange}'. The agents are: ${agents.names.join(', ')}.`,
+    )
   return new Map(agents.names.map((name) => [name, createAgentTool(name, options[name] ?? {})]))
 }
 
@@ -93,12 +96,15 @@ function createAgentTool(name: string, options: McpAgentTool): AgentTool {
   expectKnownOptions(`mcpServer, tools.${name}`, options, toolKeys)
   for (const [key, text] of Object.entries({ title, description }))
     if (text !== undefined && typeof text !== 'string')
-      throw refuse(`tools.${name}.${key}`, `${key} of the tool '${name}' is a text.`)
+      throw refuse(`tools.${name}.${key}`, `${key} of the tool '${name}' must be a string.`)
   if (toMessage !== undefined && typeof toMessage !== 'function')
-    throw refuse(`tools.${name}.toMessage`, `toMessage of the tool '${name}' is a function of its input.`)
+    throw refuse(
+      `tools.${name}.toMessage`,
+      `toMessage of the tool '${name}' must be a function of its input.`,
+    )
   const about = description ?? `Asks the agent '${name}'.`
   if (typeof task !== 'boolean')
-    throw refuse(`tools.${name}.task`, `task of the tool '${name}' is true or false.`)
+    throw refuse(`tools.${name}.task`, `task of the tool '${name}' must be true or false.`)
   const base = { name, title, description: about, mayBeTask: task }
   if (input === undefined)
     return { ...base, inputSchema: plainSchema, read: (value) => Promise.resolve(readRequest(name, value)) }
@@ -134,7 +140,7 @@ function readRequest(name: string, value: unknown): ToolRequest {
   if (strange !== undefined)
     throw refuseInput(`'${name}' takes message and session, not '${strange}'.`, strange)
   if (typeof message !== 'string' || message.trim() === '')
-    throw refuseInput(`'${name}' needs message: a text that is not blank.`, 'message')
+    throw refuseInput(`'${name}' needs a message, a string that is not blank.`, 'message')
   return { message, session: readSession(name, session), digest: digestArguments(name, { message }) }
 }
 
@@ -147,7 +153,7 @@ function expectObject(name: string, value: unknown): Record<string, unknown> {
 function readSession(name: string, session: unknown): string | undefined {
   if (session === undefined || session === null) return undefined
   if (typeof session === 'string') return session
-  throw refuseInput(`session of '${name}' is the id of a conversation, a text.`, 'session')
+  throw refuseInput(`session of '${name}' must be the id of a conversation, a string.`, 'session')
 }
 
 function refuse(key: string, message: string): ConfigError {

@@ -84,7 +84,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
     sdk.validateHostHeader(host, hosts).ok &&
     sdk.validateOriginHeader(request.headers.get('origin'), hosts).ok
   if (isMeant) return
-  const message = `This server answers requests to and from ${hosts.join(', ')} alone: see the option hosts of mcpServer.`
+  const message = `This server only answers requests to and from ${hosts.join(', ')}. See the option hosts of mcpServer.`
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 

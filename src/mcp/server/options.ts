@@ -115,9 +115,9 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
     if (call !== undefined && typeof call !== 'function') throw refuse(key, `${key} is a function.`)
   for (const [key, count] of Object.entries({ maxBodyBytes, pollMs }))
     if (count !== undefined && !(Number.isSafeInteger(count) && count > 0))
-      throw refuse(key, `${key} is a whole number above 0.`)
+      throw refuse(key, `${key} must be a positive integer.`)
   if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every((host) => typeof host === 'string')))
-    throw refuse('hosts', "hosts is a list of host names, such as ['mcp.example.com'].")
+    throw refuse('hosts', "hosts must be a list of host names, such as ['mcp.example.com'].")
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw refuse('store', `${by} needs a store with an inbox, because any process may answer any request.`)
@@ -125,7 +125,7 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
     if (internalsByAgent.get(agents.get(agent).agent)?.parts.config.interactive)
       throw refuse(
         'agents',
-        `'${agent}' is interactive: an agent that is a tool ends its run with its answer.`,
+        `'${agent}' is interactive, but an agent that serves as a tool must end its run with its answer.`,
       )
   return {
     agents,

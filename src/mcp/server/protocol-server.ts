@@ -73,7 +73,7 @@ async function callTool(
   if (!tool)
     throw new sdk.ProtocolError(
       sdk.ProtocolErrorCode.InvalidParams,
-      `There is no tool '${params.name}'. There are: ${[...options.tools.keys()].join(', ')}.`,
+      `There is no tool '${params.name}'. The tools are: ${[...options.tools.keys()].join(', ')}.`,
     )
   const key = readKey(context, sdk)
   let id: string
@@ -100,7 +100,7 @@ async function callTool(
     // A client without a session or a key cannot return to the task.
     const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
     const task = isLost ? await desk.look(id, grant, { continues: false }) : null
-    if (task) await desk.cancel(task, grant, 'The client has left.')
+    if (task) await desk.cancel(task, grant, 'The client has disconnected.')
   }
 }
 
@@ -175,7 +175,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
       if (responses === undefined)
         throw new sdk.ProtocolError(
           sdk.ProtocolErrorCode.InvalidParams,
-          'tasks/update needs inputResponses, an object.',
+          'tasks/update needs the object inputResponses.',
         )
       const { faults } = await desk.answer(task, responses, grant)
       const [fault] = faults
@@ -253,7 +253,7 @@ function canElicit(declared: ServerSdk.ClientCapabilities | undefined): boolean 
 function readKey({ mcpReq }: Context, sdk: typeof ServerSdk): string | undefined {
   const key = mcpReq['_meta']?.[keyName]
   if (key === undefined || typeof key === 'string') return key
-  throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `_meta["${keyName}"] is a text.`)
+  throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `_meta["${keyName}"] must be a string.`)
 }
 
 function readRequestState(state: unknown): CallState | undefined {
@@ -290,11 +290,9 @@ function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Er
   options.onError(error)
   const code = error instanceof StatewrightError ? error.code : 'internal'
   const again = error instanceof StatewrightError && error.retryable ? ' Try again.' : ''
-  return new sdk.ProtocolError(
-    sdk.ProtocolErrorCode.InternalError,
-    `The server has failed.${again} (${code})`,
-    { reason: code },
-  )
+  return new sdk.ProtocolError(sdk.ProtocolErrorCode.InternalError, `The server failed.${again} (${code})`, {
+    reason: code,
+  })
 }
 
 /** The values of `inputResponses` are checked question by question. */
@@ -343,12 +341,12 @@ function describeWaiting(
   ]
   const how =
     where.length > 0
-      ? `A person answers it here:\n${where.join('\n')}`
-      : 'A person answers it, not you: in the app that runs this agent, or on its server with the command\nstatewright send.'
+      ? `A person must answer it here:\n${where.join('\n')}`
+      : 'A person, not you, must answer it: in the app that runs this agent, or on its server with the command\nstatewright send.'
   const text =
     status === 'input_required'
       ? `The agent is waiting for a person.\n${about}\n${how}\n${again} to get the answer.`
-      : `The agent is still working: ${about} ${again}.`
+      : `The agent is still working. ${about} ${again}.`
   return {
     content: [{ type: 'text', text }],
     isError: false,

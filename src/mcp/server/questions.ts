@@ -65,7 +65,7 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   const fitsForm = full.length <= maxShownChars
   const shown = fitsForm ? full : `${full.length} characters, too many for this form`
   const by = path ? ' in a sub-agent' : ''
-  const doubt = interrupted ? ' It was interrupted and may already have had its effect.' : ''
+  const doubt = interrupted ? ' It was interrupted and may already have taken effect.' : ''
   const why = reason === undefined ? '' : ` ${showText(reason)}`
   const about =
     needs === 'approval'
@@ -97,7 +97,11 @@ function createForm(question: Question): RequestedSchema {
       type: 'object',
       properties: {
         confirm: { type: 'boolean', title: 'Approve the call' },
-        why: { type: 'string', title: 'Reason', description: 'The agent reads it when you reject.' },
+        why: {
+          type: 'string',
+          title: 'Reason',
+          description: 'The agent reads this when you reject the call.',
+        },
       },
       required: ['confirm'],
     }
@@ -112,7 +116,7 @@ function createForm(question: Question): RequestedSchema {
   return {
     type: 'object',
     properties: {
-      result: { type: 'string', title: 'Result', description: 'A text, or JSON.' },
+      result: { type: 'string', title: 'Result', description: 'Text, or JSON.' },
       failed: { type: 'boolean', title: 'It failed', default: false },
     },
     required: ['result'],
@@ -132,20 +136,21 @@ export function readFormAnswer(question: Question, answer: unknown): FormAnswer 
   if (question.kind === 'pause') {
     if (form['decision'] === 'resume') return { message: { type: 'resume' } }
     if (form['decision'] === 'stop') return { message: { type: 'cancel' } }
-    return { fault: "The decision is 'resume' or 'stop'." }
+    return { fault: "The decision must be 'resume' or 'stop'." }
   }
   const call = nameCall(question.call)
   if (question.call.needs === 'approval') {
     const { confirm, why } = form
     const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
     if (confirm === true) return { message: { type: 'approve', ...call, ...reason } }
-    if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
+    if (confirm !== false)
+      return { fault: 'confirm must be true to approve the call, or false to reject it.' }
     return { message: { type: 'reject', ...call, ...reason } }
   }
   const { elicitation } = question.call
   if (elicitation) return readElicitation(call, elicitation, form)
   const { result, failed } = form
-  if (typeof result !== 'string') return { fault: 'The result is a text, or JSON.' }
+  if (typeof result !== 'string') return { fault: 'The result must be text or JSON.' }
   return {
     message: {
       type: 'toolOutput',
@@ -163,7 +168,7 @@ function readElicitation(
 ): FormAnswer {
   const hasPage = elicitation.mode === 'url'
   if (hasPage && typeof form['confirm'] !== 'boolean')
-    return { fault: 'confirm is true to open the page, or false to decline.' }
+    return { fault: 'confirm must be true to open the page, or false to decline.' }
   const value =
     hasPage && form['confirm'] === false ? { action: 'decline' } : { action: 'accept', content: form }
   try {

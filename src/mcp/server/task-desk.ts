@@ -100,7 +100,10 @@ export class TaskDesk {
     const known = folded && findTurn(folded, call, session)
     if (known !== null) return toTask(named, session, known)
     if (folded?.run?.status === 'active')
-      throw sessionInUseError(named, 'still works on another message: ask for its task, or wait for its end.')
+      throw sessionInUseError(
+        named,
+        'is still working on another message. Request its task, or wait until it ends.',
+      )
     const turn = (folded?.runs ?? 0) + 1
     const task = toTask(named, session, turn)
     const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
@@ -108,7 +111,8 @@ export class TaskDesk {
     // Another call may have started this turn in the meantime.
     const begun = await this.#read(session)
     const own = begun && findTurn(begun, call, session)
-    if (own === null) throw sessionInUseError(named, 'has begun another message in the meantime: try again.')
+    if (own === null)
+      throw sessionInUseError(named, 'has started another message in the meantime. Try again.')
     return toTask(named, session, own)
   }
 
@@ -129,7 +133,7 @@ export class TaskDesk {
     if (isSame && isNamed) return found.task
     throw new UsageError(
       'other_call',
-      'This requestState belongs to another call: send it with the same tool, arguments and key.',
+      'This requestState belongs to another call. Send it with the same tool, arguments and key.',
       'requestState',
     )
   }
@@ -372,7 +376,7 @@ function createKeyedId(agent: string, key: string): string {
   if (key === '' || key.length > 200)
     throw new UsageError(
       'invalid_input',
-      '_meta["statewright/key"] has 1 to 200 characters.',
+      '_meta["statewright/key"] must have 1 to 200 characters.',
       'statewright/key',
     )
   return `key-${sha256(`${agent}\n${key}`).slice(0, 40)}`
@@ -408,9 +412,9 @@ function isOpenedBy({ run }: FoldedSession, message: string): boolean {
  * @throws {UsageError} `session_in_use`
  */
 function checkOwner({ definition, parent }: FoldedSession, { agent }: TaskCall, named: string): void {
-  if (parent !== undefined) throw sessionInUseError(named, 'belongs to a sub-agent: choose another id.')
+  if (parent !== undefined) throw sessionInUseError(named, 'belongs to a sub-agent. Choose another id.')
   if (definition?.name !== undefined && definition.name !== agent)
-    throw sessionInUseError(named, `belongs to the agent '${definition.name}': choose another id.`)
+    throw sessionInUseError(named, `belongs to the agent '${definition.name}'. Choose another id.`)
 }
 
 function sessionInUseError(named: string, why: string): UsageError {
@@ -511,7 +515,7 @@ async function viewTask(
     return { status: 'completed', about: 'Completed.', questions: [], result }
   }
   const why = failure?.message ?? `The run ended: ${reason ?? state}.`
-  const content = toContent(output === '' ? why : `${output}\n\n[The answer is not complete. ${why}]`)
+  const content = toContent(output === '' ? why : `${output}\n\n[The answer is incomplete. ${why}]`)
   return { status: 'completed', about: why, questions: [], result: { content, isError: true, _meta: meta } }
 }
 

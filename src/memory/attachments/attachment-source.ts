@@ -37,22 +37,22 @@ export function createSource(attachment: unknown): AttachmentSource {
     throw invalidAttachmentError('The attachment', 'must have exactly one of data, path and url.')
   }
   if (mimeType !== undefined && typeof mimeType !== 'string')
-    throw invalidAttachmentError('The attachment', 'must have a text as mimeType.')
+    throw invalidAttachmentError('The attachment', 'must have a string as mimeType.')
   if (fileName !== undefined && (typeof fileName !== 'string' || fileName.trim() === '')) {
-    throw invalidAttachmentError('The attachment', 'must have a text as name.')
+    throw invalidAttachmentError('The attachment', 'must have a string as name.')
   }
   const named = (fallback: string) => truncateLine(fileName ?? fallback, 200)
 
   if (data !== undefined) {
     if (fileName === undefined) throw invalidAttachmentError('The attachment', 'with data must have a name.')
     if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
-      throw invalidAttachmentError(named(''), 'must have a text or a Uint8Array as data.')
+      throw invalidAttachmentError(named(''), 'must have a string or a Uint8Array as data.')
     }
     return { name: named(''), mimeType, read: async ({ maxBytes }) => readData(data, named(''), maxBytes) }
   }
   if (path !== undefined) {
     if (typeof path !== 'string' || path === '')
-      throw invalidAttachmentError('The attachment', 'must have a text as path.')
+      throw invalidAttachmentError('The attachment', 'must have a string as path.')
     const name = named(path.split(/[\\/]/).findLast((part) => part !== '') ?? path)
     return { name, mimeType, read: async (limits) => ({ bytes: await readFile(path, name, limits) }) }
   }
@@ -136,7 +136,7 @@ function isInside(folder: string, path: string): boolean {
 }
 
 function outsideRootError(name: string): AttachmentError {
-  return new AttachmentError('outside_root', name, 'is outside of the folder that attachments are read from.')
+  return new AttachmentError('outside_root', name, 'is outside of the attachments folder.')
 }
 
 function notAFileError(name: string): AttachmentError {
@@ -151,12 +151,12 @@ const failures: Record<string, [AttachmentErrorCode, string]> = {
   ENOENT: ['not_found', 'does not exist. Check the path.'],
   ENOTDIR: ['not_found', 'does not exist. Check the path.'],
   ENAMETOOLONG: ['not_found', 'does not exist: its path is too long.'],
-  ELOOP: ['not_found', 'is a symbolic link that leads nowhere.'],
+  ELOOP: ['not_found', 'is a broken symbolic link.'],
   EISDIR: ['not_a_file', 'is a folder.'],
   ENXIO: ['not_a_file', 'is not a regular file.'],
   EACCES: ['unreadable', 'may not be read by this process.'],
   EPERM: ['unreadable', 'may not be read by this process.'],
-  ERR_INVALID_ARG_VALUE: ['invalid_attachment', 'has a path that no file can have.'],
+  ERR_INVALID_ARG_VALUE: ['invalid_attachment', 'has an invalid path.'],
 }
 
 function toAttachmentError(error: unknown, name: string): AttachmentError {
@@ -236,7 +236,7 @@ async function requestUrl(
     new AttachmentError(
       'blocked_address',
       name,
-      `leads to ${host}${address === host ? '' : ` (${address})`}, which is not public. Allow it with allowAddresses if it is meant to be.`,
+      `leads to ${host}${address === host ? '' : ` (${address})`}, which is not public. To allow it, add it to allowAddresses.`,
     )
   // A host that is an address is never looked up.
   if (isIP(host) !== 0 && !addresses.allows(host, host)) throw refuse(host)
@@ -327,6 +327,6 @@ function tooLargeError(name: string, maxBytes: number): AttachmentError {
   return new AttachmentError(
     'too_large',
     name,
-    `is larger than ${maxBytes} bytes. Raise maxBytes if it is meant to be.`,
+    `is larger than ${maxBytes} bytes. To allow it, raise maxBytes.`,
   )
 }

@@ -67,7 +67,7 @@ export async function convertPdf(
   }
   return text.length > maxChars || read === pages
     ? text
-    : `${text}\n\n[Cut here: only the first ${read} of ${pages} pages are kept.]`
+    : `${text}\n\n[Truncated: only the first ${read} of ${pages} pages are included.]`
 }
 
 /**

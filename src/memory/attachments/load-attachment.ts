@@ -84,7 +84,7 @@ export async function loadAttachment(
 /** Cuts a text to `maxChars`, and adds a note. */
 function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
-  return `${truncate(text, maxChars)}\n\n[Cut here: only the first ${maxChars} characters are kept.]`
+  return `${truncate(text, maxChars)}\n\n[Truncated: only the first ${maxChars} characters are included.]`
 }
 
 /** Runs `work` for at most `ms`. Its signal aborts at the deadline or when `outer` aborts. */
@@ -132,7 +132,7 @@ function decodeContent(
   const head = new TextDecoder('latin1').decode(bytes.subarray(0, 16))
   const signature = signatures.find(([beginning]) => beginning.test(head))?.[1]
   const mismatch = (actual: string, hint = '', cause?: unknown) => {
-    const message = `claims to be ${type.mimeType} (by its ${type.from}) and is ${actual}.${hint}`
+    const message = `claims to be ${type.mimeType} (by its ${type.from}) but is ${actual}.${hint}`
     return new AttachmentError('type_mismatch', name, message, { claimed: type.mimeType, actual, cause })
   }
   if (type.kind === 'pdf') {
@@ -159,7 +159,10 @@ function decodeContent(
     isHtmlPage(text) &&
     /^text\/html\b/i.test(contentType ?? '')
   ) {
-    throw mismatch('text/html', " The server sent a page about it. Pass mimeType 'text/html' to read that.")
+    throw mismatch(
+      'text/html',
+      " The server sent a web page instead. To read the page, pass mimeType 'text/html'.",
+    )
   }
   return text
 }
@@ -241,8 +244,8 @@ function getMediaType(
     'unsupported_type',
     name,
     essence === ''
-      ? `has a type that is not known. Pass its mimeType; supported are ${supportedTypes}.`
-      : `is ${essence.slice(0, 100)}, of which no text is made. Supported are ${supportedTypes}.`,
+      ? `has an unknown type. Pass its mimeType. Supported types are ${supportedTypes}.`
+      : `has the type ${essence.slice(0, 100)}, which cannot be converted to text. Supported types are ${supportedTypes}.`,
   )
 }
 

@@ -67,7 +67,7 @@ export function instructionsFrom(names: readonly string[], options: Instructions
       const shown = relative(start, path).split(sep).join('/')
       const text = `Instructions in ${shown}:\n\n${readInstructions(root, path).trim()}`
       const fitting =
-        text.length <= left ? text : left > 200 ? `${text.slice(0, left - 30)}\n[The rest is left out.]` : ''
+        text.length <= left ? text : left > 200 ? `${text.slice(0, left - 30)}\n[The rest is omitted.]` : ''
       if (fitting === '') return texts.join('\n\n')
       texts.push(fitting)
       left -= fitting.length + 2

@@ -128,7 +128,7 @@ function listSkillFolders(dir: string): string[] {
       if (!isInside(base, realpathSync(folder)))
         throw invalidSkillError(
           folder,
-          `it is a link that leads out of ${base}. Name its own folder in dirs.`,
+          `it is a link to a place outside of ${base}. Add that folder to dirs.`,
         )
       return folder
     })
@@ -144,7 +144,7 @@ function readSkill(folder: string): LoadedSkill {
   // A typo in a skill that narrows the tools must not widen them.
   const slip = Object.keys(fields).find((key) => key !== narrowingKey && toLetters(key) === 'allowedtools')
   if (slip !== undefined)
-    throw invalidSkillError(where, `its front matter has '${slip.slice(0, 80)}': write ${narrowingKey}.`)
+    throw invalidSkillError(where, `its front matter has '${slip.slice(0, 80)}' instead of ${narrowingKey}.`)
   const { 'allowed-tools': allowedTools, ...others } = fields
   const info = checkSkill(where, { ...others, allowedTools })
   return { info: { ...info, hash: sha256(text).slice(0, 16) }, body }
@@ -170,9 +170,10 @@ export class FileRefusal extends Error {}
 export function readContainedText(folder: string, path: string, maxBytes: number): string {
   const real = findContainedFile(folder, path)
   const { size } = statSync(real)
-  if (size > maxBytes) throw new FileRefusal(`it has ${size} bytes, of at most ${maxBytes}.`)
+  if (size > maxBytes) throw new FileRefusal(`it has ${size} bytes, but at most ${maxBytes} are allowed.`)
   const bytes = readBytes(real)
-  if (bytes.length > maxBytes) throw new FileRefusal(`it has ${bytes.length} bytes, of at most ${maxBytes}.`)
+  if (bytes.length > maxBytes)
+    throw new FileRefusal(`it has ${bytes.length} bytes, but at most ${maxBytes} are allowed.`)
   if (bytes.includes(0)) throw new FileRefusal('it is not a text file.')
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -194,7 +195,7 @@ function findContainedFile(folder: string, path: string): string {
     path === '' || path.includes('\0') || path.includes('\\') || isAbsolute(path) || /^[a-z]:/i.test(path)
   if (leaves || path.split('/').includes('..'))
     throw new FileRefusal(
-      'its path must lead on from the folder: without "..", a leading slash or a backslash.',
+      'its path must be relative to the folder, without "..", a leading slash or a backslash.',
     )
   let base: string
   let real: string
@@ -204,7 +205,7 @@ function findContainedFile(folder: string, path: string): string {
   } catch {
     throw new FileRefusal('there is no such file.')
   }
-  if (!isInside(base, real)) throw new FileRefusal('a link leads out of the folder.')
+  if (!isInside(base, real)) throw new FileRefusal('a link leads outside of the folder.')
   // A pipe or a device would block the process.
   if (!statSync(real).isFile()) throw new FileRefusal('it is not a regular file.')
   return real
@@ -236,7 +237,7 @@ function splitFrontMatter(
   if (!opening)
     throw invalidSkillError(
       where,
-      "it must begin with front matter: a line '---', name and description, and a line '---'.",
+      "it must start with front matter: a line '---', name and description, and another line '---'.",
     )
   const from = opening[0].length
   const closing = /^---[ \t]*(?:\r?\n|$)/m
@@ -249,7 +250,7 @@ function splitFrontMatter(
     )
   const fields = parseYaml(where, head.slice(0, end.index))
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
-    throw invalidSkillError(where, 'its front matter must be keys with values, such as name: review')
+    throw invalidSkillError(where, 'its front matter must contain keys and values, such as name: review')
   return { fields: fields as Record<string, unknown>, body: whole.slice(from + end.index + end[0].length) }
 }
 

@@ -179,7 +179,7 @@ function createSchema(database: SqliteDatabase, file: string): void {
   if (version > schemaVersion) {
     throw new StoreError(
       'newer_log',
-      `${file} was written by a newer Statewright (its format is ${version}, this one reads ${schemaVersion}). ` +
+      `${file} was written by a newer Statewright (its format is ${version}; this version reads ${schemaVersion}). ` +
         'Update Statewright, or choose another folder.',
       file,
     )
@@ -203,7 +203,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   if (isDiskFull(code, folder)) {
     return new StoreError(
       'disk_full',
-      `The disk with ${folder} is full. Free some space and try again: the sessions are as they were before.`,
+      `The disk with ${folder} is full. Free some space and try again. The stored sessions are unchanged.`,
       folder,
       options,
     )
@@ -236,7 +236,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   }
   return new StoreError(
     'store_unavailable',
-    `${file} cannot be used: ${message ?? String(error)}. See that the folder exists and is on a local disk, or ` +
+    `${file} cannot be used: ${message ?? String(error)}. Check that the folder exists and is on a local disk, or ` +
       'choose another.',
     file,
     options,

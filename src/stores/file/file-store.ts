@@ -182,7 +182,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       if (use((sql) => sql.purge())) return
       throw new StoreError(
         'store_unavailable',
-        `Another process has read from ${file} for seconds, so ${file}-wal still has deleted text. Call purge() again.`,
+        `Another process has been reading ${file} for several seconds, so ${file}-wal still contains deleted text. Call purge() again.`,
         file,
       )
     },
@@ -273,7 +273,7 @@ function closedStoreError(file: string): StoreError {
 
 function checkFileStoreOptions(dir: unknown, sync: unknown): void {
   if (typeof dir !== 'string' || dir === '') {
-    throw new ConfigError('invalid_config', 'dir is missing. Give the folder for the sessions.', 'dir')
+    throw new ConfigError('invalid_config', 'dir is missing. Set it to the folder for the sessions.', 'dir')
   }
   if (sync !== 'normal' && sync !== 'full') {
     throw new ConfigError(

@@ -154,7 +154,7 @@ function checkPlan<Fault extends string>({ of, unit, faults }: FaultKind<Fault>,
     for (const planned of plan as readonly unknown[]) {
       const { at, fault } = (planned ?? {}) as Partial<PlannedFault<string>>
       if (!Number.isSafeInteger(at) || Number(at) < 1)
-        refuse(`at must be the number of a ${unit}, an integer from 1 (is ${String(at)}).`)
+        refuse(`at must be the number of a ${unit}, a positive integer (is ${String(at)}).`)
       checkFault(fault)
     }
     return

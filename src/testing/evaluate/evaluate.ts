@@ -354,7 +354,7 @@ function checkEvaluateOptions(options: EvaluateOptions): EvaluateOptions {
   checkBudgets(options.budgets)
   for (const [key, value] of Object.entries({ concurrency, repeat })) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1))
-      throw evaluationOptionError(key, 'must be an integer from 1')
+      throw evaluationOptionError(key, 'must be a positive integer')
   }
   if (passAt !== undefined && !(typeof passAt === 'number' && passAt >= 0 && passAt <= 1))
     throw evaluationOptionError('passAt', 'must be a number from 0 to 1')

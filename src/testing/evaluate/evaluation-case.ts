@@ -123,7 +123,7 @@ function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: 
   const { id, input, tags } = value as Record<string, unknown>
   if (id === undefined) return 'has no id'
   if (typeof id !== 'string' || id.trim() === '' || id.length > 200 || /[\0\p{Cs}]/u.test(id))
-    return 'has an id that is not a text of 1 to 200 characters'
+    return 'has an id that is not a string of 1 to 200 characters'
   const earlier = lines.get(id)
   const shown = JSON.stringify(id)
   if (earlier !== undefined) return `has the id ${shown} of ${place} ${earlier}`
@@ -229,7 +229,7 @@ export async function readSessionCases(
   expectArgument('readSessionCases(store, options)', options, optionsRule)
   const { last = 100, marked = false, ...which } = options
   if (!Number.isSafeInteger(last) || last < 1)
-    throw evaluationOptionError('last', 'must be an integer from 1')
+    throw evaluationOptionError('last', 'must be a positive integer')
   const cases: EvaluationCase<string>[] = []
   for await (const { id, summary, marks = [] } of listSessions(store, which)) {
     if (summary?.tags?.[evaluationTag] !== undefined) continue

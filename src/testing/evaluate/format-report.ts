@@ -289,6 +289,6 @@ export function describeFailure({ error, diverged, scores, failure, state, reaso
   const scoreLines = Object.entries(scores)
     .filter(([, { passed }]) => !passed)
     .map(([name, { score, why }]) => `${name} ${formatScore(score)}${why === undefined ? '' : `: ${why}`}`)
-  const ended = state === 'COMPLETED' ? [] : [`${state ?? 'not begun'} (${failure?.code ?? reason ?? ''})`]
+  const ended = state === 'COMPLETED' ? [] : [`${state ?? 'not started'} (${failure?.code ?? reason ?? ''})`]
   return [...ended, ...scoreLines].join(' · ')
 }

@@ -90,7 +90,7 @@ function showTiles({ summary }: EvaluationReport): Markup {
   const { mean, passRate, cost, durationMs, tokens, steps } = summary
   const tile = (value: string, words: string): Markup =>
     html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
-  const judged = cost.judges === 0 ? 'cost' : `cost, of which judges ${formatMoney(cost.judges)}`
+  const judged = cost.judges === 0 ? 'cost' : `cost, including judges: ${formatMoney(cost.judges)}`
   return html`<div class="tiles">
 ${tile(mean ? formatScore(mean.value) : '–', mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
 ${tile(passRate ? formatShare(passRate.value) : '–', passRate ? `passed, ${formatShareRange(passRate)}` : 'passed')}
@@ -108,7 +108,7 @@ function showCounts({ summary: { states, guards } }: EvaluationReport): Markup {
     )}</table>`
   const hasGuards = Object.keys(guards).length > 0
   return html`<div class="pair"><div>${table('state and reason', states)}</div>${
-    hasGuards && html`<div>${table('guard that spoke', guards)}</div>`
+    hasGuards && html`<div>${table('guard that acted', guards)}</div>`
   }</div>`
 }
 
@@ -189,7 +189,7 @@ function showFailures(report: EvaluationReport): Markup | null {
   const rest = failures.length - mostFailures
   return html`<section><h2>${formatCount(failures.length, 'run')} that did not pass</h2>
 ${failures.slice(0, mostFailures).map(showFailure)}
-${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more: the JSON report has them.</p>`}</section>`
+${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON report.</p>`}</section>`
 }
 
 function showFailure({ of, run }: ShownFailure): Markup {
@@ -206,7 +206,7 @@ function showFailure({ of, run }: ShownFailure): Markup {
   }</summary>
 <dl>${row('input', of.input)}${row('expected', of.expected ?? null)}${row('output', output)}${row('scores', scoreLines.join('\n'))}${row(
     'state',
-    state === null ? 'not begun' : `${state} (${reason ?? ''})`,
+    state === null ? 'not started' : `${state} (${reason ?? ''})`,
   )}${row('why', why)}${row('guards', guards.map(({ guard, action, message }) => `${guard} ${action}: ${message}`).join('\n'))}${
     session !== null &&
     html`<dt>session</dt><dd><code>statewright sessions show ${quoteShellWord(session)}</code>\nin the studio (statewright studio --open): <code>#/session/${session}</code></dd>`
@@ -218,7 +218,7 @@ function showCases({ cases }: EvaluationReport): Markup {
   return html`<section><h2>All cases</h2><div class="wide"><table>
 <tr><th>case</th><th>verdicts</th><th class="number">score</th><th class="number">steps</th><th class="number">tokens</th><th class="number">cost</th><th class="number">time</th></tr>
 ${cases.slice(0, mostRows).map(showCase)}</table></div>
-${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more: the JSON report has them.</p>`}</section>`
+${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON report.</p>`}</section>`
 }
 
 function showCase({ id, score, runs }: EvaluatedCase): Markup {

@@ -52,7 +52,7 @@ export function summarizeCases(
       ]),
     ),
     states: countNames(
-      runs.map(({ state, reason }) => (state === null ? 'not begun' : `${state} ${reason ?? ''}`.trim())),
+      runs.map(({ state, reason }) => (state === null ? 'not started' : `${state} ${reason ?? ''}`.trim())),
     ),
     guards: countNames(
       runs.flatMap(({ guards }) => [...new Set(guards.map(({ guard, action }) => `${guard} ${action}`))]),

@@ -426,8 +426,8 @@ class SessionPlayer {
     const message = messages[at < 0 ? recording.messages.length : at]
     const now = message ? JSON.stringify(getContent(message)) : '(none)'
     const text =
-      `Message m${(at < 0 ? recording.messages.length : at) + 1} is otherwise with this version of Statewright; now it ` +
-      `is:\n  ${now}`
+      `Message m${(at < 0 ? recording.messages.length : at) + 1} is different with this version of Statewright. It is ` +
+      `now:\n  ${now}`
     this.#addDifference(last, {
       by: 'chart',
       subject: message?.id ?? null,

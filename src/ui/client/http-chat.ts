@@ -208,7 +208,7 @@ export class HttpChat {
         }
         this.#connection.report('lost')
         answer.isCut = true
-        // A queued message is sent again, because the page has nothing of its answer yet.
+        // A queued message is sent again, because the page has no part of its answer yet.
         if (hasStarted || !answer.source) throw error
         opened = await this.#connection.request(answer.source, { signal })
         answer.isCut = false

@@ -376,7 +376,7 @@ export function describeRun(): void {
       await open('expenses')
       await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
       expect((await shown()).active).toEqual(['RUNNING.asking.backingOff'])
-      await page.locator('.word:has-text("a call needs a person")').click()
+      await page.locator('.word:has-text("a call needs approval")').click()
       expect((await shown()).active).toEqual(['WAITING_FOR_INPUT.approval'])
       await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
       await page.selectOption('.chart-bar select', 'outline')

@@ -41,7 +41,7 @@ export const connection = {
     const bytes = Buffer.concat([...(body ?? [])].map((act) => Buffer.from(act as string)))
     return { ...rest, body: Array.from(bytes, (_, i) => bytes.subarray(i, i + 1)) }
   },
-  'comments for ever': raw(forever(': keep-alive\n\n')),
-  'empty pieces for ever': raw(forever(delta({ content: '' }))),
-  'blanks for ever': raw(forever(' ')),
+  'comments forever': raw(forever(': keep-alive\n\n')),
+  'empty pieces forever': raw(forever(delta({ content: '' }))),
+  'blanks forever': raw(forever(' ')),
 } satisfies Record<string, Fault>

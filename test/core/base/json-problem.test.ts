@@ -12,8 +12,8 @@ const parses = (text: string): boolean => {
 }
 
 test.each([
-  ['', 0, 'the text ends where it needs a value'],
-  ['{"a":1', 6, "the text ends where it needs ',' or '}'"],
+  ['', 0, 'the text ends where a value is expected'],
+  ['{"a":1', 6, "the text ends where ',' or '}' is expected"],
   ['{"a" 1}', 5, 'expected \':\' after the property name but found "1"'],
   ['{a:1}', 1, 'expected a property name in double quotes or \'}\' but found "a"'],
   ['{"a":1,}', 7, 'expected a property name in double quotes but found "}"'],
@@ -23,9 +23,9 @@ test.each([
   ['{"a":tru}', 5, 'expected a value but found "t"'],
   ["{'a':1}", 1, "expected a property name in double quotes or '}' but found \"'\""],
   ['{"a":1}{"a":1}', 7, 'expected nothing after the end of the JSON value but found "{"'],
-  ['{"a":"b', 7, 'the string that opens at position 5 is never closed'],
+  ['{"a":"b', 7, 'the string that starts at position 5 is never closed'],
   ['"a\nb"', 2, 'a control character inside a string must be written as \\n'],
-  ['"C:\\x"', 3, 'this is not an escape that JSON knows; write \\\\ for a backslash'],
+  ['"C:\\x"', 3, 'this is not a JSON escape sequence; write \\\\ for a backslash'],
   ['[😀]', 1, 'expected a value or \']\' but found "😀"'],
 ])('The problem of %j is at position %d', (text, position, problem) => {
   expect(findJsonProblem(text)).toEqual({ position, problem })
@@ -88,7 +88,7 @@ describe('with unique keys', () => {
   test('keys that are written differently and mean the same are the same', () => {
     expect(unique(String.raw`{"a":1,"\u0061":2}`)).toEqual({
       position: 7,
-      problem: String.raw`the key "\u0061" is given twice; keep one`,
+      problem: String.raw`the key "\u0061" appears twice; keep one`,
     })
   })
 

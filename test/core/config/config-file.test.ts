@@ -163,17 +163,17 @@ describe('parseConfigFile', () => {
   })
 
   test.each([
-    ['', 'Line 1, column 1: The text ends where it needs a value.'],
+    ['', 'Line 1, column 1: The text ends where a value is expected.'],
     ['{\n  "stream": true,\n}', 'Line 3, column 1: Remove the comma before this bracket.'],
     ['{\r\n  "a": [1,\r\n]}', 'Line 3, column 1: Remove the comma before this bracket.'],
-    ['{"stream": true', "Line 1, column 16: The text ends where it needs ',' or '}'."],
+    ['{"stream": true', "Line 1, column 16: The text ends where ',' or '}' is expected."],
     ['{"a" 1}', 'Line 1, column 6: Expected \':\' after the property name but found "1".'],
     ['{a: 1}', 'Line 1, column 2: Expected a property name in double quotes or \'}\' but found "a".'],
     ["{'a': 1}", "Line 1, column 2: Expected a property name in double quotes or '}' but found \"'\"."],
     ['{\n  // why\n  "stream": true }', 'Line 2, column 3: JSON has no comments. Remove this one.'],
     [
       '{"limits": {"costLimit": 1,\n "costLimit": 2}}',
-      'Line 2, column 2: The key "costLimit" is given twice; keep one.',
+      'Line 2, column 2: The key "costLimit" appears twice; keep one.',
     ],
     ['{"limits": {"costLimit": NaN}}', 'Line 1, column 26: Expected a value but found "N".'],
     ['{"a": 1} {', 'Line 1, column 10: Expected nothing after the end of the JSON value but found "{".'],

@@ -174,7 +174,7 @@ describe('resolveConfig', () => {
   })
 
   test.each(zeroIsRefused)('%s refuses 0', (path) => {
-    expect(refused(at(path, 0)).message).toMatch(/must be a whole number from [12].*\(is 0\)/)
+    expect(refused(at(path, 0)).message).toMatch(/must be a whole number (of at least|from) [12].*\(is 0\)/)
   })
 
   test.each([
@@ -202,7 +202,7 @@ describe('resolveConfig', () => {
   test('maxSteps: null is no cap, and 0 is told about it', () => {
     expect(resolveConfig({ limits: { maxSteps: null } }).limits.maxSteps).toBeNull()
     expect(refused({ limits: { maxSteps: 0 } }).message).toBe(
-      'Invalid configuration:\n  limits.maxSteps must be a whole number from 1, or null for no cap (is 0).',
+      'Invalid configuration:\n  limits.maxSteps must be a whole number of at least 1, or null for no cap (is 0).',
     )
   })
 

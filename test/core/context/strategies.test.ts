@@ -215,7 +215,7 @@ describe('compact', () => {
       head: 1,
       from: 7,
       note:
-        '[6 messages of this conversation left out here to fit the context window; 2 answers, 4 tool results; ' +
+        '[6 messages of this conversation omitted here to fit the context window; 2 answers, 4 tool results; ' +
         'tools called: read ×2, find ×2; from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:06.000Z.]',
     })
     const fitted = fitMessages(messages, fit ?? null)

@@ -76,7 +76,7 @@ describe('summaries', () => {
     )
     const fit = nextFit(fitWithoutSummary, long(14), window, summed)
     expect(fit?.note).toMatch(
-      /^\[Notes on \d+ earlier .*\]\nEverything so far\.\n\n\[\d+ messages .* left out/,
+      /^\[Notes on \d+ earlier .*\]\nEverything so far\.\n\n\[\d+ messages .* omitted/,
     )
     expect(fit?.summary).toEqual(summed?.summary)
     expect(sizeOf(long(14), fit ?? null)).toBeLessThanOrEqual(window)

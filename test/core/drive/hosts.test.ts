@@ -108,7 +108,7 @@ test('what DBOS refuses is said in one sentence, by an error of ours', async () 
     code: 'engine_unavailable',
     retryable: true,
     message:
-      'DBOS refuses: connect ECONNREFUSED 127.0.0.1:5432. Await DBOS.launch() first, and see that DBOS reaches its Postgres.',
+      'DBOS refuses: connect ECONNREFUSED 127.0.0.1:5432. Await DBOS.launch() first, and check that DBOS can reach its Postgres.',
   }
   await expect(own.start()).rejects.toMatchObject(refusal)
   await expect(own.enqueue({ session: 't', input: 'Pay.' })).rejects.toMatchObject(refusal)
@@ -535,7 +535,7 @@ describe('what the app has for a session, and the engine does not', () => {
       code: 'host_function_failed',
       subject: name,
       retryable: true,
-      message: `${name} threw: no connection to users. The session is tried again later.`,
+      message: `${name} threw: no connection to users. The session will be retried later.`,
     })
     isAway = false
     const again = queue.run(1)

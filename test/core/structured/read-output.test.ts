@@ -42,7 +42,7 @@ describe('an answer', () => {
 
   it('is told where it stops being JSON, without a word of what stands there', async () => {
     expect(await problemOf('{"city":"sk-secret-key",')).toBe(
-      'The answer is not a JSON object: the text ends where it needs a property name in double quotes, at position 24.',
+      'The answer is not a JSON object: the text ends where a property name in double quotes is expected, at position 24.',
     )
     expect(await problemOf('secret')).not.toContain('secret')
   })

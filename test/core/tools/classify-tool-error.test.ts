@@ -175,7 +175,7 @@ test.each([
   [undefined, 'undefined was thrown'],
   [null, 'null was thrown'],
   [7, '7 was thrown'],
-  ['', 'an empty text was thrown'],
+  ['', 'an empty string was thrown'],
   ['plain words', 'plain words'],
   [{ a: 1 }, '{"a":1} was thrown'],
   [new RangeError(''), 'RangeError'],

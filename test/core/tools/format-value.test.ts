@@ -86,7 +86,7 @@ test('A text over the limit keeps head and tail around a note of what is missing
   const { content, truncated } = formatValue(text, 1000)
   expect(truncated).toBe(true)
   const [, head, dropped, tail] =
-    /^(h+)\n\[… (\d+) of 10000 characters left out …\]\n(t+)$/.exec(content) ?? []
+    /^(h+)\n\[… (\d+) of 10000 characters omitted …\]\n(t+)$/.exec(content) ?? []
   expect((head?.length ?? 0) + Number(dropped) + (tail?.length ?? 0)).toBe(10_000)
   expect(content.length).toBeGreaterThan(990)
   expect(content.length).toBeLessThanOrEqual(1000)
@@ -105,7 +105,7 @@ test('A cut text fits every limit, counts right and splits no surrogate pair', (
       const cut = cutMiddle(full, max)
       expect(cut.length).toBeLessThanOrEqual(Math.max(max, 0))
       expect(Buffer.from(cut).toString()).toBe(cut)
-      const [note, dropped] = /\n\[… (\d+) of \d+ characters left out …\]\n/.exec(cut) ?? []
+      const [note, dropped] = /\n\[… (\d+) of \d+ characters omitted …\]\n/.exec(cut) ?? []
       if (note !== undefined) expect(cut.length - note.length + Number(dropped)).toBe(full.length)
     }),
   )

@@ -63,7 +63,7 @@ describe('defineGuard', () => {
     [
       'an initial state that is too large',
       { name: 'g', verdict, initial: 'x'.repeat(3000) },
-      /initial takes 3002 bytes/,
+      /initial has 3002 bytes/,
     ],
   ])('refuses %s with a sentence', (_, definition, words) => {
     const { code, message } = refusal(() => defineGuard(definition as UserGuard))

@@ -12,7 +12,7 @@ describe('batches that go round in circles', () => {
     const { executed, said, messages } = play(repeat(5, A, B))
     expect(executed).toBe(6)
     expect(said).toEqual(['4: cycle nudge', '6: cycle halt'])
-    expect(messages[0]).toContain('You are going round in circles (read → grep → read)')
+    expect(messages[0]).toContain('You are going around in circles (read → grep → read)')
     expect(messages[1]).toContain('guardrails.cycle.haltAt (now 3)')
   })
 

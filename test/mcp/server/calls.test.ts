@@ -67,7 +67,7 @@ describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
       arguments: { message: 'Pay 17.', session: 'june' },
     })
     expect(text(result)).toMatch(
-      /waiting for a person[^]*pay\(\{"invoice":"17"\}\)[^]*A person answers it, not you/,
+      /waiting for a person[^]*pay\(\{"invoice":"17"\}\)[^]*A person, not you, must answer it/,
     )
     // Its reader is the model that made the call.
     expect(text(result)).not.toMatch(/approve|call_1_0/)
@@ -185,7 +185,7 @@ describe('a client with tasks', () => {
     const [key = ''] = Object.keys(waiting['inputRequests'] as object)
     const inputResponses = { [key]: { action: 'accept', content: { confirm: 'yes' } } }
     const { error } = await rpc(handler, 'tasks/update', { taskId, inputResponses })
-    expect(error?.message).toContain('confirm is true to approve the call')
+    expect(error?.message).toContain('confirm must be true to approve the call')
     await awaitTask(handler, taskId, ['input_required'])
     expect(paid).toEqual([])
   })

@@ -37,7 +37,7 @@ describe('options', () => {
     const model = scriptedModel(() => 'Hello.')
     const made = (options: Partial<AgentOptions>) =>
       defineAgents({ one: createAgent({ model, ...options } as never) })
-    expect(() => serve({ agents: made({}) })).toThrow('have one store')
+    expect(() => serve({ agents: made({}) })).toThrow('share one store')
     const { inbox: _, ...bare } = memoryStore()
     expect(() => serve({ agents: made({ store: bare as never }) })).toThrow('an inbox')
     expect(() => serve({ agents: made({ store: memoryStore(), interactive: true }) })).toThrow(
@@ -223,7 +223,9 @@ test('whatever comes as arguments is an error that the model reads, and answers 
     }),
     { numRuns: 40 },
   )
-  expect((await call({ name: 'none' })).error?.message).toContain("There is no tool 'none'. There are: echo.")
+  expect((await call({ name: 'none' })).error?.message).toContain(
+    "There is no tool 'none'. The tools are: echo.",
+  )
   const bad = { name: 'echo', arguments: { message: 'Hi.', session: '../x' } }
   expect(textOf((await call(bad)).result)).toContain('A chat id has 1 to 128 letters')
 })

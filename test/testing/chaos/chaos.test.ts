@@ -225,7 +225,7 @@ test.each<[string, unknown, string]>([
   [
     'a place before the first',
     [{ at: 0, fault: 'cut' }],
-    'at must be the number of a request, an integer from 1 (is 0)',
+    'at must be the number of a request, a positive integer (is 0)',
   ],
   ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (is 2)'],
   ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed must be an integer (is x)'],

@@ -241,8 +241,8 @@ describe('a file of cases', () => {
 
   test.each([
     ['{"input":"x"}', 'line 2 has no id'],
-    ['{"id":"","input":"x"}', 'line 2 has an id that is not a text'],
-    ['{"id":5,"input":"x"}', 'line 2 has an id that is not a text'],
+    ['{"id":"","input":"x"}', 'line 2 has an id that is not a string'],
+    ['{"id":5,"input":"x"}', 'line 2 has an id that is not a string'],
     ['{"id":"a","input":"x"}', 'line 2 has the id "a" of line 1'],
     ['{"id":"b"}', 'line 2 ("b") has no input'],
     ['{"id":"b","input":""}', 'line 2 ("b") has an invalid input'],

@@ -35,7 +35,7 @@ test('refunds nothing without a person', async () => {
   assert.equal((await run.result).output, 'I have refunded nothing.')
 })
 
-test('an agent that goes on for ever is stopped', async () => {
+test('an agent that goes on forever is stopped', async () => {
   const turn = { toolCalls: [{ name: 'find_order', arguments: { id: '1001' } }] }
   const agent = await rehearse(...Array.from({ length: 20 }, () => turn))
   const { state, reason } = await agent.run('Where is order 1001?').result

@@ -43,7 +43,7 @@ export function fitWithoutSummary(situation: FitSituation): Fit | null {
 }
 
 function formatTitle(count: number): string {
-  return `[Notes on ${count} earlier messages of this conversation, which are left out here to fit the context window:]\n`
+  return `[Notes on ${count} earlier messages of this conversation, which are omitted here to fit the context window:]\n`
 }
 
 function findEarlierSummary({ messages, previous }: FitSituation): string | null {

@@ -65,7 +65,7 @@ function readNewMessage(value: unknown): NewMessage {
   const { content, data } = (value ?? {}) as Record<string, unknown>
   const message = toMessage({ content }, 'messages')
   if (data === undefined) return message
-  if (!isRecord(data)) throw new TypeError('The data of a queued message are no record.')
+  if (!isRecord(data)) throw new TypeError('The data of a queued message must be an object.')
   return { ...message, data: data as JsonObject }
 }
 
@@ -165,8 +165,8 @@ export function checkQueueRoom(found: readonly InboxMessage[], text: string, ses
   if (waiting.length < maxQueued && chars <= maxQueuedChars) return
   const why =
     waiting.length < maxQueued
-      ? `its messages would have ${chars} characters, and ${maxQueuedChars} may wait`
-      : `${maxQueued} messages wait already`
+      ? `its messages would have ${chars} characters, and the limit is ${maxQueuedChars}`
+      : `${maxQueued} messages are already waiting`
   throw new UsageError(
     'queue_full',
     `The queue of session '${sessionId}' is full: ${why}. Wait until some are delivered, or send large files by URL.`,

@@ -139,7 +139,7 @@ export function checkMessage(
   }
   readSender(message, by)
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
-    throw invalid(`'${type}' needs callId, a string`, 'callId')
+    throw invalid(`'${type}' needs a callId string`, 'callId')
   if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)
     throw invalid('at must be a Date, or milliseconds since the epoch', 'at')
   if (type === 'message') checkUserMessage(message, invalid)
@@ -156,7 +156,7 @@ function checkUserMessage(
 ): void {
   if (when !== 'next' && when !== 'now') throw invalid("'message' needs when: 'next' or 'now'", 'when')
   if (typeof messageId === 'string' && (messageId === '' || messageId.length > 200))
-    throw invalid('messageId must be a text of 1 to 200 characters', 'messageId')
+    throw invalid('messageId must be a string of 1 to 200 characters', 'messageId')
 }
 
 /** Converts messages that are not answers to machine events. */
@@ -185,7 +185,7 @@ export const isAnswer = (message: SessionMessage): message is AnswerMessage => '
 function readSteeringText(text: string): string {
   const [message] = toMessages(text) as [NewMessage?]
   if (typeof message?.content === 'string') return message.content
-  throw new UsageError('invalid_input', 'Steering is one text.', 'text')
+  throw new UsageError('invalid_input', 'Steering must be a single string.', 'text')
 }
 
 const publicEventTypes: readonly ControlEvent['type'][] = [

@@ -60,8 +60,7 @@ export function verifyRecord(
     throw damagedLogError(sessionId, after, `record ${seq} is not JSON`, error)
   }
   const { version = logVersion, needs = [] }: { version?: unknown; needs?: unknown } = entry
-  if (typeof version !== 'number')
-    throw damagedLogError(sessionId, after, `record ${seq} names no log version`)
+  if (typeof version !== 'number') throw damagedLogError(sessionId, after, `record ${seq} has no log version`)
   const unknown = findUnknownFormat(version, needs)
   if (unknown === null) return entry
   const text = `Session '${sessionId}' ${unknown}. Open it with the newer Statewright that wrote it.`
@@ -81,11 +80,13 @@ function machineSessionError(sessionId: string, machine: string): StoreError {
 /** The part of a record's format that this version does not support, as a predicate, or null. */
 export function findUnknownFormat(version: number, needs: unknown): string | null {
   if (version > logVersion)
-    return `was written with log version ${version}; this Statewright knows versions up to ${logVersion}`
+    return `was written with log version ${version}; this version of Statewright supports versions up to ${logVersion}`
   const unknown = (Array.isArray(needs) ? needs : [needs]).filter(
     (name) => !Object.hasOwn(logFeatures, String(name)),
   )
-  return unknown.length === 0 ? null : `uses ${unknown.join(', ')}, which this Statewright does not know`
+  return unknown.length === 0
+    ? null
+    : `uses ${unknown.join(', ')}, which this version of Statewright does not support`
 }
 
 function computeChecksum(seq: number, at: number, type: string, data: string): string {
@@ -101,8 +102,8 @@ export function damagedLogError(
 ): StoreError {
   const remedy =
     lastGood > 0
-      ? `Everything up to record ${lastGood} is good: agent.fork('${sessionId}', ${lastGood}) goes on from there.`
-      : 'No record before it is good: delete the session, or restore it from a backup.'
+      ? `Everything up to record ${lastGood} is intact. agent.fork('${sessionId}', ${lastGood}) continues from there.`
+      : 'No record before it is intact. Delete the session, or restore it from a backup.'
   return new StoreError('corrupt_log', `The log of session '${sessionId}': ${what}. ${remedy}`, sessionId, {
     cause,
   })

@@ -103,7 +103,7 @@ export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Sna
   if (typeof runId !== 'string' || !Array.isArray(messages) || !Array.isArray(calls))
     throw new UsageError(
       'invalid_snapshot',
-      'This is not an agent snapshot. Pass what run.snapshot() or actor.getPersistedSnapshot() returned.',
+      'This is not an agent snapshot. Pass the return value of run.snapshot() or actor.getPersistedSnapshot().',
       'snapshot',
     )
   return { ...stored, historyValue: {}, context: completeContext(context as unknown as AgentContext) }

@@ -110,6 +110,6 @@ export function limitStoreTime(
 function storeTimeoutError(what: string, timeoutMs: number): StoreError {
   return new StoreError(
     'store_unavailable',
-    `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). Check that it can be reached. agent.resume(id) continues from the stored records.`,
+    `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). Check that it is reachable. agent.resume(id) continues from the stored records.`,
   )
 }

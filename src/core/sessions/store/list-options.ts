@@ -65,34 +65,34 @@ export interface Listing {
 type OptionName = keyof ListOptions
 
 const isTime = (value: unknown): boolean => Number.isSafeInteger(value)
-const timePhrase = 'is a time in whole milliseconds since the epoch'
+const timePhrase = 'must be a time in whole milliseconds since the epoch'
 
 /** The rule for each option. */
 const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean, phrase: string]>> = {
   prefix: [
     (value: string) => isSessionId(value) && !value.endsWith(':'),
-    "is what ids begin with before a colon, such as 'ann'",
+    "must be the part of ids before a colon, such as 'ann'",
   ],
   tags: [
     (value: SessionTags) => findTagsFault(value) === null && hasTags(value),
-    'is one or more tags, such as { user: "ann" }',
+    'must be one or more tags, such as { user: "ann" }',
   ],
   state: [
     (value: AgentState | AgentState[]) => [value].flat().every((one) => agentStates.includes(one)),
-    `is a state, or a list of them: ${agentStates.join(', ')}`,
+    `must be a state, or a list of states: ${agentStates.join(', ')}`,
   ],
   agent: [
     (value: unknown) => typeof value === 'string' && !value.includes('\0'),
-    'is the name of an agent, without NUL',
+    'must be the name of an agent, without NUL',
   ],
-  parent: [isSessionId, 'is the id of a session'],
-  children: [(value: unknown) => typeof value === 'boolean', 'is true or false'],
+  parent: [isSessionId, 'must be the id of a session'],
+  children: [(value: unknown) => typeof value === 'boolean', 'must be true or false'],
   since: [isTime, timePhrase],
   before: [isTime, timePhrase],
-  limit: [(value: number) => isTime(value) && value >= 1, 'is a whole number from 1'],
+  limit: [(value: number) => isTime(value) && value >= 1, 'must be a positive integer'],
   after: [
     (value: ListPosition | null) => isTime(value?.updatedAt) && isSessionId(value?.id),
-    'is the last session of the page before: { updatedAt, id }',
+    'must be the last session of the previous page: { updatedAt, id }',
   ],
 }
 
@@ -104,7 +104,11 @@ const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies Opt
 /** @throws {UsageError} `invalid_option`, naming the key */
 export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new UsageError('invalid_option', `list takes options: ${optionNames.join(', ')}.`, 'list')
+    throw new UsageError(
+      'invalid_option',
+      `list takes an object of options: ${optionNames.join(', ')}.`,
+      'list',
+    )
   expectKnownOptions('list', options, optionNames)
   // Reads each option once, so that the checked value is the used value.
   const values: ListOptions = Object.fromEntries(
@@ -119,9 +123,9 @@ export function checkListOptions(options: ListOptions = {}): Listing {
   const { prefix = null, tags = {}, state, agent = null, parent = null, since = null, before = null } = values
   const { children = parent !== null, limit = Number.MAX_SAFE_INTEGER, after = null } = values
   if (parent !== null && !children)
-    throw listOptionError('children', 'is false, and parent asks for nothing else')
+    throw listOptionError('children', 'must not be false with parent, which lists only sub-agent sessions')
   if (since !== null && before !== null && since >= before)
-    throw listOptionError('before', 'is a time after since')
+    throw listOptionError('before', 'must be later than since')
   const states = state === undefined ? null : [state].flat()
   return { prefix, tags: Object.entries(tags), states, agent, parent, children, since, before, limit, after }
 }

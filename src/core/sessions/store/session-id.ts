@@ -14,8 +14,8 @@ export function checkSessionId(id: unknown): string {
   if (isSessionId(id)) return id
   throw new UsageError(
     'invalid_session',
-    `${describeId(id)} is no session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -, and begin with neither a ` +
-      'dot nor a dash.',
+    `${describeId(id)} is not a valid session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -. It must not start with a ` +
+      'dot or a dash.',
     'session',
   )
 }

@@ -17,15 +17,15 @@ const invalidTextPattern = /[\0\p{Cs}]/u
 /** The problem with these tags, as the end of a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
   if (typeof tags !== 'object' || tags === null || !isPlainObject(tags))
-    return 'must be an object of texts, such as { user: "ann" }'
+    return 'must be an object of strings, such as { user: "ann" }'
   const entries = Object.entries(tags as Record<string, unknown>)
-  if (entries.length > maxTags) return `has ${entries.length} tags: at most ${maxTags} are possible`
+  if (entries.length > maxTags) return `has ${entries.length} tags, but the maximum is ${maxTags}`
   for (const [name, value] of entries) {
     const shown = JSON.stringify(name.slice(0, maxNameLength))
     if (!isText(name, maxNameLength))
-      return `has the name ${shown}: a name is a text of 1 to ${maxNameLength} characters`
+      return `has the name ${shown}, but a name must be a string of 1 to ${maxNameLength} characters`
     if (!isText(value, maxValueLength))
-      return `has a wrong value for ${shown}: a value is a text of 1 to ${maxValueLength} characters`
+      return `has an invalid value for ${shown}, which must be a string of 1 to ${maxValueLength} characters`
   }
   return null
 }
@@ -40,7 +40,7 @@ export function mergeTags(current: SessionTags, added: SessionTags, sessionId: s
   const faultOfAll = fault === null ? findTagsFault(merged) : null
   if (fault !== null) throw new UsageError('invalid_option', `tags ${fault}.`, 'tags')
   if (faultOfAll !== null)
-    throw new UsageError('invalid_option', `With these, session '${sessionId}' ${faultOfAll}.`, 'tags')
+    throw new UsageError('invalid_option', `With these tags, session '${sessionId}' ${faultOfAll}.`, 'tags')
   return merged
 }
 

@@ -23,10 +23,10 @@ export function readTitle(title: unknown): string | null {
         ? `has ${line.length}`
         : line === ''
           ? 'is empty'
-          : 'has a control character or half a surrogate pair'
+          : 'has a control character or an unpaired surrogate'
   throw new UsageError(
     'invalid_option',
-    `A title is a text of 1 to ${maxTitleLength} characters, or null for the default; this one ${found}.`,
+    `A title must be a string of 1 to ${maxTitleLength} characters, or null for the default, but this one ${found}.`,
     'title',
   )
 }

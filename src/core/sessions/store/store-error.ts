@@ -59,7 +59,7 @@ export function nullIfBusy(error: unknown): null {
 export function sessionBusyError(sessionId: string, holder: string | null): StoreError {
   return new StoreError(
     'session_busy',
-    `The session ${sessionId} is in use by ${holder ?? 'another process'}. Wait for its end, or use another session.`,
+    `The session ${sessionId} is in use by ${holder ?? 'another process'}. Wait until it is released, or use another session.`,
     sessionId,
   )
 }
@@ -67,8 +67,8 @@ export function sessionBusyError(sessionId: string, holder: string | null): Stor
 export function leaseLostError({ sessionId, holder }: Lease): StoreError {
   return new StoreError(
     'lease_lost',
-    `The session ${sessionId} is no longer ${holder}'s to write: its lease ran out, or another process has taken the ` +
-      'session over. Acquire it again, and go on from the log as it is then.',
+    `${holder} can no longer write to the session ${sessionId}: its lease expired, or another process has taken the ` +
+      'session over. Acquire it again, and continue from the current log.',
     sessionId,
   )
 }
@@ -77,7 +77,7 @@ export function leaseLostError({ sessionId, holder }: Lease): StoreError {
 export function takenOverError(sessionId: string): StoreError {
   return new StoreError(
     'out_of_order',
-    `Session '${sessionId}' has been taken over, or deleted: it does not end as this run left it. Look at it with ` +
+    `Session '${sessionId}' was taken over or deleted: its log does not end with the last record of this run. Read its state with ` +
       `agent.resume('${sessionId}').`,
     sessionId,
   )
@@ -87,7 +87,7 @@ export function takenOverError(sessionId: string): StoreError {
 export function toStoreError(sessionId: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error
   const why = error instanceof Error ? error.message : String(error)
-  const message = `Session '${sessionId}' could not be written: ${why}`
+  const message = `Session '${sessionId}' could not be stored: ${why}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
@@ -105,7 +105,7 @@ export function getExpiry(now: number, ttlMs: number): number {
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new UsageError(
       'invalid_lease',
-      `ttlMs is ${ttlMs}; a number of milliseconds from 0 up is needed.`,
+      `ttlMs must be a non-negative number of milliseconds (is ${ttlMs}).`,
       'ttlMs',
     )
   }
@@ -129,7 +129,7 @@ export function checkRecords(sessionId: string, records: readonly LogRecord[]): 
         ? null
         : '`type`, `data` or `check` is not valid JSON text'
     if (fault !== null) {
-      throw new UsageError('invalid_record', `The record ${seq} cannot be stored: ${fault}.`, sessionId)
+      throw new UsageError('invalid_record', `Record ${seq} cannot be stored: ${fault}.`, sessionId)
     }
     const first = records[0]?.seq ?? 1
     if (seq !== first + index) throw outOfOrderError(sessionId, first + index - 1, seq)
@@ -145,8 +145,8 @@ export function checkFollows(sessionId: string, records: readonly LogRecord[], h
 function outOfOrderError(sessionId: string, head: number, seq: number): StoreError {
   return new StoreError(
     'out_of_order',
-    `The record ${seq} cannot follow record ${head} of the session ${sessionId}. Read the log again from there: it ` +
-      'has moved on since.',
+    `Record ${seq} cannot follow record ${head} of the session ${sessionId}. Read the log again from there, because it ` +
+      'has new records.',
     sessionId,
   )
 }

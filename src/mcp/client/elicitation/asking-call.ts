@@ -82,7 +82,7 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
     return toReturned(call, outcome, memo?.round ?? 0, known)
   } catch (error) {
     if (!(error instanceof ElicitationFault)) throw error
-    throw new ToolError('failed', `${nameServer(call)} asks a person ${error.message}. The call failed.`)
+    throw new ToolError('failed', `${nameServer(call)} asked a person ${error.message}. The call failed.`)
   }
 }
 
@@ -117,8 +117,8 @@ function findOpenCall(
   if (call.isRepeatable()) return undefined
   throw new ToolError(
     'failed',
-    `Interrupted: ${nameServer(call)} requested input in a process that has ended, which ended the call. Its outcome is unknown: ` +
-      'check before you call it again.',
+    `Interrupted: ${nameServer(call)} requested input in a process that has ended, which ended the call. Its outcome is unknown. ` +
+      'Check before you call it again.',
   )
 }
 
@@ -174,7 +174,7 @@ function toReturned(
     throw new ElicitationFault(
       `nothing, but this client for ${quoteText(String(readProperty(other[1], 'method')))}`,
     )
-  if (requests.length === 0) throw new ElicitationFault('for input without saying which')
+  if (requests.length === 0) throw new ElicitationFault('for input without specifying it')
   return ask(
     requests.map(([, request]) => readProperty(request, 'params')),
     {
@@ -217,8 +217,7 @@ const maxUrl = 2_000
  */
 export function readElicitation(params: unknown, server: string): Elicitation {
   const { mode = 'form', message, url, requestedSchema } = asObject(params)
-  if (typeof message !== 'string' || message.trim() === '')
-    throw new ElicitationFault('without saying what it wants')
+  if (typeof message !== 'string' || message.trim() === '') throw new ElicitationFault('without a message')
   const head = { server, message: cutText(stripInvisible(message).trim(), maxMessage) }
   if (mode === 'url') return { ...head, mode, url: readUrl(url) }
   if (mode === 'form') return { ...head, mode, schema: readForm(requestedSchema) }
@@ -231,7 +230,7 @@ function readUrl(url: unknown): string {
       `to open ${quoteText(String(url).slice(0, 200))}, which is not an http(s) address`,
     )
   if (hasUserInfo(url))
-    throw new ElicitationFault('to open an address with a user name in it, which hides the real address')
+    throw new ElicitationFault('to open an address with a user name, which hides the real host')
   return new URL(url).href
 }
 
@@ -273,7 +272,7 @@ function readForm(form: unknown): ElicitationSchema {
 
 function readKey(key: string): string {
   if (key.length > 200 || key === '__proto__' || key !== stripInvisible(key))
-    throw new ElicitationFault(`for a field ${quoteText(key.slice(0, 100))}, which no form can have`)
+    throw new ElicitationFault(`for a field ${quoteText(key.slice(0, 100))}, which forms do not support`)
   return key
 }
 

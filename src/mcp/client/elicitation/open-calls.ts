@@ -185,6 +185,6 @@ export class OpenCall {
 export function askedTooOften(): ToolError {
   return new ToolError(
     'failed',
-    `The server asks a person more than ${maxRounds} times in one call. The call was cancelled.`,
+    `The server asked a person more than ${maxRounds} times in one call. The call was cancelled.`,
   )
 }

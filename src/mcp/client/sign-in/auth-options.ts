@@ -114,7 +114,7 @@ export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirec
           const isOurs = came.pathname === '/callback' && came.searchParams.get('state') === state
           response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
           response.end(
-            isOurs ? 'You can close this page.' : 'Nothing is here.',
+            isOurs ? 'You can close this page.' : 'There is nothing here.',
             () => isOurs && resolve(came),
           )
         })

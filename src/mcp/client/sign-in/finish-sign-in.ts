@@ -28,7 +28,7 @@ export async function finishMcpSignIn(
   const { url, auth } = options
   if (typeof callback !== 'string' && !(callback instanceof URL))
     throw invalidInputError('callback of finishMcpSignIn', [
-      { path: 'callback', sentence: 'callback must be the URL that the user came back with.' },
+      { path: 'callback', sentence: 'callback must be the URL to which the user was redirected.' },
     ])
   // Frameworks pass only the path.
   const came =

@@ -108,7 +108,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     if (params === undefined) throw fail('the callback is not a URL.')
     const pending = await takePending(records, params.get('state'))
     if (pending === undefined)
-      throw fail('what came back belongs to no sign-in that is under way. Begin again.')
+      throw fail('the callback does not belong to a sign-in in progress. Start again.')
     const { verifier, discovery } = pending
     const { StreamableHTTPClientTransport } = await loadClientSdk()
     const authProvider: OAuthClientProvider = {
@@ -133,7 +133,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     try {
       const callback = await auth.signIn(await sign.sent)
       if (callback === undefined)
-        throw fail('the user has to. Pass what comes back to finishMcpSignIn, and try again then.')
+        throw fail('the user must sign in. Pass the callback URL to finishMcpSignIn, then try again.')
       await finish(callback)
     } catch (error) {
       throw error instanceof StatewrightError ? error : fail(describeError(error), error)

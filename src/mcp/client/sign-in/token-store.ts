@@ -153,7 +153,7 @@ async function readTexts(path: string): Promise<Record<string, string>> {
   } catch {
     // The parser's message would show a part of a secret.
   }
-  throw unusableFile(path, 'is not a file of tokens. Use another path, or remove it.')
+  throw unusableFile(path, 'is not a token file. Use another path, or remove it.')
 }
 
 /** Atomic, so a process that dies in between leaves the old file. */

@@ -18,7 +18,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     'a run continued after a halt resets that guard and no other',
     ({ before, after, event, isFinal }) => {
       if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
-      if (after.verdict || after.error) return 'the halt stands'
+      if (after.verdict || after.error) return 'the halt was not reset'
       const { verdict, guardrails } = before
       const expected = verdict ? resetGuard(guardrails, verdict.guard, verdict.userGuard) : guardrails
       return toText(after.guardrails) !== toText(expected) && 'the guards have the wrong state'
@@ -98,7 +98,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const { event, after } = change
     if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
     if (after.pendingAnswer === null) return null
-    if (listAnnounced(change, 'assistant_message').length > 0) return 'it is told'
+    if (listAnnounced(change, 'assistant_message').length > 0) return 'it is announced'
     return after.messages.at(-1)?.content === after.pendingAnswer.text && 'it is in the transcript'
   }),
   createRule('arguments pending review are neither announced nor in the transcript', (change) => {
