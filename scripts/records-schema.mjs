@@ -15,7 +15,7 @@ export function createRecordsSchema() {
   const file = join(root, 'src/core/sessions/clear-records.ts')
   return readProject(root, [file], ({ checker, program }) => {
     const module = checker.getSymbolAtLocation(program.getSourceFile(file))
-    const record = checker.getMemberInModuleExports(module, 'ClearedRecord')
+    const record = checker.getMemberInModuleExports(module, 'ShownRecord')
     return new SchemaWriter(checker).write(checker.getDeclaredTypeOfSymbol(record))
   })
 }

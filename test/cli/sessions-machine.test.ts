@@ -5,6 +5,7 @@ import { fromPromise } from 'xstate'
 import { durable } from '../../src/durable/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { claimMachine } from '../durable/claim.js'
+import { faults } from '../support/record-faults.js'
 import { cli } from './support.js'
 
 let dir: string
@@ -62,6 +63,7 @@ test('sessions show shows the state, the context and the records of a machine', 
     'APPROVE',
     'xstate.done.actor.0.claim.paying',
   ])
+  expect(records.flatMap((line) => faults(JSON.parse(line)))).toEqual([])
 })
 
 test('commands for agents say that it is a machine, or leave it out', async () => {

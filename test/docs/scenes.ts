@@ -21,6 +21,7 @@ import {
 } from '../../src/index.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { createBudget } from '../../src/fleet/index.js'
+import { durable } from '../../src/durable/index.js'
 import { createInput } from '../../src/machine/index.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { tinyPdf } from '../memory/support/tiny-pdf.js'
@@ -346,6 +347,18 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       store: memoryStore(),
       machine: createMachine({ id: 'claim', version: '2', initial: 'inReview', states: { inReview: {} } }),
     }),
+  },
+  'docs/embedding.md › Test your machine': {
+    own: async () => {
+      const store = memoryStore()
+      const machine = createMachine({ id: 'claim', initial: 'reviewing', states: { reviewing: {} } })
+      const claims = durable(machine, { store })
+      await claims.start('claim-17')
+      return { store, claims }
+    },
+    expect: ({ said }) => {
+      expect(said).toContain('ok: true')
+    },
   },
   'docs/embedding.md › Store a snapshot and continue': {
     turns: [says('Nothing.')],

@@ -1,7 +1,10 @@
 import { assign, cancel, createMachine, fromCallback, fromPromise, raise, setup } from 'xstate'
 import { createAgent, defineAgents, memoryStore, runSession } from '../../src/index.js'
 import { createWaker } from '../../src/fleet/index.js'
+import { openMachineRecord } from '../../src/core/sessions/log/machine-record.js'
+import { createMachineHarness, pathOf, replay } from '../../src/testing/index.js'
 import { createOneCallModel } from '../support/manual-model.js'
+import { faults } from '../support/record-faults.js'
 import { durable, idempotencyKey } from '../../src/durable/index.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
 import { Bank, claimMachine, day } from './claim.js'
@@ -580,6 +583,47 @@ test('a session is replayed and forked: with another event, another outcome, or 
     forkedFrom: { sessionId: 'c', seq: 3 },
   })
   expect(shared.get('c')?.head).toBe(4)
+})
+
+test('a stored session is a path that replays on the chart, and its records follow the schema', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', { type: 'BREAK' }))
+  await until(claims.send('c', { type: 'NOTE', text: 'first' }))
+  await until(claims.send('c', approve))
+  await until(claims.settled('c'))
+  const path = await pathOf(shared, 'c')
+  expect(path.steps.map(({ event, state }) => [event.type, state.value])).toEqual([
+    ['xstate.init', 'reviewing'],
+    ['NOTE', 'reviewing'],
+    ['APPROVE', 'paying'],
+    ['xstate.done.actor.0.claim.paying', 'paid'],
+  ])
+  expect(path.steps.at(-1)).toMatchObject({ state: { status: 'done' }, output: { payment: 'p1' } })
+  expect(await replay(path, createMachineHarness(claims.machine))).toEqual({ ok: true, steps: 4 })
+  const changed = claimMachine.provide({ guards: { mayRetry: () => false } })
+  const failed = await until(claims.fork('c', { at: 4, with: { actor: 'pay', error: new Error('closed') } }))
+  await until(claims.settled(failed))
+  const forked = await pathOf(shared, failed)
+  expect(forked.steps.map(({ state }) => state.value)).toEqual([
+    'reviewing',
+    'reviewing',
+    'paying',
+    'waiting',
+  ])
+  expect(await replay(forked, createMachineHarness(claims.machine))).toEqual({ ok: true, steps: 4 })
+  expect(await replay(forked, createMachineHarness(changed))).toMatchObject({ ok: false, step: 3 })
+  for (const id of ['c', failed])
+    for (const record of shared.read(id)) {
+      const shown = { seq: record.seq, at: record.at, ...openMachineRecord(record, id) }
+      expect([id, record.seq, faults(shown)]).toEqual([id, record.seq, []])
+      expect(faults({ ...shown, event: {} })).not.toEqual([])
+    }
+  await expect(pathOf(shared, 'nobody')).rejects.toMatchObject({ code: 'unknown_session' })
+  const agent = createAgent({ model: createOneCallModel('add'), store: shared })
+  await agent.run('Go.', { session: 'ann' }).result.catch(() => undefined)
+  await expect(pathOf(shared, 'ann')).rejects.toMatchObject({ code: 'other_session' })
 })
 
 test('a session of another chart is opened by migrate, or says what is missing', async () => {

@@ -13,6 +13,7 @@ import {
   withheldResult,
 } from '../../../machines/agent/screening.js'
 import { listUnclearedInput, maskContext, maskMessages } from '../../../machines/agent/mask-uncleared.js'
+import type { MachineRecord } from './log/machine-record.js'
 import { type MachineState, openRecord, type RecordContent } from './log/log-record.js'
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
@@ -25,6 +26,11 @@ export type ClearedRecord = {
   /** True if a placeholder replaces content that shields have withheld or changed. */
   hidden?: true
 } & RecordContent
+
+/** A line of `sessions show ID --json`: a record of an agent's session or of a machine's. */
+export type ShownRecord =
+  | ClearedRecord
+  | ({ seq: number; at: number; type: 'opened' | 'snapshot' } & MachineRecord)
 
 type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
 type Content = UserMessage['content']

@@ -26,8 +26,8 @@ export interface StoredDelay {
   at: number
 }
 
-/** Why the event had no effect. */
-export interface Refusal {
+/** Why an event of a machine had no effect. */
+interface EventRefusal {
   code: string
   message: string
   subject?: string
@@ -46,7 +46,7 @@ export interface StoredMachineState {
   /** Events that the machine has sent to itself and processes next. */
   queue: MachineEvent[]
   /** Outcomes of actors that the chart could not process. A fixed chart processes them. */
-  held: { event: MachineEvent; refused: Refusal }[]
+  held: { event: MachineEvent; refused: EventRefusal }[]
   /** The last inbox message that the machine has processed. */
   inbox: number
   /** The idempotency keys of the last messages. */
@@ -64,7 +64,7 @@ export interface MachineRecord {
   chart?: string
   event: MachineEvent
   /** Why the event had no effect. */
-  refused?: Refusal
+  refused?: EventRefusal
   /** The actors that start with this record, with their inputs. */
   starts?: Record<string, { src: string; input?: unknown }>
   /** The record of the session that this one was forked from. */
@@ -93,7 +93,11 @@ export function draftMachineRecord(seq: number, at: number, record: MachineRecor
  * @throws {StoreError} `corrupt_log`, `newer_log`
  */
 export function openMachineRecord(record: LogRecord, sessionId: string): MachineRecord | null {
-  const content: Record<string, unknown> = verifyRecord(record, record.seq - 1, sessionId)
+  const { version: _version, ...content }: Record<string, unknown> = verifyRecord(
+    record,
+    record.seq - 1,
+    sessionId,
+  )
   if (typeof content['machine'] !== 'string') return null
   const { event, state } = content
   if (!isRecord(event) || !isRecord(state) || !isRecord(state['actors']) || !Array.isArray(state['delays']))
