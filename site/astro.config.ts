@@ -27,6 +27,8 @@ export default defineConfig({
       description: 'The agent loop as one explicit state machine.',
       pagination: false,
       lastUpdated: false,
+      // The page is src/pages/404.astro.
+      disable404Route: true,
       pagefind: { ranking: { pageLength: 0.75, termFrequency: 1, termSaturation: 1.4, termSimilarity: 1 } },
       // Wrapped code needs no scroll bar, so it needs no keyboard focus.
       expressiveCode: { defaultProps: { wrap: true } },

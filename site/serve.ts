@@ -65,5 +65,5 @@ export async function serveSite(port = 0): Promise<{ url: string; close(): Promi
 
 if (import.meta.filename === process.argv[1]) {
   const { url } = await serveSite(Number(process.argv[2] ?? 4321))
-  console.log(`The site is at ${url}. Ctrl-C ends it.`)
+  console.log(`The site is at ${url}. Press Ctrl-C to stop.`)
 }

@@ -2,21 +2,9 @@ import { defineCollection } from 'astro:content'
 import { z } from 'astro/zod'
 import { docsSchema } from '@astrojs/starlight/schema'
 import { summary } from './content/front-page.ts'
-import { addresses } from './content/package.ts'
 import { isMainGroup, listGroups } from './content/groups.ts'
 import { readPages } from './content/pages.ts'
 import { sizePictures } from './content/pictures.ts'
-
-const { base } = addresses
-
-const notFound = `The address may be mistyped, or the page has moved. Search with <kbd>Ctrl</kbd> <kbd>K</kbd>, or start here:
-
-- [Tutorial](${base}docs/tutorial/): 15 minutes, without a key
-- [Documentation](${base}docs/)
-- [API reference](${base}api/)
-- [Playground](${base}playground/)
-- [Front page](${base})
-`
 
 const groups = listGroups()
 
@@ -37,23 +25,16 @@ export const collections = {
         const { store } = context
         store.clear()
         const { pages } = readPages()
-        const missing = {
-          id: '404',
-          title: 'Page not found',
-          description: 'There is no such page.',
-          html: notFound,
-        }
-        for (const { id, title, description, html: body } of [...pages, missing]) {
+        for (const { id, title, description, html: body } of pages) {
           const isFront = id === 'index'
-          const given = {
+          const frontmatter = {
             title,
             description: isFront ? summary : description,
             searchWeight: rankPage(id),
             ...(isFront && { template: 'splash', hero: { tagline: summary } }),
-            ...(id === '404' && { template: 'splash' }),
-            ...(/^(files\/|404$)/.test(id) && { pagefind: false }),
+            ...(id.startsWith('files/') && { pagefind: false }),
           }
-          const data = await context.parseData({ id, data: given })
+          const data = await context.parseData({ id, data: frontmatter })
           const rendered = await context.renderMarkdown(body)
           rendered.html = await sizePictures(rendered.html)
           const filePath = `src/content/docs/${id}.md`

@@ -33,8 +33,7 @@ export function finish(): AstroIntegration {
           copyFileSync(root + from, folder + to)
         }
         const { broken, checked } = await checkLinks(folder, addresses.base)
-        if (broken.length > 0)
-          throw new Error(`${broken.length} links lead to nothing:\n${broken.join('\n')}`)
+        if (broken.length > 0) throw new Error(`${broken.length} links are broken:\n${broken.join('\n')}`)
         logger.info(`${pages.length} pages, ${checked} links`)
       },
     },
@@ -52,7 +51,7 @@ function listForModels(pages: readonly Page[]): string {
   return (
     [
       '# Statewright',
-      '> The agent loop as one explicit XState statechart: a TypeScript library. Each page here is Markdown.',
+      '> A TypeScript library with the agent loop as one explicit XState statechart. All linked pages are Markdown.',
       `All documents in one file: [llms-full.txt](${addresses.base}llms-full.txt)`,
       '## Documents',
       pages.filter(isDocument).map(line).join('\n'),

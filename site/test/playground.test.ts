@@ -78,7 +78,7 @@ describe('the playground', () => {
   afterEach(() => assert.deepEqual(faults, []))
 
   for (const look of looks) {
-    it(`plays a run at ${look.width} px, ${look.colorScheme}: no barriers, no other host, and it fits`, async () => {
+    it(`plays a run at ${look.width} px, ${look.colorScheme}: accessible, without requests to other hosts, and without overflow`, async () => {
       await openPlayground(look)
       assert.deepEqual(await findBarriers(page), [])
       await button('Play').click()
@@ -95,7 +95,7 @@ describe('the playground', () => {
     })
   }
 
-  it('has its chart and its texts before it loads anything, and plays at the first click', async () => {
+  it('shows its chart and texts before it loads the loop, and plays at the first click', async () => {
     for (const look of looks) {
       await openPage(look)
       await page.locator('.picture [data-state="COMPLETED"]').first().waitFor()
@@ -124,7 +124,7 @@ describe('the playground', () => {
   })
 
   for (const example of ['Find the largest expense', 'A call that needs approval', 'A token budget']) {
-    it(`has the TypeScript of the run, which plays it in Node: ${example}`, async () => {
+    it(`shows the run as TypeScript that runs in Node: ${example}`, async () => {
       await choose('Example', example)
       await button('TypeScript').click()
       const program = await page.locator('.output').innerText()
@@ -144,13 +144,13 @@ describe('the playground', () => {
     })
   }
 
-  it('loads what plays for those who come by the keyboard, too', async () => {
+  it('also loads the loop for keyboard users', async () => {
     await openPage()
     await button('Play').focus()
     await page.locator('.cm-content').nth(1).waitFor()
   })
 
-  it('keeps what is typed before its editors are there, and the place of the cursor', async () => {
+  it('keeps the text and the cursor position from before the editors load', async () => {
     await openPage()
     let give = (): void => {}
     const given = new Promise<void>((resolve) => (give = resolve))
@@ -173,7 +173,7 @@ describe('the playground', () => {
       .waitFor()
   })
 
-  it('says that the loop could not be loaded', async () => {
+  it('reports that the loop could not be loaded', async () => {
     await openPage()
     await page.route(/\/loop[^/]*\.js/, (route) => route.abort())
     await button('Play').click()
@@ -181,7 +181,7 @@ describe('the playground', () => {
     assert.equal(await button('Play').isEnabled(), true)
   })
 
-  it('shows the Markdown of an answer, and no HTML of it', async () => {
+  it('renders the Markdown of an answer, but not its HTML', async () => {
     const text =
       '**Rent** is the largest:\n\n- `offsite`\n- <b>laptops</b>\n\n| a | b |\n| - | - |\n| 1 | 2 |'
     await write("The model's script, turn by turn (JSON)", JSON.stringify({ turns: [{ text }] }))
@@ -204,7 +204,7 @@ describe('the playground', () => {
     assert.doesNotMatch(await page.locator('.transcript').innerText(), /Three notes/)
   })
 
-  it('marks what is no JSON, and what no scenario may have, where it is', async () => {
+  it('marks invalid JSON and invalid scenario keys at their positions', async () => {
     await write("The model's script, turn by turn (JSON)", '{\n  "turns": [\n    { "text": "Hi." \n  ]\n}')
     await page
       .getByText(/^Line 4: Not valid JSON: comma expected\.$/)
@@ -219,7 +219,7 @@ describe('the playground', () => {
       .getByText(/^Line 4: The script is invalid at turns\[1\]\.txt: there is no such key\.$/)
       .waitFor()
     assert.equal(await page.locator('.cm-lintRange-error').innerText(), '"txt": "Ho."')
-    await page.getByRole('status').getByText('Correct line 4 of the script to play.').waitFor()
+    await page.getByRole('status').getByText('Fix line 4 of the script to play.').waitFor()
     await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "text": "Hi." }] }')
     await write('Settings of the agent (JSON)', '{\n  "limits": {\n    "maxStep": 3\n  }\n}')
     await page.getByText(/^Line \d: .*maxStep/).waitFor()
@@ -227,7 +227,7 @@ describe('the playground', () => {
   })
 
   for (const when of ['at rest', 'while a run plays']) {
-    it(`keeps each letter that is typed without a pause ${when}, in both editors, and still answers`, async () => {
+    it(`keeps each letter of fast typing ${when}, in both editors, and stays responsive`, async () => {
       if (when !== 'at rest') {
         await openPlayground(wide, '', 'no-preference')
         await button('Play').click()
@@ -260,7 +260,7 @@ describe('the playground', () => {
     await page.locator('.cm-tooltip-autocomplete li', { hasText: 'toolCalls' }).waitFor()
   })
 
-  it('asks a person, and goes on with the answer', async () => {
+  it('asks a person, and continues with the answer', async () => {
     await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await rests('WAITING_FOR_INPUT')
@@ -269,7 +269,7 @@ describe('the playground', () => {
     assert.match(await page.locator('.transcript').innerText(), /Paid 3851\.7 EUR/)
   })
 
-  it('lets a guard halt a model that repeats itself, and other guards be tried', async () => {
+  it('lets a guard halt a model that repeats itself, and allows other guards', async () => {
     await choose('Example', 'A model that repeats itself')
     await choose('Guards', 'Halt with an error')
     await button('Play').click()
@@ -280,7 +280,7 @@ describe('the playground', () => {
     await button('Resume').waitFor()
   })
 
-  it('tries what would be if a result were another: the script goes on from there', async () => {
+  it('forks a session with another result, and continues the script from there', async () => {
     await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await rests('WAITING_FOR_INPUT')
@@ -301,7 +301,7 @@ describe('the playground', () => {
     assert.equal(await goesOn.count(), 0)
   })
 
-  it('says after which example a script was changed, and leaves the editor where it is', async () => {
+  it('names the example of an edited script, without moving the editor', async () => {
     const top = () =>
       page
         .locator('.cm-editor')
@@ -315,7 +315,7 @@ describe('the playground', () => {
     assert.equal(await top(), before)
   })
 
-  it('tries what would be when the run is over, for a result and for what was said', async () => {
+  it('forks a finished run, with another result and with another message', async () => {
     await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await button('Approve').click()
@@ -342,7 +342,7 @@ describe('the playground', () => {
     )
   })
 
-  it('goes on before a what-if began when what was said before it is changed in it', async () => {
+  it('continues from before a what-if started if an earlier message is edited', async () => {
     await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await button('Approve').waitFor()
@@ -362,7 +362,7 @@ describe('the playground', () => {
     await page
       .getByRole('status')
       .getByText(
-        /^It continues from Run \d+, before “What if \d+” started, so the change made there is lost\.$/,
+        /^This session continues from Run \d+, before “What if \d+” started\. The change made there is not included\.$/,
       )
       .waitFor()
     await button('Approve').click()
@@ -378,7 +378,7 @@ describe('the playground', () => {
     await rests('CANCELLED')
   })
 
-  it('shares what is written by its address, and says what is wrong with a damaged one', async () => {
+  it('shares the draft as a link, and reports a damaged link', async () => {
     await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "text": "From a link." }] }')
     await button('Share').click()
     await page.waitForURL(/#s=/)
@@ -393,7 +393,7 @@ describe('the playground', () => {
       .getByText(/This link is damaged/)
       .waitFor()
     await openPlayground(undefined, `#s=${'A'.repeat(40_000)}`)
-    await page.getByRole('status').getByText('This link is too long to be one of the playground.').waitFor()
+    await page.getByRole('status').getByText('This link is too long for the playground.').waitFor()
     // A link with a script shows its errors before any interaction.
     const script = '{\n  "turns": ['
     await openPage(undefined, `#${await writeLink({ input: 'Hi.', script, settings: '{}' })}`)
@@ -401,11 +401,11 @@ describe('the playground', () => {
       .getByText(/^Line 2: Not valid JSON/)
       .first()
       .waitFor()
-    await page.getByRole('status').getByText('Correct line 2 of the script to play.').waitFor()
+    await page.getByRole('status').getByText('Fix line 2 of the script to play.').waitFor()
     assert.equal(await button('Play').isDisabled(), true)
   })
 
-  it('shows a log that is pasted, and what is none is refused with its line', async () => {
+  it('shows a pasted log, and refuses invalid text with its line', async () => {
     const rehearsal = await startRehearsal({ turns: [{ text: 'From a log.' }] })
     const store = memoryStore()
     const model = openaiChat({ model: 'm', baseURL: rehearsal.url })
@@ -439,7 +439,7 @@ describe('the playground', () => {
       last = Object.values(sessions)[0] ?? []
       await field.fill(JSON.stringify(last))
       await button('Open').click()
-      await page.getByText(`Record ${last.length} of ${last.length}: drag to go back`).waitFor()
+      await page.getByText(`Record ${last.length} of ${last.length}. Drag to see another record.`).waitFor()
       await rests('WAITING_FOR_INPUT')
     }
     const says = (text: RegExp) => page.getByRole('status').getByText(text).waitFor()
@@ -454,7 +454,7 @@ describe('the playground', () => {
     await says(/^This log is damaged: .* None of its records can be shown\.$/)
   })
 
-  it('asks an endpoint of the reader with a key that it keeps nowhere', async () => {
+  it('calls an endpoint of the reader with a key that is not stored', async () => {
     const rehearsal = await startRehearsal({ turns: [{ text: 'From an endpoint.' }] })
     await page.getByText('Use your own model').click()
     await page.getByRole('checkbox').check()
@@ -477,7 +477,7 @@ describe('the playground', () => {
 })
 
 describe('links', () => {
-  it('hold what was written, whatever it is', async () => {
+  it('contain any draft', async () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 200 })
     const draft = fc.record({ input: text, script: text, settings: text }, { noNullPrototype: true })
     await fc.assert(
@@ -487,7 +487,7 @@ describe('links', () => {
     )
   })
 
-  it('that are damaged are refused in words, and never with another error', async () => {
+  it('are refused with a readable error if they are damaged', async () => {
     const whole = await writeLink({
       input: 'Hi.',
       script: '{ "turns": [{ "text": "Hi." }] }',
@@ -506,20 +506,20 @@ describe('links', () => {
     assert.equal(await readLink('#elsewhere'), null)
   })
 
-  it('that would unpack to very much are not unpacked', async () => {
+  it('are not decompressed if their content is too large', async () => {
     const stream = new Blob(['[1,"', ' '.repeat(20_000_000), '"]'])
       .stream()
       .pipeThrough(new CompressionStream('deflate-raw'))
     const coded = Buffer.from(await new Response(stream).arrayBuffer()).toString('base64url')
     assert.ok(coded.length < 32_768)
-    await assert.rejects(readLink(`#s=${coded}`), /holds more than a script/)
+    await assert.rejects(readLink(`#s=${coded}`), /contains more than a script/)
     await assert.rejects(readLink(`#s=${'A'.repeat(40_000)}`), /too long/)
     await assert.rejects(writeLink({ input: '', script: 'x'.repeat(300_000), settings: '' }), LinkError)
   })
 })
 
-describe('places in JSON', () => {
-  it('are those of the key or the value that a path names, or of what is around it', () => {
+describe('positions in JSON', () => {
+  it('are those of the key or value at a path, or of the enclosing value', () => {
     const text = '{\n  "turns": [\n    { "text": "a" },\n    { "status": "x" }\n  ]\n}'
     const marked = (path: string) => text.slice(markPath(text, path, '').from, markPath(text, path, '').to)
     assert.equal(marked('turns[1].status'), '"status": "x"')
@@ -527,7 +527,7 @@ describe('places in JSON', () => {
     assert.equal(markPath(text, 'turns[1].status', '').line, 4)
   })
 
-  it('are known for every text that is no JSON, and lie in it', () => {
+  it('exist for every text that is not JSON, and are inside the text', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const { marks } = readJson(text)

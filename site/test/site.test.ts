@@ -45,7 +45,7 @@ after(async () => {
 
 describe('each kind of page', () => {
   for (const [kind, path] of Object.entries(kinds)) {
-    it(`${kind} asks no other host, has at most 100 kB of script, no barriers, and fits its window`, async () => {
+    it(`${kind} makes no requests to other hosts, has at most 100 kB of script, is accessible, and fits its window`, async () => {
       for (const look of looks) {
         const context = await openContext(browser, look)
         const page = await context.newPage()
@@ -72,7 +72,7 @@ describe('each kind of page', () => {
     })
   }
 
-  it('has its size before its pictures are there', () => {
+  it('has its final size before its images load', () => {
     const html = readFileSync(`${site}dist/docs/studio/index.html`, 'utf8')
     const pictures = html.match(/<img [^>]*src="\/files[^>]*>/g) ?? []
     assert.ok(pictures.length > 0)
@@ -106,7 +106,7 @@ describe('the front page', () => {
     await context.close()
   })
 
-  it('shows a picture that can be read instead of the film on a phone', async () => {
+  it('shows a readable picture instead of the film on a phone', async () => {
     const context = await openContext(browser, { width: 400, colorScheme: 'light' })
     const page = await context.newPage()
     await page.goto(served.url, { waitUntil: 'networkidle' })
@@ -153,7 +153,7 @@ describe('the search', () => {
   })
 })
 
-describe('what the site is made of', () => {
+describe('the content of the site', () => {
   const { pages } = readPages()
 
   it('has a page for every document and every entry point', () => {
@@ -197,7 +197,7 @@ describe('what the site is made of', () => {
     assert.match(first, /^Functions/)
   })
 
-  it('leads from a page that is not there to pages that are', () => {
+  it('links from the 404 page to existing pages', () => {
     const html = readFileSync(`${site}dist/404.html`, 'utf8')
     for (const path of ['/docs/tutorial/', '/docs/', '/api/', '/playground/'])
       assert.ok(html.includes(`href="${path}"`), path)
@@ -213,7 +213,7 @@ describe('what the site is made of', () => {
     assert.deepEqual(skipped, [])
   })
 
-  it('gives every page as Markdown, too, and names it in the page', () => {
+  it('provides every page as Markdown, and links to it', () => {
     for (const { id, title } of pages) {
       const html = readFileSync(`${site}dist/${id === 'index' ? '' : `${id}/`}index.html`, 'utf8')
       const [, address = ''] = /<link rel="alternate" type="text\/markdown" href="([^"]+)"/.exec(html) ?? []
@@ -233,7 +233,7 @@ describe('what the site is made of', () => {
     assert.deepEqual(broken, [])
   })
 
-  it('lists its documents for models, and has all of them in one file', async () => {
+  it('lists its documents for models, and provides all of them in one file', async () => {
     const list = await (await fetch(`${served.url}llms.txt`)).text()
     const full = await (await fetch(`${served.url}llms-full.txt`)).text()
     assert.match(list, /^# Statewright\n\n> /)
@@ -243,7 +243,7 @@ describe('what the site is made of', () => {
     }
   })
 
-  it('shows what the README shows first, and says when to use something else', () => {
+  it('starts like the README, and lists when to use something else', () => {
     const front = readFileSync(`${site}dist/index.html`, 'utf8')
     for (const part of [
       'agent.film.svg',
@@ -281,14 +281,14 @@ describe('links', () => {
     assert.deepEqual([...places.files], ['src/index.ts'])
   })
 
-  it('that lead to nothing are refused, with both ends named', () => {
+  it('are refused with their source and target if the target does not exist', () => {
     assert.throws(
       () => rewriteLinks('[a](gone.md)', 'docs/runs.md', 'html', places),
       /docs\/runs\.md links to docs\/gone\.md/,
     )
   })
 
-  it('of built pages are followed, anchors and pictures included', async () => {
+  it('of built pages are checked, including anchors and images', async () => {
     const folder = `${mkdtempSync(join(tmpdir(), 'statewright-links-'))}/`
     mkdirSync(`${folder}a`)
     writeFileSync(

@@ -32,15 +32,18 @@ function listCounts(): string {
   }
   const taken = transitions.filter((one) => one.taken > 0).length
   const rows = [
-    [taken, `of ${transitions.length} transitions of the chart that generated tests take on the live agent`],
-    [states.filter(({ reached }) => reached).length, `of ${states.length} states that they reach`],
-    [explored.states, 'reachable configurations in which the rules are checked'],
+    [
+      taken,
+      `of ${transitions.length} transitions of the chart are taken by generated tests on the live agent`,
+    ],
+    [states.filter(({ reached }) => reached).length, `of ${states.length} states are reached by these tests`],
+    [explored.states, 'reachable configurations are checked against the rules'],
   ] as const
   const table = rows.map(([count, what]) => `| ${count.toLocaleString('en')} | ${what} |`)
   const more = existsSync(`${root}docs/guarantees.md`)
-    ? '\n\n[Every guarantee with its tests](docs/guarantees.md).'
+    ? '\n\nSee [every guarantee with its tests](docs/guarantees.md).'
     : ''
-  return `| count | of what |\n| ---: | --- |\n${table.join('\n')}${more}`
+  return `| Count | Evidence |\n| ---: | --- |\n${table.join('\n')}${more}`
 }
 
 /** The first table of the measurements, and of the conformance suite if it exists. */
@@ -48,10 +51,10 @@ function compare(): string {
   const { text, notes } = measuredPeers(read('docs/performance.md'))
   return [
     text,
-    `${notes} [How it is measured, and where it loses](docs/performance.md).`,
-    'What the loops do with odd streams, truncated answers, cancels, limits and faults, by the cases of the conformance suite:',
+    `${notes} The [performance page](docs/performance.md) describes the measurements, and lists the cases where Statewright is slower.`,
+    'The conformance suite tests unusual streams, truncated answers, cancels, limits and faults. These are its results:',
     countedCases(read('docs/conformance.md')),
-    'Which library does what, case by case, and where another one does better: [conformance](docs/conformance.md).',
+    'The [conformance page](docs/conformance.md) lists every case, including those where another library does better.',
   ].join('\n\n')
 }
 
@@ -63,9 +66,9 @@ function countedCases(page: string): string {
     const [, , , ...counted] = rows[at + 1] ?? []
     return title ? [`| ${title} | ${version} | ${counted.join(' | ')} |`] : []
   })
-  if (counts.length === 0) throw new Error('docs/conformance.md has no table "The libraries".')
+  if (counts.length === 0) throw new Error('docs/conformance.md does not contain the table "The libraries".')
   return [
-    '| Library | Version | pass | fail | not claimed |',
+    '| Library | Version | Passed | Failed | Not claimed |',
     '| --- | --- | ---: | ---: | ---: |',
     ...counts,
   ].join('\n')

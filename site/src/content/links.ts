@@ -43,7 +43,7 @@ export function toAddress(id: string, form: 'html' | 'md'): string {
 
 function locateFile(path: string, from: string, files: LinkedFiles): string {
   const found = statSync(root + path, { throwIfNoEntry: false })
-  if (found === undefined) throw new Error(`${from} links to ${path}, which is not there.`)
+  if (found === undefined) throw new Error(`${from} links to ${path}, which does not exist.`)
   const isPicture = /\.(svg|webp|png)$/.test(path)
   if (!isPicture && addresses.repository !== '')
     return `${addresses.repository}/${found.isDirectory() ? 'tree' : 'blob'}/main/${path}`

@@ -14,7 +14,7 @@ export function describe(body: string): string {
 /** The section under a second-level heading, without the heading. */
 export function sectionOf(markdown: string, heading: string): string {
   const [, after] = `\n${markdown}`.split(`\n## ${heading}\n`)
-  if (after === undefined) throw new Error(`There is no section "${heading}".`)
+  if (after === undefined) throw new Error(`The document does not have a section "${heading}".`)
   return (after.split(/\n## /)[0] ?? '').trim()
 }
 

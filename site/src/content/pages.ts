@@ -44,7 +44,7 @@ export function readPages(): { pages: Page[]; files: PublishedFile[] } {
 function collectPages(): { pages: Page[]; files: PublishedFile[] } {
   const sources = listSources()
   const pageOf = new Map(sources.map(({ file, id }) => [file, id]))
-  // The first screen shows these two, so no Markdown links to them.
+  // Only the first screen shows these two, so they are not linked in Markdown.
   const files = new Set(['visualizations/agent.film.svg', 'visualizations/agent.visited.svg'])
   const places = { pageOf, files }
   const pages = sources.map(({ id, file, markdown }): Page => {
@@ -102,9 +102,9 @@ function listSources(): Source[] {
 /** TypeDoc's output. The page of an entry point starts with its description in docs/README.md. */
 function listReference(): Source[] {
   const folder = `${site}.api`
-  if (!existsSync(folder)) throw new Error('There is no reference yet: run build.ts.')
+  if (!existsSync(folder)) throw new Error('The API reference has not been generated. Run build.ts.')
   const map = sectionOf(readFileSync(`${root}docs/README.md`, 'utf8'), 'Entry points and packages')
-  const told = new Map(
+  const described = new Map(
     rowsOf(map).map(([name = '', has = '', needs = '']) => [name.replaceAll('`', ''), { has, needs }]),
   )
   const entries = new Map(entryPoints.map((entry) => [`${entry.folder}/README.md`, entry]))
@@ -120,8 +120,11 @@ function listReference(): Source[] {
       const entry = entries.get(name)
       if (entry === undefined)
         return { id, file, markdown: name === 'README.md' ? listEntries(markdown) : markdown }
-      const { has = '', needs = '' } = told.get(entry.name) ?? {}
-      const about = [has && `${has[0]?.toUpperCase()}${has.slice(1)}.`, needs && `Install with it: ${needs}.`]
+      const { has = '', needs = '' } = described.get(entry.name) ?? {}
+      const about = [
+        has && `${has[0]?.toUpperCase()}${has.slice(1)}.`,
+        needs !== '' && needs !== 'nothing' && `Also install: ${needs}.`,
+      ]
       const text = about
         .filter(Boolean)
         .join('\n\n')
@@ -182,5 +185,5 @@ function rewriteMapLinks(text: string): string {
 
 function listEntries(markdown: string): string {
   const named = entryPoints.map(({ name, folder }) => `- [\`${name}\`](${folder}/README.md)`)
-  return `${markdown.split('\n## ')[0]}\nWhat each entry point of the package exports, from the comments in its sources.\n\n${named.join('\n')}\n`
+  return `${markdown.split('\n## ')[0]}\nThe exports of each entry point, with the comments from the source code.\n\n${named.join('\n')}\n`
 }

@@ -40,7 +40,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'A call that needs approval',
-    watch: 'The model wants to pay. The run waits until you approve or reject the call.',
+    watch: 'The model wants to pay an invoice. The run waits until you approve or reject the call.',
     input: 'Pay the invoice for the offsite.',
     script: write({
       turns: [
@@ -64,7 +64,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'An unreliable provider',
-    watch: 'A rate limit, a broken stream and an outage: the loop waits and tries again.',
+    watch: 'After a rate limit, a broken stream and an outage, the loop waits and tries again.',
     input: 'Tell me about the year.',
     script: write({
       turns: [
@@ -78,7 +78,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'A token budget',
-    watch: 'The settings allow 1,000 tokens. The run ends when they are used.',
+    watch: 'The settings allow 1,000 tokens. The run ends when they are used up.',
     input: 'Read everything.',
     script: write({
       turns: [
@@ -94,7 +94,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'Invalid arguments',
-    watch: 'The model calls a tool with broken JSON, reads the error and calls again.',
+    watch: 'The model calls a tool with broken JSON, reads the error and calls the tool again.',
     input: 'What is 19 + 23?',
     script: write({
       turns: [
@@ -111,7 +111,7 @@ export const examples: readonly Example[] = [
 export const guardPresets: readonly { name: string; settings: string }[] = [
   { name: 'The default guards', settings: noSettings },
   {
-    name: 'Halt early, at the third stale batch',
+    name: 'Halt at the third stale batch',
     settings: write({ guardrails: { progress: { stale: { nudgeAt: 1, blockAt: 2, haltAt: 3 } } } }),
   },
   { name: 'Halt with an error', settings: write({ guardrails: { progress: { onHalt: 'error' } } }) },

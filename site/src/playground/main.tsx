@@ -12,7 +12,7 @@ const pace = isStill ? { answer: 0, piece: 0 } : { answer: 450, piece: 25 }
 /** The duration of a token's move to the next state. */
 const walkMs = isStill ? 0 : 320
 const [firstExample] = examples
-const scriptGoesOn = 'The script continues unchanged, even if the tool returned something else.'
+const scriptContinues = 'The script continues unchanged, even if the tool returned something else.'
 
 type Loop = typeof loopModule
 
@@ -82,7 +82,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
       history.replaceState(null, '', `#${link}`)
       await navigator.clipboard?.writeText(location.href).catch(() => undefined)
       setNote(
-        'The link is in the address bar and, if the browser allows it, on the clipboard. It contains the script and the settings, but no key.',
+        'The link is in the address bar and, if the browser allows it, on the clipboard. It contains the script and the settings, but not your API key.',
       )
     } catch (error) {
       setNote(error instanceof LinkError ? error.message : 'This browser cannot create the link.')
@@ -93,14 +93,14 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
     plays += 1
     try {
       const next = await play.fork(place, change, `What if ${plays}`)
-      if (next.isScripted && 'call' in change) next.hint = `${next.hint} ${scriptGoesOn}`.trim()
+      if (next.isScripted && 'call' in change) next.hint = `${next.hint} ${scriptContinues}`.trim()
       open(next)
     } catch (error) {
       setNote(error instanceof Error ? error.message : String(error))
     }
   }
   const program = checked?.prepared && loop ? loop.writeProgram(draft, endpoint) : null
-  /** The reason that Play is waiting. */
+  /** Why Play is disabled. */
   const mistake = [
     ...faults.script.map(({ line }) => `line ${line} of the script`),
     ...faults.settings.map(({ line }) => `line ${line} of the settings`),
@@ -141,7 +141,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
           {isStarting && loop === null
             ? 'Loading the loop …'
             : mistake
-              ? `Correct ${mistake} to play.`
+              ? `Fix ${mistake} to play.`
               : note || play?.problem || play?.hint}
         </p>
       </div>
@@ -178,8 +178,8 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
         <LoadedChart row={row} ms={walkMs} still={still} isNeeded={loop !== null} />
         <label class="slider">
           {rows.length === 0
-            ? 'Each step of a run is a record. Drag to go back to an earlier one.'
-            : `Record ${place} of ${rows.length}: drag to go back`}
+            ? 'Each step of a run is a record. Drag to see an earlier record.'
+            : `Record ${place} of ${rows.length}. Drag to see another record.`}
           <input
             type="range"
             min={1}
@@ -193,8 +193,8 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
           <Answers play={play} view={view} state={row?.state ?? ''} />
         )}
       </section>
-      <section class="told" aria-label="What happened">
-        <div class="segments" role="group" aria-label="What is shown">
+      <section class="told" aria-label="Results">
+        <div class="segments" role="group" aria-label="View">
           {(['transcript', 'records', 'guards', 'output', 'typescript'] as const).map((one) => (
             <button key={one} type="button" aria-pressed={tab === one} onClick={() => setTab(one)}>
               {one === 'typescript' ? 'TypeScript' : `${one[0]?.toUpperCase()}${one.slice(1)}`}
@@ -219,7 +219,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
           )}
           {tab === 'typescript' && <Program text={program} />}
           {tab === 'output' && (
-            <pre class="output">{play?.output || 'Press Play to see what the command line would print.'}</pre>
+            <pre class="output">{play?.output || 'Press Play to see the output of the command line.'}</pre>
           )}
         </div>
       </section>
@@ -231,7 +231,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
 function Program({ text }: { text: string | null }) {
   const [isCopied, setCopied] = useState(false)
   if (text === null)
-    return <p class="empty">The program appears when the script and the settings have no errors.</p>
+    return <p class="empty">The program appears here when the script and the settings are valid.</p>
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text)
     setCopied(true)
@@ -249,7 +249,7 @@ function Program({ text }: { text: string | null }) {
 /** The text before the first run. */
 const emptyTabs = {
   transcript:
-    'Press Play to start the conversation. Afterwards, “What if…” runs it again with another message or another tool result.',
+    'Press Play to start the conversation. Afterwards, use “What if…” to run it again with another message or tool result.',
   records: 'No records yet.',
   guards: 'No guard counts yet.',
 }
@@ -273,12 +273,12 @@ function useLoop(root: Element, isWanted: boolean): { loop: Loop | null; load: (
   }
   useEffect(() => {
     // A load error appears when the reader presses Play.
-    const turn = (): void => void load().catch(() => {})
-    if (isWanted) return turn()
-    const ways = ['pointerover', 'pointerdown', 'focusin']
-    for (const way of ways) root.addEventListener(way, turn, { passive: true })
+    const preload = (): void => void load().catch(() => {})
+    if (isWanted) return preload()
+    const types = ['pointerover', 'pointerdown', 'focusin']
+    for (const type of types) root.addEventListener(type, preload, { passive: true })
     return () => {
-      for (const way of ways) root.removeEventListener(way, turn)
+      for (const type of types) root.removeEventListener(type, preload)
     }
   }, [])
   return { loop, load }
@@ -340,10 +340,10 @@ function Answers({
   }
   return (
     <>
-      {view.pending.map(({ callId, name, arguments: given }) => (
+      {view.pending.map(({ callId, name, arguments: args }) => (
         <div key={callId} class="answers">
           <code>
-            {name} {given}
+            {name} {args}
           </code>{' '}
           needs approval.{' '}
           <button type="button" onClick={() => play.answer({ approve: callId })}>
@@ -366,7 +366,7 @@ function LogField({ onLog }: { onLog: (text: string) => void }) {
       <div class="log-field">
         <label>
           <span>
-            Paste the output of <code>statewright sessions show ID --json</code>. It stays in this page.
+            Paste the output of <code>statewright sessions show ID --json</code>. It does not leave this page.
           </span>
           <textarea rows={6} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
         </label>

@@ -41,8 +41,8 @@ export interface Prepared {
 
 /** Checks a draft with the rules of `startRehearsal` and `createAgent`. */
 export function checkDraft({ script, settings }: Draft): { faults: Faults; prepared: Prepared | null } {
-  const [read, given] = [readJson(script), readJson(settings)]
-  const faults: Faults = { script: read.marks, settings: given.marks }
+  const [read, options] = [readJson(script), readJson(settings)]
+  const faults: Faults = { script: read.marks, settings: options.marks }
   let scenario: Scenario | null = null
   if (read.marks.length === 0) {
     try {
@@ -52,14 +52,15 @@ export function checkDraft({ script, settings }: Draft): { faults: Faults; prepa
       faults.script.push(markPath(script, error.subject ?? '', error.message))
     }
   }
-  if (given.marks.length === 0) {
-    const isObject = typeof given.value === 'object' && given.value !== null && !Array.isArray(given.value)
+  if (options.marks.length === 0) {
+    const isObject =
+      typeof options.value === 'object' && options.value !== null && !Array.isArray(options.value)
     try {
-      if (!isObject) throw new Error('The settings are an object: {"limits": {"maxSteps": 5}}.')
-      const taken = ['model', 'tools', 'store', 'clock'].find((key) => key in (given.value as object))
-      if (taken !== undefined)
-        faults.settings.push(markPath(settings, taken, `The playground sets ${taken} itself.`))
-      else createAgent({ prices: null, ...(given.value as object), model: unasked, tools })
+      if (!isObject) throw new Error('The settings must be an object, such as {"limits": {"maxSteps": 5}}.')
+      const reserved = ['model', 'tools', 'store', 'clock'].find((key) => key in (options.value as object))
+      if (reserved !== undefined)
+        faults.settings.push(markPath(settings, reserved, `The playground sets ${reserved}. Remove it here.`))
+      else createAgent({ prices: null, ...(options.value as object), model: unasked, tools })
     } catch (error) {
       const path = error instanceof StatewrightError ? (error.subject ?? '') : ''
       const message = error instanceof Error ? error.message : String(error)
@@ -69,14 +70,14 @@ export function checkDraft({ script, settings }: Draft): { faults: Faults; prepa
     }
   }
   const isSound = scenario !== null && faults.settings.length === 0
-  return { faults, prepared: isSound && scenario ? { scenario, settings: given.value as object } : null }
+  return { faults, prepared: isSound && scenario ? { scenario, settings: options.value as object } : null }
 }
 
 /** A model for agents that are only validated. */
 const unasked: ModelProvider = {
   provider: 'playground',
   model: 'script',
-  request: () => Promise.reject(new Error('No request is sent.')),
+  request: () => Promise.reject(new Error('This model is only for validation.')),
 }
 
 /** Sessions of this page. They are lost when the page closes. */
@@ -150,7 +151,7 @@ export class Play {
     if (run === null) return
     void this.#follow(() => {
       if (how.approve !== undefined) run.approve(how.approve)
-      if (how.reject !== undefined) run.reject(how.reject, 'Refused in the playground.')
+      if (how.reject !== undefined) run.reject(how.reject, 'Rejected in the playground.')
       if (how.reply !== undefined) run.reply(how.reply)
       if (how.resume) run.resume()
       return run
@@ -163,7 +164,7 @@ export class Play {
     const place = this.#findEditPlace(seen, edit)
     if (place && place.play !== this) {
       const forked = await place.play.fork(place.seq, edit, title)
-      forked.hint = `It continues from ${place.play.title}, before “${this.title}” started, so the change made there is lost.`
+      forked.hint = `This session continues from ${place.play.title}, before “${this.title}” started. The change made there is not included.`
       return forked
     }
     const seq = place?.seq ?? seen
@@ -219,16 +220,16 @@ export class Play {
     return this.fold.rows.find(({ seq, state }) => seq >= at && forkableStates.has(state))?.seq ?? at
   }
 
-  async #follow(begin: () => Run | Promise<Run>): Promise<void> {
+  async #follow(start: () => Run | Promise<Run>): Promise<void> {
     this.isRunning = true
     this.#changed()
     try {
-      const run = await begin()
+      const run = await start()
       const isNew = this.#run !== run
       this.#run = run
       if (isNew) {
         const format = createEventFormatter({ width: 72 })
-        run.events$.subscribe({ next: (event: AgentEvent) => this.#hear(format(event)), error: () => {} })
+        run.events$.subscribe({ next: (event: AgentEvent) => this.#print(format(event)), error: () => {} })
       }
       const { error } = await run.result
       this.problem = error ? error.message : null
@@ -240,7 +241,7 @@ export class Play {
     this.#changed()
   }
 
-  #hear(text: string): void {
+  #print(text: string): void {
     this.output = `${this.output}${text}`.slice(-200_000)
     void this.#read()
   }
@@ -263,7 +264,7 @@ export class Play {
 function describeLogProblem({ code, message }: StoreError, head: number): string {
   if (code !== 'corrupt_log') return message
   const [, why = message] = /^The log of session '[^']*': (.+?)\. /.exec(message) ?? []
-  const shown = head > 0 ? `The records up to ${head} are shown.` : 'None of its records can be shown.'
+  const shown = head > 0 ? `The page shows the records up to ${head}.` : 'None of its records can be shown.'
   return `This log is damaged: ${why}. ${shown}`
 }
 

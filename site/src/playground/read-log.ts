@@ -30,7 +30,7 @@ function parse(json: string, where: string): unknown {
 function toRecord(value: unknown, place: number): LogRecord {
   const { seq, at, type, data, check: _check, ...rest } = (value ?? {}) as Partial<LogRecord>
   if (typeof seq !== 'number' || typeof at !== 'number' || typeof type !== 'string')
-    throw new Error(`Record ${place} has no seq, at and type, so this is not a Statewright log.`)
+    throw new Error(`Record ${place} does not have seq, at and type, so this is not a Statewright log.`)
   // Pasted logs are often edited, so their checksums are ignored.
   const content = typeof data === 'string' ? (parse(data, `The data of record ${place}`) as object) : rest
   return sealRecord(seq, at, { type, ...content } as RecordContent)

@@ -79,9 +79,11 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
             onText={(text) => onDraft({ script: text })}
           />
         ) : (
-          <p class="hint">Your endpoint answers, and the script is not used.</p>
+          <p class="hint">Your endpoint answers the requests, so the script is not used.</p>
         )}
-        <p class="hint">The tools are list_files, read_file, calculate and pay, which needs your approval.</p>
+        <p class="hint">
+          The tools are list_files, read_file, calculate and pay. Calls of pay need your approval.
+        </p>
       </div>
       <div class="part">
         <label>
@@ -206,7 +208,7 @@ function EndpointFields({ endpoint, onEndpoint }: Pick<ScriptPaneProps, 'endpoin
               )
             }
           />{' '}
-          An OpenAI-compatible endpoint answers
+          Use an OpenAI-compatible endpoint
         </span>
       </label>
       {endpoint !== null && (
@@ -233,7 +235,7 @@ function EndpointFields({ endpoint, onEndpoint }: Pick<ScriptPaneProps, 'endpoin
             />
           </label>
           <p class="hint">
-            The key stays in the memory of this page. It is not stored and not part of a link. The endpoint
+            The key stays in the memory of this page. It is neither stored nor included in links. The endpoint
             must allow requests from this page's origin.
           </p>
         </>

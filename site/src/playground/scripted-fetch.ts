@@ -23,7 +23,7 @@ export function createScriptedFetch(scenario: Scenario, start: number, pace: Pac
     const index = next++
     const turn = findTurn(scenario, index)
     if (turn === null) {
-      const message = `The script has no turn ${index + 1}: it ends with turn ${scenario.turns.length}. Add one, or set onExhausted to repeatLast or loop.`
+      const message = `The script ends with turn ${scenario.turns.length}, so there is no answer for request ${index + 1}. Add a turn, or set onExhausted to repeatLast or loop.`
       return refuse('rehearsal_exhausted', message)
     }
     const unmet = turn.expect && findUnmetExpectation(turn.expect, request)

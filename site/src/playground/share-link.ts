@@ -1,6 +1,6 @@
 import type { Draft } from './examples.ts'
 
-/** The maximum length of a link, and of its decompressed text. A stranger's link must not exhaust the memory. */
+/** The maximum length of a link, and of its decompressed text. A malicious link must not exhaust the memory. */
 const maxLink = 32_768
 const maxText = 262_144
 
@@ -20,7 +20,7 @@ export async function writeLink({ input, script, settings }: Draft): Promise<str
     .replace(/=+$/, '')}`
   if (text.length > maxText || link.length > maxLink) {
     throw new LinkError(
-      `This is too long for a link: it would have ${link.length.toLocaleString('en')} characters of at most ${maxLink.toLocaleString('en')}.`,
+      `The script is too long for a link. The link would have ${link.length.toLocaleString('en')} characters, and at most ${maxLink.toLocaleString('en')} are allowed.`,
     )
   }
   return link
@@ -34,7 +34,7 @@ export async function writeLink({ input, script, settings }: Draft): Promise<str
 export async function readLink(hash: string): Promise<Draft | null> {
   const [, coded] = /^#?s=(.*)$/s.exec(hash) ?? []
   if (coded === undefined) return null
-  if (coded.length > maxLink) throw new LinkError('This link is too long to be one of the playground.')
+  if (coded.length > maxLink) throw new LinkError('This link is too long for the playground.')
   let value: unknown
   try {
     const bytes = Uint8Array.from(atob(coded.replaceAll('-', '+').replaceAll('_', '/')), (one) =>
@@ -43,11 +43,13 @@ export async function readLink(hash: string): Promise<Draft | null> {
     value = JSON.parse(await inflate(bytes))
   } catch (error) {
     if (error instanceof LinkError) throw error
-    throw new LinkError('This link is damaged: a part of it is missing or was changed. Ask for it again.')
+    throw new LinkError(
+      'This link is damaged, because a part of it is missing or was changed. Request the link again.',
+    )
   }
   const [version, ...texts] = Array.isArray(value) ? value : []
   if (version !== 1 || texts.length !== 3 || !texts.every((text) => typeof text === 'string'))
-    throw new LinkError('This link is of another version of the playground.')
+    throw new LinkError('This link was created by another version of the playground.')
   const [input = '', script = '', settings = ''] = texts as string[]
   return { input, script, settings }
 }
@@ -62,7 +64,7 @@ async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
     text += decoder.decode(value, { stream: true })
     if (text.length > maxText) {
       await reader.cancel()
-      throw new LinkError('This link holds more than a script: it is not opened.')
+      throw new LinkError('This link contains more than a script, so it was not opened.')
     }
   }
 }

@@ -3,7 +3,7 @@ import { evaluateExpression } from '../../../src/cli/arithmetic.js'
 import { defineTool, ToolError } from '../../../src/index.js'
 import { notes } from './notes.ts'
 
-/** The tools of the playground's agent. They cover the rehearsal's notes, arithmetic, and a payment that needs approval. */
+/** The tools of the playground's agent: the rehearsal's notes, arithmetic, and a payment that needs approval. */
 export const tools = [
   defineTool({
     name: 'list_files',
@@ -22,7 +22,7 @@ export const tools = [
       if (text === undefined)
         throw new ToolError(
           'failed',
-          `There is no file '${path}'. The files are: ${[...notes.keys()].join(', ')}.`,
+          `The file '${path}' does not exist. The files are ${[...notes.keys()].join(', ')}.`,
         )
       return text
     },

@@ -25,7 +25,7 @@ export function writeProgram({ input, script, settings }: Draft, endpoint: Endpo
     `const run = agent.run(${toCode(input)})`,
     'let result = await run.result',
     "while (result.state === 'WAITING_FOR_INPUT') {",
-    '  // A person decides here: run.approve(call) or run.reject(call).',
+    '  // A person decides here, with run.approve(call) or run.reject(call).',
     '  for (const call of result.pending) run.approve(call)',
     '  result = await run.result',
     '}',
@@ -41,7 +41,7 @@ function writeModel(script: string, endpoint: Endpoint | null): string[] {
       `const rehearsal = await startRehearsal({ scenario: ${toCode(JSON.parse(script))} })`,
       "const model = openaiChat({ model: 'script', baseURL: rehearsal.url, apiKey: 'none' })",
     ]
-  // The key of the page never becomes part of a text that is copied.
+  // The page's API key is never part of copied text.
   const { model, baseURL } = endpoint
   return [`const model = openaiChat({ model: ${toCode(model)}, baseURL: ${toCode(baseURL)} })`]
 }
@@ -67,7 +67,7 @@ const toolSources = [
     input: z.object({ path: z.string() }),
     readOnly: true,
     execute: ({ path }) => {
-      if (notes[path] === undefined) throw new ToolError('failed', \`There is no file '\${path}'.\`)
+      if (notes[path] === undefined) throw new ToolError('failed', \`The file '\${path}' does not exist.\`)
       return notes[path]
     },
   }),`,
