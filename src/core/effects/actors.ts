@@ -44,8 +44,17 @@ export function createActors(parts: AgentParts) {
     /** A callback actor, because XState drops its events after a stop. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
-        const agent = getAgent(self)
-        const batch = new ToolBatch(speaking(agent), { ...agent, self, abort: new CallAbort(), sendBack })
+        const { runtime, context, parent } = getAgent(self)
+        const abort = new CallAbort()
+        // A spread would need more memory, and many runs may be parked in a batch.
+        const batch = new ToolBatch(speaking({ context }), {
+          runtime,
+          context,
+          parent,
+          self,
+          abort,
+          sendBack,
+        })
         void batch.start()
         return () => batch.stop()
       }),
