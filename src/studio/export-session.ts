@@ -198,6 +198,8 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     standing,
     state,
     reason,
+    // Sessions of machines cannot be exported.
+    value: null,
     wakeAt,
     steps,
     tokens,

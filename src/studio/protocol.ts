@@ -64,6 +64,8 @@ export interface SessionRow {
   /** State and reason of the latest run. Null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
+  /** The state of a machine of `statewright/durable`. Null for agents. */
+  value: string | null
   /** When a sleeping run wakes up. */
   wakeAt: number | null
   /** The latest user message, shortened. */
@@ -265,6 +267,29 @@ export interface MomentView {
   pending: PendingView[]
   /** Empty without an agent, or before the last record. */
   actions: Answer['type'][]
+}
+
+/** A session of a machine of `statewright/durable`. */
+export interface MachineView {
+  session: SessionRow
+  machine: string
+  status: 'active' | 'done' | 'error' | 'stopped'
+  context: unknown
+  output?: unknown
+  error?: unknown
+  /** The names of the running actors. */
+  actors: string[]
+  waits: { event: string; at: number }[]
+  /** The latest records, oldest first. */
+  records: {
+    seq: number
+    at: number
+    event: string
+    data: unknown
+    /** The state after the event. */
+    value: string
+    refused: string | null
+  }[]
 }
 
 /** One request to a model. Without the agent of the session, the parts that the log does not have are null. */

@@ -10,6 +10,8 @@ export const paths = {
     `/api/sessions?${new URLSearchParams({ q, sort, offset: String(offset), ...(limit !== undefined && { limit: String(limit) }) }).toString()}`,
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
+  /** For a session of a machine of `statewright/durable`. */
+  machine: (id: string): string => `${paths.session(id)}/machine`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
   /** `all` includes the messages that earlier requests had. */
   request: (id: string, seq: number, all: boolean): string =>
@@ -45,7 +47,7 @@ const defaultLimit = 60
 export type Route =
   | { method: 'GET'; to: 'chart' | 'visits' }
   | { method: 'GET'; to: 'sessions'; list: ListRequest }
-  | { method: 'GET'; to: 'session' | 'end'; id: string }
+  | { method: 'GET'; to: 'session' | 'end' | 'machine'; id: string }
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
   | { method: 'GET'; to: 'request'; id: string; seq: number; all: boolean }
   | { method: 'GET'; to: 'moments'; id: string; first: number; last: number; latest?: number }
@@ -119,7 +121,7 @@ function parseSessionRoute(
       ? { method: 'GET', to: 'request', id, seq: Number(seq), all: params.get('all') === '1' }
       : null
   if (seq !== undefined) return null
-  if (part === 'end') return { method: 'GET', to: part, id }
+  if (part === 'end' || part === 'machine') return { method: 'GET', to: part, id }
   if (part === 'share') {
     const form = (['page', 'card', 'film'] as const).find((one) => one === params.get('form'))
     return form === undefined

@@ -8,6 +8,7 @@ import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
+import { parseMachineLabel } from '../core/sessions/log/machine-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, readOrigin, SessionFold } from './session-fold.js'
@@ -94,6 +95,7 @@ export class SessionLibrary {
     // The end of a log does not have the steps of earlier runs.
     if (fold?.head === entry.head && (fold.base === 0 || !isKnown))
       this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
+    else if (isMachine(entry)) this.#summaries.set(id, { key, logSummary: unreadSummary })
     else if (!isKnown) this.#summaries.set(id, { key, logSummary: await this.#readFromLog(id) })
     return this.#toRow(entry)
   }
@@ -125,6 +127,11 @@ export class SessionLibrary {
     this.#learn(id, key, log)
     if (holder === null) await this.#kept.keep({ id, head, createdAt }, log)
     return this.findRow(id)
+  }
+
+  /** The log of a machine's session. */
+  readMachine(id: string): Promise<LogRecord[]> {
+    return Promise.resolve(this.#store.read(id))
   }
 
   flushKept(): Promise<void> {
@@ -273,18 +280,21 @@ export class SessionLibrary {
   #toRow({ id, createdAt, updatedAt, head, summary, holder, marks = [] }: ListedSession): SessionRow {
     const known = this.#summaries.get(id)
     const isNow = known?.key === toReadKey(head, createdAt)
-    const logSummary = isNow
-      ? known.logSummary
-      : summary
-        ? { ...(known?.logSummary ?? unreadSummary), ...pickSummary(summary) }
-        : unreadSummary
+    const value = summary?.value ?? null
+    const logSummary =
+      isNow && value === null
+        ? known.logSummary
+        : summary
+          ? { ...(known?.logSummary ?? unreadSummary), ...pickSummary(summary) }
+          : unreadSummary
     const isAttached = this.#isAttached(id)
     return {
       id,
       name: summary?.name === undefined ? null : toShownText(summary.name, 200),
-      standing: toStanding(logSummary, holder !== null || isAttached),
+      standing: toStanding({ ...logSummary, value }, holder !== null || isAttached),
       ...logSummary,
-      duration: isNow ? logSummary.duration : Math.max(0, updatedAt - createdAt),
+      value: value === null ? null : toShownText(value, 200),
+      duration: isNow && value === null ? logSummary.duration : Math.max(0, updatedAt - createdAt),
       // A rename is not in the log.
       title: toShownText(summary ? summary.title : logSummary.title, 200),
       tags: toShownTags(summary?.tags),
@@ -361,11 +371,20 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
   }
 }
 
+const isMachine = ({ summary }: ListedSession): boolean => parseMachineLabel(summary?.agent) !== undefined
+
 function toStanding(
-  { state, reason, wakeAt, problem }: Pick<LogSummary, 'state' | 'reason' | 'wakeAt' | 'problem'>,
+  {
+    state,
+    reason,
+    wakeAt,
+    problem,
+    value,
+  }: Pick<SessionRow, 'state' | 'reason' | 'wakeAt' | 'problem' | 'value'>,
   isHeld: boolean,
 ): SessionRow['standing'] {
   if (problem !== null) return 'damaged'
+  if (value !== null && state === null) return isHeld ? 'running' : wakeAt === null ? 'waiting' : 'sleeping'
   if (state === 'PAUSED' && (wakeAt !== null || reason === 'sleeping')) return 'sleeping'
   switch (state as AgentState | null) {
     case 'WAITING_FOR_INPUT':

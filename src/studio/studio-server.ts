@@ -127,6 +127,8 @@ function resolveRoute(
       return views.getSession(route.id)
     case 'end':
       return views.getEnd(route.id)
+    case 'machine':
+      return views.getMachine(route.id)
     case 'moment':
       return views.getMoment(route.id, route.seq)
     case 'request':

@@ -17,6 +17,7 @@ import type {
   CompareView,
   EndView,
   ExportedSession,
+  MachineView,
   MomentView,
   PackedMoments,
   RequestView,
@@ -28,6 +29,7 @@ import type {
 } from './protocol.js'
 import { SavedViews } from './saved-views.js'
 import { createRequestView } from './request-view.js'
+import { createMachineView } from './machine-view.js'
 import { type ListRequest, latestMessages } from './routes.js'
 import type { SessionActions } from './session-actions.js'
 import type { SessionCatalogue } from './session-catalogue.js'
@@ -116,6 +118,15 @@ export class StudioViews {
 
   async getSession(id: string): Promise<SessionView> {
     return this.#createSessionView(id, await this.#library.readFold(id))
+  }
+
+  /** @throws {UsageError} `invalid_option` for the session of an agent */
+  async getMachine(id: string): Promise<MachineView> {
+    const session = await this.#library.readRow(id)
+    if (session === null) throw unknownSessionError(id)
+    if (session.value === null)
+      throw new UsageError('invalid_option', `Session '${id}' belongs to an agent, not to a machine.`, 'id')
+    return createMachineView(session, await this.#library.readMachine(id))
   }
 
   /** The current state of a session, and its records from the last snapshot on. */

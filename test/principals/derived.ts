@@ -252,6 +252,7 @@ const reasons: Record<string, string[]> = {
   ],
   'it sends what studio.session and studio.end show, as it changes': ['studio.live'],
   'it stores searches of the list, and nothing of a session': ['studio.views'],
+  'it shows the state and the events of a machine, and no run of an agent': ['studio.machine'],
   'it shows the messages of studio.moment, as one request had them': ['studio.request'],
   'it opens and closes, and shows the run to the program that has its handle': [
     'Studio.url',

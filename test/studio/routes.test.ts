@@ -18,6 +18,7 @@ describe('the addresses of the studio', () => {
       { method: 'GET', to: 'sessions', list: { q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 } },
     ],
     [paths.session(id), { method: 'GET', to: 'session', id }],
+    [paths.machine(id), { method: 'GET', to: 'machine', id }],
     [paths.moment(id, 7), { method: 'GET', to: 'moment', id, seq: 7 }],
     [paths.moments(id, 1, 64), { method: 'GET', to: 'moments', id, first: 1, last: 64 }],
     [paths.request(id, 7, true), { method: 'GET', to: 'request', id, seq: 7, all: true }],

@@ -13,6 +13,7 @@ export const studioRoutes: Record<StudioRoute['to'], true> = {
   sessions: true,
   session: true,
   end: true,
+  machine: true,
   moment: true,
   moments: true,
   request: true,

@@ -7,6 +7,7 @@ import type {
   ExportedSession,
   ForkRequest,
   LiveMessage,
+  MachineView,
   PackedMoments,
   Refusal,
   RequestView,
@@ -30,6 +31,8 @@ export interface Source {
   visits(): Promise<VisitsView>
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
+  /** For a session of a machine. A file has none. */
+  machine: (id: string) => Promise<MachineView>
   /** `all` includes the messages that earlier requests had. A file has no requests. */
   request: (id: string, seq: number, all: boolean) => Promise<RequestView>
   /** `latest` limits each moment to its last messages (a minimum). */
@@ -63,6 +66,7 @@ export function createServerSource(): Source {
     visits: () => getJson(paths.visits),
     end: (id) => getJson(paths.end(id)),
     session: (id) => getJson(paths.session(id)),
+    machine: (id) => getJson(paths.machine(id)),
     request: (id, seq, all) => getJson(paths.request(id, seq, all)),
     moments: (id, from, to, latest) => getJson(paths.moments(id, from, to, latest)),
     compare: (a, b) => getJson(paths.compare(a, b)),
@@ -131,6 +135,7 @@ export function createFileSource(island: { textContent: string | null } | null):
     end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),
     session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),
     moments: () => Promise.resolve(moments),
+    machine: refuse,
     request: refuse,
     compare: refuse,
     share: refuse,

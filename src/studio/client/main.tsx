@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks'
 import { showControlsEverywhere, useAddressHash } from './page.js'
 import { createLazyScreen, Trouble } from './loading.js'
 import { useKeys } from './run-hooks.js'
-import { RunScreen } from './run-screen.js'
+import { MachineScreen, RunScreen } from './run-screen.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
 import { createFileSource, createServerSource, type Source } from './data-source.js'
 
@@ -64,6 +64,8 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
           run(onlySession)
         ) : screen === 'session' ? (
           run(a)
+        ) : screen === 'machine' ? (
+          <MachineScreen key={a} source={source} id={a} />
         ) : screen === 'live' ? (
           <LatestScreen source={source} onProblem={setProblem} />
         ) : screen === 'compare' ? (

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { formatCount, formatDuration, getCachedPercent } from '../../core/format/format-words.js'
 import { formatCost } from '../costs.js'
-import type { RecordRow, SessionView, VerdictView } from '../protocol.js'
+import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
 import { formatShort, formatStatePath, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
@@ -94,6 +94,14 @@ export function mayResume({ session }: SessionView): boolean {
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
   const word = isAsleep ? 'sleeping' : (state ?? 'not started').replaceAll('_', ' ').toLowerCase()
   return <span class={`pill tone-${getTone(state)}`}>{word}</span>
+}
+
+/** The state in a list. The states of machines are shown as their charts name them. */
+export function RowPill({ row: { standing, value, state, wakeAt } }: { row: SessionRow }) {
+  if (standing === 'damaged') return <span class="pill tone-bad">damaged</span>
+  if (value === null) return <StatePill state={state} isAsleep={wakeAt !== null} />
+  const tone = standing === 'running' ? 'busy' : state === null ? 'wait' : getTone(state)
+  return <span class={`pill tone-${tone}`}>{value}</span>
 }
 
 interface VerdictProps {

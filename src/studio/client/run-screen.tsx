@@ -11,7 +11,7 @@ import { createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loadi
 import { MomentCache, useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
-import type { Source } from './data-source.js'
+import { type Source, SourceError } from './data-source.js'
 import { mayResume, RunHead, VerdictStrip } from './run-head.js'
 import {
   Announcer,
@@ -34,6 +34,9 @@ import { formatStatePath } from './format.js'
 const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]
 
+export const MachineScreen = createLazyScreen(() =>
+  import('./machine-screen.js').then((part) => part.MachineScreen),
+)
 const RunTab = createLazyScreen(() => import('./run-tabs.js').then((part) => part.RunTab))
 
 export interface RunProps {
@@ -48,6 +51,8 @@ export function RunScreen({ source, id, seq, onProblem }: RunProps) {
   const chart = useLoaded('chart', () => source.chart())
   const session = useOpenedSession(source, id, seq)
   const error = session.error ?? chart.error
+  if (error instanceof SourceError && error.code === 'machine_session')
+    return <MachineScreen source={source} id={id} />
   if (error !== null && (!session.value || !chart.value)) {
     return (
       <Trouble

@@ -6,7 +6,7 @@ import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import { formatShort } from './format.js'
 import { Icon } from './icons.js'
-import { StatePill } from './run-head.js'
+import { RowPill } from './run-head.js'
 import { formatTerm, type SessionSort } from '../session-query.js'
 
 interface RowsProps {
@@ -140,7 +140,10 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
       </td>
       <th scope="row" class="session-name" style={depth > 0 ? { paddingLeft: `${depth * 20}px` } : undefined}>
         <div class="session-line">
-          <a href={`#/session/${encodeURIComponent(id)}`} class="session-link">
+          <a
+            href={`#/${row.value === null ? 'session' : 'machine'}/${encodeURIComponent(id)}`}
+            class="session-link"
+          >
             <span class="session-title">{title || name || id}</span>{' '}
             <small class="session-sub">{describeOrigin(row)}</small>
           </a>
@@ -148,11 +151,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
         </div>
       </th>
       <td class="session-state">
-        {row.standing === 'damaged' ? (
-          <span class="pill tone-bad">damaged</span>
-        ) : (
-          <StatePill state={state} isAsleep={wakeAt !== null} />
-        )}
+        <RowPill row={row} />
         {reason !== null && reason !== 'sleeping' && reason !== state?.toLowerCase() && (
           <small>{reason.replaceAll('_', ' ')}</small>
         )}
@@ -164,12 +163,16 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
         {steps === null ? '–' : formatCount(steps)}
         <small>{steps === 1 ? ' step' : ' steps'}</small>
       </td>
-      <td class="session-fact number">{formatDuration(duration)}</td>
+      <td class="session-fact number">
+        {formatDuration(duration + (row.standing === 'running' ? Math.max(0, Date.now() - updatedAt) : 0))}
+      </td>
       <td class="session-fact number">
         {formatShort(tokens)}
         <small> tok</small>
       </td>
-      <td class="session-fact number">{formatMoney(cost)}</td>
+      <td class={cost === null ? 'session-fact number unknown' : 'session-fact number'}>
+        {formatMoney(cost)}
+      </td>
       <td class="session-fact number">
         <time dateTime={new Date(updatedAt).toISOString()}>{formatAgo(updatedAt, Date.now())}</time>
       </td>
@@ -180,6 +183,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
 function describeOrigin({
   id,
   name,
+  title,
   forkedFrom,
   parent,
   isAttached,
@@ -188,7 +192,7 @@ function describeOrigin({
   tags,
 }: SessionRow): string {
   return [
-    name ?? id,
+    ...(title === (name ?? id) ? [] : [name ?? id]),
     ...(forkedFrom ? [`fork of ${forkedFrom.sessionId}`] : []),
     ...(parent === null ? [] : [`sub-agent of ${parent}`]),
     ...(isAttached ? ['live'] : holder === null ? [] : [holder]),

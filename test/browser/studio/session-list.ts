@@ -48,6 +48,33 @@ export function describeSessionList(): void {
       expect(await page.locator('.session td:nth-child(5)').first().textContent()).toBe('gpt-5-mini')
     })
 
+    it('shows each session in two lines on a phone, with the state and the facts in the same columns', async () => {
+      await page.setViewportSize({ width: 400, height: 800 })
+      const rows = await page.locator('.session').evaluateAll((all) =>
+        all.map((row) => {
+          const boxes = [...row.children].map((cell) => cell.getBoundingClientRect())
+          const [, name, state, , model, steps] = boxes
+          return {
+            height: row.getBoundingClientRect().height,
+            isStateRight: state !== undefined && name !== undefined && state.left >= name.right,
+            areFactsBelow: boxes.slice(4).every(({ top }) => name !== undefined && top >= name.bottom - 4),
+            isOrdered: steps !== undefined && model !== undefined && steps.left >= model.right,
+            isInside: boxes.every(({ right }) => right <= 400),
+          }
+        }),
+      )
+      expect(rows.length).toBeGreaterThan(3)
+      for (const row of rows) {
+        expect(row).toMatchObject({
+          isStateRight: true,
+          areFactsBelow: true,
+          isOrdered: true,
+          isInside: true,
+        })
+        expect(row.height).toBeLessThan(70)
+      }
+    })
+
     it('saves a search as a view, shows it again and deletes it', async () => {
       await page.fill('.search input', 'state:completed')
       await page.fill('.save-view input', 'Done')
@@ -58,7 +85,7 @@ export function describeSessionList(): void {
       await page.reload()
       await view.click()
       await page.waitForFunction(() => location.hash === '#/find/state%3Acompleted')
-      expect(await view.getAttribute('aria-pressed')).toBe('true')
+      await page.waitForSelector('button[aria-pressed="true"]:text-is("Done")')
       await page.click('text=Delete view Done')
       await view.waitFor({ state: 'detached' })
     })

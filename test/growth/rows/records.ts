@@ -6,6 +6,8 @@ import {
   listStrandedSessions,
   runSession,
 } from '../../../src/index.js'
+import { durable } from '../../../src/durable/index.js'
+import { tallyMachine } from '../../durable/tally.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, scripted, stepping } from '../scripted.js'
 import { SessionActions } from '../../../src/studio/session-actions.js'
@@ -269,6 +271,23 @@ export const recordRows: readonly Row[] = [
     ...size,
     prepare: kept,
     run: async ({ store }) => [await studioOf(store).getSession('s'), await studioOf(store).getEnd('s')],
+  }),
+  row({
+    name: "the studio: a machine's session",
+    covers: ['studio machine'],
+    from: 50,
+    atMost: 800,
+    prepare: async (n) => {
+      const store = memoryStore()
+      const tallies = durable(tallyMachine, { store })
+      await tallies.start('t')
+      for (let i = 1; i <= n; i += 1)
+        // oxlint-disable-next-line no-await-in-loop -- in order
+        await tallies.send('t', { type: 'COUNT', from: 'a', n: i })
+      await tallies.settled('t')
+      return store
+    },
+    run: (store) => studioOf(store).getMachine('t'),
   }),
   row({
     name: 'the studio: a moment',

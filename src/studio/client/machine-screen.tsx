@@ -1,0 +1,108 @@
+import { useEffect } from 'preact/hooks'
+import { formatWakeTime } from '../../core/base/clock.js'
+import { formatCount } from '../../core/format/format-words.js'
+import { formatTerm } from '../session-query.js'
+import type { Source } from './data-source.js'
+import { JsonTree } from './json-tree.js'
+import { Loading, Trouble, useLoaded } from './loading.js'
+import { RowPill } from './run-head.js'
+
+const reloadMs = 2_000
+
+/** A session of a state machine of `statewright/durable`: its state, its data and its events. */
+export function MachineScreen({ source, id }: { source: Source; id: string }) {
+  const { value, error, reload } = useLoaded(id, async () => {
+    const [view, { sessions }] = await Promise.all([
+      source.machine(id),
+      source.sessions({ q: formatTerm('parent', id), sort: 'created', limit: 500 }),
+    ])
+    return { view, children: sessions.toReversed() }
+  })
+  const isActive = value?.view.status === 'active'
+  useEffect(() => {
+    if (!isActive) return undefined
+    const timer = setInterval(reload, reloadMs)
+    return () => clearInterval(timer)
+  }, [isActive, reload])
+  if (error !== null && !value) return <Trouble error={error} onRetry={reload} />
+  if (!value) return <Loading what="Loading the session" />
+  const { view, children } = value
+  const { session, machine, context, output, actors, waits, records } = view
+  return (
+    <main class="machine-screen stack">
+      <h1>
+        {session.name ?? id} <RowPill row={session} />
+      </h1>
+      <p class="lead">
+        A session of the state machine {machine}, with {formatCount(records.length, 'event')}.
+      </p>
+      {(actors.length > 0 || waits.length > 0) && (
+        <ul class="plain">
+          {actors.map((src) => (
+            <li key={src}>Runs {src}.</li>
+          ))}
+          {waits.map(({ event, at }) => (
+            <li key={event}>
+              Timer <code>{event}</code>: {formatWakeTime(at)}
+            </li>
+          ))}
+        </ul>
+      )}
+      {children.length > 0 && (
+        <section>
+          <h2>Agents</h2>
+          <ul class="plain">
+            {children.map((child) => (
+              <li key={child.id}>
+                <a href={`#/session/${encodeURIComponent(child.id)}`}>{child.title || child.id}</a>{' '}
+                <RowPill row={child} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {[
+        ['Error', view.error],
+        ['Output', output],
+        ['Context', context],
+      ].map(
+        ([title, data]) =>
+          data !== undefined && (
+            <section key={String(title)}>
+              <h2>{String(title)}</h2>
+              <JsonTree value={data} />
+            </section>
+          ),
+      )}
+      <section>
+        <h2>Events</h2>
+        <table class="machine-events">
+          <thead>
+            <tr>
+              <th scope="col">No.</th>
+              <th scope="col">Event</th>
+              <th scope="col">State</th>
+              <th scope="col">Time</th>
+            </tr>
+          </thead>
+          <tbody>
+            {records.toReversed().map(({ seq, at, event, data, value, refused }) => (
+              <tr key={seq}>
+                <td>{seq}</td>
+                <td>
+                  <code>{event}</code>
+                  {data !== null && <JsonTree value={data} />}
+                  {refused !== null && <p class="refused">{refused}</p>}
+                </td>
+                <td>{refused === null ? value : <span class="refused">refused</span>}</td>
+                <td>
+                  <time dateTime={new Date(at).toISOString()}>{new Date(at).toLocaleString('en-GB')}</time>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </main>
+  )
+}

@@ -1,0 +1,46 @@
+import { openMachineRecord, type MachineRecord } from '../core/sessions/log/machine-record.js'
+import type { LogRecord } from '../core/sessions/store/store.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { MachineView, SessionRow } from './protocol.js'
+import { toShownText, toShownValue } from './shown-values.js'
+
+/** A page lists this many records at most, the latest ones. */
+const maxRecords = 500
+
+/** @throws {StoreError} `corrupt_log`, `newer_log` */
+export function createMachineView(session: SessionRow, records: readonly LogRecord[]): MachineView {
+  const opened = records.slice(-maxRecords).map((record) => {
+    const content = openMachineRecord(record, session.id)
+    if (content === null)
+      throw new StoreError('corrupt_log', `Record ${record.seq} is not a record of a machine.`, session.id)
+    return { ...content, seq: record.seq, at: record.at }
+  })
+  const { machine, state } = opened.at(-1) as MachineRecord
+  return {
+    session,
+    machine: toShownText(machine, 200),
+    status: state.status,
+    context: toShownValue(state.context),
+    ...(state.output !== undefined && { output: toShownValue(state.output) }),
+    ...(state.error !== undefined && { error: toShownValue(state.error) }),
+    actors: Object.values(state.actors).map(({ src }) => toShownText(src, 200)),
+    waits: state.delays.map(({ event, at }) => ({ event: formatEventType(event.type), at })),
+    records: opened.map(({ seq, at, event, refused, state: { value } }) => {
+      const { type, actorId: _actor, ...data } = event
+      return {
+        seq,
+        at,
+        event: formatEventType(type),
+        data: Object.keys(data).length === 0 ? null : toShownValue(data),
+        value: toShownText(typeof value === 'string' ? value : JSON.stringify(value), 500),
+        refused: refused === undefined ? null : toShownText(`${refused.code}: ${refused.message}`, 2_000),
+      }
+    }),
+  }
+}
+
+/** `xstate.after.patience.claim.reviewing` → `after patience` */
+function formatEventType(type: string): string {
+  const plain = type.replace(/^xstate\.after\.([^.]+)\..*$/, 'after $1').replace(/^xstate\./, '')
+  return toShownText(plain, 200)
+}
