@@ -86,8 +86,8 @@ if (process.argv[2] === 'worker') {
 } else {
   const rows = []
   for (const [answers, from] of [
-    ['each at its cap', 1],
-    ['half of the cap to the cap', 0.5],
+    ['the full cap', 1],
+    ['between half the cap and the cap', 0.5],
   ]) {
     rows.push(toRow(`200 in one process, in memory; ${answers}`, await inOneProcess(from)))
     rows.push(toRow(`50 in each of 4 processes, in a file; ${answers}`, await inFourProcesses(from)))

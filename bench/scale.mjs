@@ -131,7 +131,7 @@ await store.close()
 await pool.end()
 await server.stop()
 
-const ms = (values) => `${median(values).toFixed(1)} ms, one in ten over ${at(values, 0.9).toFixed(0)} ms`
+const ms = (values) => `${median(values).toFixed(1)} ms (90th percentile ${at(values, 0.9).toFixed(0)} ms)`
 const KiB = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`
 const number = (value, digits = 0) =>
   value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })

@@ -66,7 +66,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   'It stops': {
     text: 'steps, time, tokens and cost have limits. An agent that repeats itself is nudged, then refused, then paused; `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
     rules: [
-      'steps exceed maxSteps only to conclude, by one',
+      'steps exceed maxSteps by at most one, for the last answer',
       'executed calls never exceed the tool-call caps',
       'no request exceeds the step limit or the budget',
       'no step starts after the deadline or a pause request',

@@ -16,7 +16,7 @@ const capReasons: ReadonlySet<Reason | undefined> = new Set<Reason>([
 ])
 
 export const limitRules: readonly AgentInvariant[] = [
-  createRule('steps exceed maxSteps only to conclude, by one', ({ after }) => {
+  createRule('steps exceed maxSteps by at most one, for the last answer', ({ after }) => {
     const { maxSteps, onLimit } = after.config.limits
     const most = (maxSteps ?? Infinity) + (onLimit === 'conclude' ? 1 : 0)
     return after.steps > most && `${after.steps} steps`
