@@ -203,8 +203,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     checkOptions('send(id, event, options)', options, { key: keyRule })
     const { key } = options
     const isAnswer = isAgentMessage(event) && !this.#chart.knows(event.type)
-    const text = isAnswer ? '' : formatMessage(this.#checkEvent(event), key)
-    await sendInOrder(this.#store, id, () => (isAnswer ? this.#answer(id, event, key) : this.#put(id, text)))
+    const checked = isAnswer ? event : this.#checkEvent(event)
+    await sendInOrder(this.#store, id, () =>
+      isAnswer ? this.#answer(id, event, key) : this.#put(id, checked, key),
+    )
   }
 
   async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {
@@ -325,7 +327,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       log.list(forked, undefined)
       await log.close()
     })
-    if (event) await this.#put(id, formatMessage(event, undefined))
+    if (event) await this.#put(id, event)
     return id
   }
 
@@ -399,15 +401,17 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return copyJson(event, 'event')
   }
 
-  async #put(id: string, text: string): Promise<void> {
+  async #put(id: string, event: AnyEventObject, key?: string): Promise<void> {
     const { record } = await this.#readEnd(id)
+    // The event itself may have ended the session.
+    if (key !== undefined && record.state.keys.includes(key)) return
     if (record.state.status !== 'active')
       throw new UsageError(
         'session_ended',
         `Session '${id}' has ended and accepts no more events. Start another session.`,
         id,
       )
-    await this.#deliver(id, text)
+    await this.#deliver(id, formatMessage(event, key))
   }
 
   async #deliver(id: string, text: string): Promise<void> {

@@ -116,6 +116,30 @@ test('an event with a key is taken once', async () => {
   expect((await until(claims.settled('c'))).context.notes).toEqual(['once'])
 })
 
+test('a session knows its last 100 keys, also after its end', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  const note = async (n: number) =>
+    until(claims.send('c', { type: 'NOTE', text: String(n) }, { key: `n${n}` }))
+  for (let n = 0; n <= 100; n += 1)
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    await note(n)
+  await until(claims.settled('c'))
+  await note(1)
+  expect((await until(claims.settled('c'))).context.notes).toHaveLength(101)
+  await note(0)
+  expect((await until(claims.settled('c'))).context.notes).toHaveLength(102)
+  const reject = { type: 'REJECT', why: 'No roof.' } as const
+  await until(claims.send('c', reject, { key: 'end' }))
+  expect(await until(claims.settled('c'))).toMatchObject({ value: 'rejected' })
+  await until(claims.send('c', reject, { key: 'end' }))
+  await expect(until(claims.send('c', reject, { key: 'other' }))).rejects.toMatchObject({
+    code: 'session_ended',
+  })
+  expect(shared.inbox.read('c')).toEqual([])
+})
+
 test('a worker continues what a dead process left, and an actor in once is in doubt', async () => {
   const { hosts, bank, open, until } = setUp({ pay: () => new Promise(() => undefined) })
   const first = open()

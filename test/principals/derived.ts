@@ -218,6 +218,7 @@ const reasons: Record<string, string[]> = {
     'generateJestTests',
     'checkInvariants',
     'createMachineHarness',
+    'pathOf',
     'replaySession',
     'checkSessionLog',
     'createRecordedAgent',

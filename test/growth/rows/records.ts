@@ -23,6 +23,7 @@ import {
   replaySession,
   checkSessionLog,
   createRecordedAgent,
+  pathOf,
   recordSession,
 } from '../../../src/testing/index.js'
 
@@ -198,6 +199,21 @@ export const recordRows: readonly Row[] = [
     atMost: 100,
     prepare: async (n) => (await kept(n)).store.read('s'),
     run: (records) => checkSessionLog(records),
+  }),
+  row({
+    name: 'pathOf',
+    covers: ['statewright/testing pathOf'],
+    from: 25,
+    atMost: 100,
+    prepare: async (n) => {
+      const store = memoryStore()
+      const tallies = durable(tallyMachine, { store })
+      await tallies.start('t')
+      for (let i = 1; i <= n; i += 1) await tallies.send('t', { type: 'COUNT', from: 'ann', n: i })
+      await tallies.settled('t')
+      return store
+    },
+    run: (store) => pathOf(store, 't'),
   }),
   row({
     name: 'replaySession',
