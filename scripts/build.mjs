@@ -127,6 +127,8 @@ const code = {
     'src/ai-sdk/index.ts',
     'src/agui/index.ts',
     'src/otel/index.ts',
+    'src/cedar/index.ts',
+    'src/opa/index.ts',
     'src/dbos/index.ts',
     'src/restate/index.ts',
     'src/stores/index.ts',

@@ -15,7 +15,9 @@ import * as mcp from '../../src/mcp/index.js'
 import * as mcpServing from '../../src/mcp/server/index.js'
 import * as memory from '../../src/memory/index.js'
 import * as skills from '../../src/skills/index.js'
+import * as cedar from '../../src/cedar/index.js'
 import * as dbos from '../../src/dbos/index.js'
+import * as opa from '../../src/opa/index.js'
 import * as otel from '../../src/otel/index.js'
 import * as restate from '../../src/restate/index.js'
 import * as rehearsing from '../../src/rehearsal/index.js'
@@ -45,6 +47,8 @@ const modules = {
   'statewright/mcp/server': mcpServing,
   'statewright/memory': memory,
   'statewright/skills': skills,
+  'statewright/cedar': cedar,
+  'statewright/opa': opa,
   'statewright/dbos': dbos,
   'statewright/otel': otel,
   'statewright/restate': restate,

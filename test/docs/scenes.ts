@@ -909,6 +909,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) =>
       expect(values.pending).toMatchObject([{ approvers: [{ roles: ['finance'], count: 2 }] }]),
   },
+  'docs/approvals.md › Cedar': {
+    turns: [{ toolCalls: [{ name: 'pay', arguments: { amount: 500 } }] }],
+    shows: ['pending'],
+    expect: ({ values }) => expect(values.pending).toMatchObject([{ name: 'pay', needs: 'approval' }]),
+  },
+  'docs/approvals.md › Open Policy Agent': {
+    shows: ['policy'],
+    expect: ({ values }) => expect(values.policy).toMatchObject({ id: 'opa' }),
+  },
   'docs/sleep.md › Sleep': {
     turns: [{ toolCalls: [{ name: 'wait_for_payment', arguments: {} }] }],
     expect: ({ said }) => expect(said).toBe('PAUSED sleeping\n'),

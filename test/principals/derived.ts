@@ -128,6 +128,8 @@ const reasons: Record<string, string[]> = {
     'secretsShield',
     'defineTool',
     'aiTools',
+    'cedar',
+    'opa',
     'toolContent',
     'sleepUntil',
     'defineToolGroup',

@@ -15,6 +15,8 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/agui': 'src/agui/index.ts',
   'statewright/ai-sdk': 'src/ai-sdk/index.ts',
   'statewright/rehearsal': 'src/rehearsal/index.ts',
+  'statewright/cedar': 'src/cedar/index.ts',
+  'statewright/opa': 'src/opa/index.ts',
   'statewright/dbos': 'src/dbos/index.ts',
   'statewright/otel': 'src/otel/index.ts',
   'statewright/restate': 'src/restate/index.ts',
