@@ -49,7 +49,7 @@ export function report({ results, some, node, rounds }) {
   const [{ model }] = cpus()
 
   return [
-    'The values are ratios to the bare loop on the `openai` client, with the middle half of the rounds in brackets. Less is better.',
+    'The values are ratios to the bare loop on the `openai` client, with the middle half of the rounds in parentheses. Less is better.',
     table(rowsOf(results, some, ratio)),
     'The absolute medians:',
     table(rowsOf(results, some, figure)),

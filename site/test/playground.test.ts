@@ -448,7 +448,7 @@ describe('the playground', () => {
     await says(/written with log version 99; .* Open it with the newer Statewright that wrote it\./)
     await field.fill(JSON.stringify([last[0], { ...last[1], seq: 7 }]))
     await button('Open').click()
-    await says(/^This log is damaged: record 2 is missing\. The records up to 1 are shown\.$/)
+    await says(/^This log is damaged: record 2 is missing\. The page shows the records up to 1\.$/)
     await field.fill('{"type":"initial","seq":1,"at":1}')
     await button('Open').click()
     await says(/^This log is damaged: .* None of its records can be shown\.$/)

@@ -41,7 +41,7 @@ function listCounts(): string {
   ] as const
   const table = rows.map(([count, what]) => `| ${count.toLocaleString('en')} | ${what} |`)
   const more = existsSync(`${root}docs/guarantees.md`)
-    ? '\n\nSee [every guarantee with its tests](docs/guarantees.md).'
+    ? '\n\nThe [guarantees page](docs/guarantees.md) lists every guarantee with its tests.'
     : ''
   return `| Count | Evidence |\n| ---: | --- |\n${table.join('\n')}${more}`
 }
