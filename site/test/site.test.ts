@@ -249,6 +249,7 @@ describe('the content of the site', () => {
       'agent.film.svg',
       'createAgent',
       'Cancel always wins',
+      'statewright/durable',
       'LangChain',
       'When to use something else',
     ])

@@ -16,10 +16,25 @@ export function frontPage(): string {
     '## What it guarantees',
     sectionOf(readme, 'What it guarantees'),
     listCounts(),
+    '## Make your own machine durable',
+    showDurable(),
     '## Compared with other libraries',
     compare(),
     '## When to use something else',
     sectionOf(readme, 'When to use something else'),
+  ].join('\n\n')
+}
+
+/** The shortest program of the page about embedding. */
+function showDurable(): string {
+  const [program] = /```ts\n[^]*?\n```/.exec(read('docs/embedding.md')) ?? []
+  if (program === undefined) throw new Error('docs/embedding.md has no program.')
+  return [
+    'Write a workflow such as a claim or an order as an XState machine, with agents and people in its states. `durable` stores each ' +
+      'event before it takes effect, so any process can continue after a crash:',
+    program,
+    'Timers survive restarts, a payment in doubt is not repeated, and a stored session becomes a test. [How to embed, persist, watch ' +
+      'and test your machine](docs/embedding.md).',
   ].join('\n\n')
 }
 
