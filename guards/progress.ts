@@ -106,7 +106,7 @@ function observeResults(
   const [streaks, broken] = countStreaks(state, results, { at, changedAt }, config)
   const { failing, unknownTools, refused, transient, tools } = streaks
   const due = findDue([...stale, ...broken], state.lastNudge)
-  const lastNudge = due?.action === 'nudge' ? formatSaid(due) : state.lastNudge
+  const lastNudge = due?.action === 'nudge' ? formatFinding(due) : state.lastNudge
   // Assigns key by key, because spreading two objects would double the cost.
   return {
     pairs,
@@ -153,10 +153,10 @@ function findDue(tallies: readonly Tally[], lastNudge: string | null): ProgressD
     refused: calls.every((call) => call.refusedBy === 'other'),
     wording: 0,
   }
-  return formatSaid(due) === lastNudge ? { ...due, wording: 1 } : due
+  return formatFinding(due) === lastNudge ? { ...due, wording: 1 } : due
 }
 
-function formatSaid({ rule, wording }: ProgressDue): string {
+function formatFinding({ rule, wording }: ProgressDue): string {
   return `${rule} ${wording}`
 }
 

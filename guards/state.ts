@@ -77,7 +77,7 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
 }
 
 /**
- * Resuming after a halt resets that guard alone. Unknown names change nothing. `userGuard` names the user guard if
+ * Resuming after a halt resets only that guard. Unknown names change nothing. `userGuard` names the user guard if
  * the name is `user_guard`.
  */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {

@@ -130,7 +130,7 @@ export function isApproved({ approvers = [], approvals = [] }: Question, request
   )
 }
 
-/** An edit voids earlier approvals, so it must meet all terms alone. */
+/** An edit voids earlier approvals, so the editor alone must meet all terms. */
 export function addApproval(
   { approvals = [] }: Question,
   approval: Approval,
@@ -146,7 +146,7 @@ export interface Vote {
   arguments?: unknown
 }
 
-/** Why an answer does not count, or null. Whoever may approve may reject, and so may a requester. */
+/** Why an answer does not count, or null. Approvers and requesters may reject. */
 export function findAnswerFault(
   { approvers = [], approvals = [] }: Question,
   { type, by, arguments: edited }: Vote,

@@ -49,7 +49,7 @@ export interface ToolResult {
   publicMessage?: string
   /** Media for the model: images, audio, documents. */
   media?: MediaPart[]
-  /** Models without known support for the media read `content` alone. */
+  /** Models without known support for the media read only `content`. */
   mediaOptional?: true
   /** Data of the tool's server for the app, hidden from the model. */
   appData?: JsonObject
@@ -81,7 +81,7 @@ export interface BatchCall {
   fact?: CallFact
   /** Handed to its tool. */
   started?: true
-  /** Running when the process died, so it may have had its effect. */
+  /** Running when the process died, so it may have taken effect. */
   interrupted?: true
   /** Number of interruptions, from the second on. */
   interruptions?: number

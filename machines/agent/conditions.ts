@@ -314,8 +314,8 @@ export const isLastOutput = (scope: ConditionScope): boolean =>
 /** The terms of the question that an answer may decide. */
 function findAwaitedVote(scope: ConditionScope): Question | undefined {
   const { context, event } = scope
-  const asked = findAwaitedCall(scope, 'approval')
-  const terms = asked && getQuestionTerms(context, asked)
+  const target = findAwaitedCall(scope, 'approval')
+  const terms = target && getQuestionTerms(context, target)
   return terms && findVoteFault(terms, event, context) === null ? terms : undefined
 }
 
@@ -325,9 +325,9 @@ function decides({ context, event }: ConditionScope, terms: Question): boolean {
 
 /** The open call that an answer names. */
 function findAwaitedCall({ context, event }: ConditionScope, needs: string): AskedCall | undefined {
-  const asked = 'callId' in event ? findAskedCall(context, event.callId) : undefined
-  if (asked === undefined) return undefined
-  const { call, question } = asked
+  const target = 'callId' in event ? findAskedCall(context, event.callId) : undefined
+  if (target === undefined) return undefined
+  const { call, question } = target
   // Uncleared calls are not open for answers.
   const isOpen = question
     ? isAnsweredBy(question.needs, needs)
@@ -336,8 +336,8 @@ function findAwaitedCall({ context, event }: ConditionScope, needs: string): Ask
   // Some providers reuse call ids in each step. A late answer must not match the wrong call.
   const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
   if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return undefined
-  if (fingerprint === undefined) return asked
-  return fingerprint === (question ? question.fingerprint : getCallFingerprint(call)) ? asked : undefined
+  if (fingerprint === undefined) return target
+  return fingerprint === (question ? question.fingerprint : getCallFingerprint(call)) ? target : undefined
 }
 
 /** Number of missing answers: 0, 1, or 2 for more. */

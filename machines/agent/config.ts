@@ -35,7 +35,7 @@ export interface AgentConfig {
   }
   /** How token and cost limits are counted. */
   budget: {
-    /** Whether totals cover the session or this run alone. */
+    /** Whether totals cover the session or only this run. */
     scope: 'session' | 'run'
     /** Whether cached input tokens count. */
     countCached: boolean

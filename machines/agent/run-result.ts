@@ -210,7 +210,7 @@ interface UnansweredCallBase {
   approvers?: readonly Approvers[]
   /** The approvals so far, if more than one person must approve. */
   approvals?: readonly Approval[]
-  /** Running when the process died, so it may have had its effect. */
+  /** Running when the process died, so it may have taken effect. */
   interrupted?: true
   /** The provider runs it, so it can be approved or rejected but not edited. */
   hosted?: true

@@ -52,10 +52,10 @@ export function findAnswerableCall(
   if (!canTakeAnswers(context)) return undefined
   for (const call of context.calls) {
     if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
-    const asked = listQuestionsOfCall(context, call).find(
+    const question = listQuestionsOfCall(context, call).find(
       (one) => one.callId === callId && isAnsweredBy(one.needs, needs),
     )
-    if (asked) return asked
+    if (question) return question
   }
   return undefined
 }
@@ -92,8 +92,8 @@ export function getApprovalTerms(
 }
 
 /** A question of a sub-agent or of the call's tool, with its ids in this run. */
-function toParentQuestion(context: AgentContext, call: BatchCall, asked: ChildQuestion): PendingCall {
-  const { fromTool, ...question } = asked
+function toParentQuestion(context: AgentContext, call: BatchCall, childQuestion: ChildQuestion): PendingCall {
+  const { fromTool, ...question } = childQuestion
   return {
     ...question,
     callId: toQuestionId(call, question),
@@ -119,10 +119,10 @@ const noAnswerProblem =
  * knows them.
  */
 export function listRequests(context: AgentContext): EmittedEvent[] {
-  return listCallQuestions(context).flatMap(({ needs, ...asked }): EmittedEvent[] => {
+  return listCallQuestions(context).flatMap(({ needs, ...request }): EmittedEvent[] => {
     if (needs === 'client') return []
     const type = needs === 'approval' ? 'approval_requested' : 'elicitation_requested'
-    return [{ ...asked, type } as EmittedEvent]
+    return [{ ...request, type } as EmittedEvent]
   })
 }
 

@@ -44,7 +44,7 @@ type InputOfSchema<Schema> = Schema extends { readonly _type: infer Input }
 
 /** Typed in `ai` 7; the `experimental_context` of `ai` 6 is unknown. */
 type ContextOfTool<Given> = Given extends { execute?: infer Execute }
-  ? Extract<Execute, (...given: never[]) => unknown> extends (input: never, options: infer Options) => unknown
+  ? Extract<Execute, (...args: never[]) => unknown> extends (input: never, options: infer Options) => unknown
     ? Options extends { context: infer Context }
       ? Record<string, never> extends Context
         ? unknown

@@ -421,9 +421,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   /** Sends a message to a running agent, then wakes the session that runs it. */
-  async #answer(id: string, given: AgentMessage, key: string | undefined): Promise<void> {
+  async #answer(id: string, answer: AgentMessage, key: string | undefined): Promise<void> {
     const { record } = await this.#readEnd(id)
-    const { session: named, ...message } = given
+    const { session: named, ...message } = answer
     const agents = this.#listAgents(id, record.state)
     const pending = await this.#listPending(id, record.state)
     const called = pending.find(({ callId }) => callId === (message as { callId?: string }).callId)
@@ -504,7 +504,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const known = this.#local.get(id)
     if (known) return known
     this.#refuseDraining()
-    const taken = this.#open(id, start).then(
+    const opening = this.#open(id, start).then(
       (hold) => {
         const done = this.#drive(id, hold)
         // #drive reports the error. `settled` may have returned by then.
@@ -517,8 +517,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         throw error
       },
     )
-    this.#local.set(id, taken)
-    return taken
+    this.#local.set(id, opening)
+    return opening
   }
 
   async #drive(id: string, hold: MachineHold): Promise<void> {

@@ -47,7 +47,7 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
   }
 }
 
-/** A running agent, with a session of its own. Another process continues it from there. */
+/** A running agent with its own session. Another process continues it from there. */
 export class RunningAgent implements RunningActor {
   readonly #parts: AgentParts
   #isResting = false

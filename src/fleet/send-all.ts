@@ -158,8 +158,8 @@ const isCode = (error: unknown, code: string): boolean =>
 
 function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   const keys = selectionKeys.join(', ')
-  const isGiven = typeof which === 'object' && which !== null && !Array.isArray(which)
-  if (!isGiven || !selectionKeys.some((key) => (which as SessionSelection)[key] !== undefined))
+  const isSet = typeof which === 'object' && which !== null && !Array.isArray(which)
+  if (!isSet || !selectionKeys.some((key) => (which as SessionSelection)[key] !== undefined))
     throw new UsageError(
       'invalid_option',
       `sendAll needs at least one filter: ${keys}. Example: { tags: { tenant: 'acme' } }.`,

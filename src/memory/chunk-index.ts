@@ -122,9 +122,9 @@ function createWordTokenizer(stem: Stem) {
     ofDocument: (text: string) => removeDuplicates(words(text).map((each) => stem(each) + wordEnd)),
     ofQuery: (text: string) => {
       const all = words(text)
-      const telling = all.filter((each) => !functionWords.has(each))
+      const distinctive = all.filter((each) => !functionWords.has(each))
       return removeDuplicates(
-        (telling.length > 0 ? telling : all).map((each) => {
+        (distinctive.length > 0 ? distinctive : all).map((each) => {
           const stemmed = stem(each)
           return stemmed.length >= prefixLength ? stemmed : stemmed + wordEnd
         }),

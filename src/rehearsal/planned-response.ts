@@ -38,7 +38,7 @@ export interface EncodedStream {
   deltas: readonly (object | readonly object[])[]
   end: readonly (object | string)[]
   toFailure: (error: NonNullable<Turn['error']>) => object
-  /** Default: the data alone. */
+  /** Default: only the data. */
   formatEvent?: (event: object | string) => string
 }
 

@@ -93,12 +93,12 @@ function* unpackAll(packed: PackedMoments): Generator<MomentView> {
 }
 
 /** Converts each object once, because a message is the same object in every moment that shows it. */
-function once<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
+function once<Given extends object, Made>(make: (source: Given) => Made): (source: Given) => Made {
   const known = new WeakMap<Given, Made>()
-  return (given) => {
-    const made = known.get(given) ?? make(given)
-    known.set(given, made)
-    return made
+  return (source) => {
+    const copy = known.get(source) ?? make(source)
+    known.set(source, copy)
+    return copy
   }
 }
 

@@ -8,8 +8,8 @@ export function createGuardViews(context: AgentContext): GuardView[] {
   const { guardrails: state, config, verdict } = context
   const spoken = collectFindings(state, config.guardrails)
   const findEvidence = (guard: string, rule?: string): string => {
-    const standing = verdict?.guard === guard && verdict.rule === rule ? verdict : undefined
-    const found = standing ?? spoken.find((one) => one.guard === guard && one.rule === rule)
+    const current = verdict?.guard === guard && verdict.rule === rule ? verdict : undefined
+    const found = current ?? spoken.find((one) => one.guard === guard && one.rule === rule)
     return toShownText(found?.evidence ?? '')
   }
   return [

@@ -118,8 +118,8 @@ const answerLength = 200
 export function toPlainLine(text: string): string {
   const beginning = text.slice(0, answerLength * 10).trim()
   const lines = beginning.split('\n').filter((line) => /[\p{L}\p{N}]/u.test(line))
-  const said = lines.find((line) => !line.startsWith('#')) ?? lines[0] ?? ''
-  const line = /^[[{]\s*\n/.test(beginning) ? beginning : said
+  const firstLine = lines.find((line) => !line.startsWith('#')) ?? lines[0] ?? ''
+  const line = /^[[{]\s*\n/.test(beginning) ? beginning : firstLine
   return shorten(
     line
       .replace(/^\s*(?:#{1,6}|>|[-*+])\s+/, '')
@@ -139,9 +139,9 @@ function formatWork({ state, calls, steps }: AgentContext): string {
 }
 
 function formatWait(context: AgentContext): string {
-  const asked = listAnswerableCalls(context)
+  const calls = listAnswerableCalls(context)
   const names = (needs: PendingCall['needs']): string =>
-    joinNames(asked.filter((one) => one.needs === needs).map(({ name }) => shorten(name, 40)))
+    joinNames(calls.filter((one) => one.needs === needs).map(({ name }) => shorten(name, 40)))
   const waits = [
     ...(names('approval') === '' ? [] : [`your approval of ${names('approval')}`]),
     ...(names('client') === '' ? [] : [`the output of ${names('client')}`]),

@@ -255,10 +255,10 @@ function formatConditions({ words, target }: Row): string {
 }
 
 function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
-  const text = (isTold: boolean): string => {
+  const text = (isShown: boolean): string => {
     const shown = formatConditions(row)
     const title = `<title>${escapeXml(`${row.words.join('\n')}\n→ ${row.target}`)}</title>`
-    return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}">${title}<text x="${edge + padding}" y="${row.y + 4}" fill="${palette.quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
+    return `<g class="${isShown ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}">${title}<text x="${edge + padding}" y="${row.y + 4}" fill="${palette.quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
   }
   if (!target) return [text(true)]
   const at = lanes.get(row.target) ?? lanes.size

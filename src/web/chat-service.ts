@@ -8,7 +8,7 @@ import { joinTextParts } from '../core/base/text.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { applyMessage } from '../core/run/apply-message.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
-import { isSaid } from '../core/sessions/inbox/queued-message.js'
+import { isDelivered } from '../core/sessions/inbox/queued-message.js'
 import { BranchedRuns, type BranchRequest } from './branched-runs.js'
 import { checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import {
@@ -248,7 +248,7 @@ export class ChatService {
       messages: view.maskMessages(messages),
       queued: [
         ...this.#queue.listSteering(steering),
-        ...waiting.filter((message) => !isSaid(messages, findClientId(message) ?? message.id)),
+        ...waiting.filter((message) => !isDelivered(messages, findClientId(message) ?? message.id)),
       ],
       pending,
       approved: calls.flatMap((call) => (call.approved && !call.result ? [call.id] : [])),

@@ -89,7 +89,7 @@ export const announceHalt = toAction((context, event, emit) => {
 })
 
 /**
- * Resuming after a halt resets that guard alone. Some providers refuse a request that ends with an answer, so an
+ * Resuming after a halt resets only that guard. Some providers refuse a request that ends with an answer, so an
  * internal message asks the model to continue.
  */
 export const forgetHalt = toAction((context, event) => {

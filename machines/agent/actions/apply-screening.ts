@@ -35,13 +35,13 @@ export const applyInputScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = toList(event.output) as readonly InputScreening[]
   for (const screening of screenings) emitFindings(screening, 'input', null, emit)
-  const asked: readonly Message[] = listUnclearedInput(context)
+  const uncleared: readonly Message[] = listUnclearedInput(context)
   return {
     messages: context.messages.map((message) => {
-      if (message.role !== 'user' || !asked.includes(message)) return message
-      const heard = toScreenedMessage(message, asked.indexOf(message), screenings)
-      emit({ type: 'user_message', message: heard })
-      return heard
+      if (message.role !== 'user' || !uncleared.includes(message)) return message
+      const screened = toScreenedMessage(message, uncleared.indexOf(message), screenings)
+      emit({ type: 'user_message', message: screened })
+      return screened
     }),
   }
 })
@@ -84,13 +84,13 @@ export const keepShieldMessage = toAction((context, event, emit) => {
   const error = { code: 'shield', message: content, recoverable: false }
   const last = context.messages.at(-1)
   if (context.pendingAnswer !== null && last?.role === 'assistant') {
-    const { refusal: _refusal, ...said } = last
-    const message: AssistantMessage = { ...said, content, data: { reason: 'shield' } }
+    const { refusal: _refusal, ...rest } = last
+    const message: AssistantMessage = { ...rest, content, data: { reason: 'shield' } }
     const pieces = context.unscreenedText?.ids ?? []
     const messages = [...context.messages.slice(0, -1).map((one) => maskPiece(one, pieces)), message]
     const unemittedStep = context.unemittedStep ?? context.pendingAnswer.stepId
-    const told = emitAfterScreening({ ...context, messages, unemittedStep }, emit)
-    return { messages, pendingAnswer: null, error, ...told, ...(pieces.length > 0 && noPieces) }
+    const emitted = emitAfterScreening({ ...context, messages, unemittedStep }, emit)
+    return { messages, pendingAnswer: null, error, ...emitted, ...(pieces.length > 0 && noPieces) }
   }
   const message: AssistantMessage = {
     role: 'assistant',
@@ -120,9 +120,9 @@ function maskPiece(message: Message, pieces: readonly string[]): Message {
     provider_items: _items,
     media: _media,
     annotations: _annotations,
-    ...said
+    ...rest
   } = message
-  return { ...said, content: refusedAnswer, data: { withheld: true } }
+  return { ...rest, content: refusedAnswer, data: { withheld: true } }
 }
 
 export const emitOutputFindings = toAction((_context, event, emit) => {
@@ -139,14 +139,14 @@ export const releaseAnswer = toAction((context, event, emit) => {
     event.output
   // The transcript already has the answer as a tool result.
   if (last?.role !== 'assistant') return { outputProblem, pendingAnswer: null, output: content }
-  const { data: _withheld, ...said } = last
+  const { data: _withheld, ...rest } = last
   const cleared: AssistantMessage = isRefusal
-    ? { ...said, ...reasoning, content: '', refusal: content }
-    : { ...said, ...reasoning, content }
+    ? { ...rest, ...reasoning, content: '', refusal: content }
+    : { ...rest, ...reasoning, content }
   const message = withCurrentCalls(cleared, context.calls)
   const messages = [...context.messages.slice(0, -1), message]
   const { unscreenedText } = context
-  const heard = {
+  const unscreened = {
     text: (unscreenedText?.text ?? '') + text,
     ids: [...(unscreenedText?.ids ?? []), message.id],
   }
@@ -154,7 +154,7 @@ export const releaseAnswer = toAction((context, event, emit) => {
     outputProblem,
     messages,
     pendingAnswer: null,
-    unscreenedText: isPiece ? heard : null,
+    unscreenedText: isPiece ? unscreened : null,
     ...joinPieces(context, isPiece, content),
   }
   const unemittedStep = context.unemittedStep ?? stepId
@@ -186,20 +186,20 @@ export const applyCallScreening = toAction((context, event, emit) => {
       settledAt: getEventTime(event),
     }
   })
-  const said = context.messages[context.batchAt]
+  const caller = context.messages[context.batchAt]
   const known = checked.map(({ unscreenedArguments: _unchecked, ...call }) =>
     screenings.get(call.id)?.action === 'redact' ? withJsonArguments(call) : call,
   )
-  const message = said?.role === 'assistant' ? withCurrentCalls(said, known) : undefined
+  const message = caller?.role === 'assistant' ? withCurrentCalls(caller, known) : undefined
   const messages = message ? context.messages.with(context.batchAt, message) : context.messages
-  const told = emitAfterScreening({ ...context, messages, calls: checked }, emit, () => {
+  const emitted = emitAfterScreening({ ...context, messages, calls: checked }, emit, () => {
     for (const [id, screening] of screenings) emitFindings(screening, 'toolInput', id, emit)
     for (const call of known) if (screenings.get(call.id)?.decisions) announceDecisions(call, emit)
   })
   return {
-    ...told,
+    ...emitted,
     messages,
-    calls: told.calls.map(({ unscreenedArguments: _unchecked, undecided: _undecided, ...call }) => call),
+    calls: emitted.calls.map(({ unscreenedArguments: _unchecked, undecided: _undecided, ...call }) => call),
   }
 })
 

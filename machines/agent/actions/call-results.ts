@@ -152,19 +152,19 @@ export const approve = toAction((context, event, emit) => {
     ...(why !== undefined && { why }),
     ...pickSender(event),
   }
-  const asked = findAskedCall(context, event.callId)
-  if (asked === undefined) return undefined
-  const terms = getQuestionTerms(context, asked)
+  const target = findAskedCall(context, event.callId)
+  if (target === undefined) return undefined
+  const terms = getQuestionTerms(context, target)
   const { approvals } = withApproval(terms, event)
   if (!isApproved({ ...terms, approvals }, context.requesters))
-    return { calls: withVote(context.calls, asked, approvals) }
+    return { calls: withVote(context.calls, target, approvals) }
   const others = approvals.slice(0, -1)
   const answered = withAnswer(context.calls, event.callId, {
     ...answer,
     ...(others.length > 0 && { others }),
   })
   if (answered) return { calls: answered }
-  const { call } = asked
+  const { call } = target
   const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
   announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit)
   if (isRefused) {
@@ -175,14 +175,14 @@ export const approve = toAction((context, event, emit) => {
   const unchecked =
     context.features.callShields && event.withheld ? { unscreenedArguments: true as const } : {}
   const { client, approvals: _approvals, ...open } = call
-  const kept = { ...open, ...(terms.approvers && { approvals }) }
+  const openCall = { ...open, ...(terms.approvers && { approvals }) }
   const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
   // Earlier questions about the arguments no longer apply, and policies decided the former arguments.
-  const { questions: _questions, memo: _memo, ...fresh } = kept
+  const { questions: _questions, memo: _memo, ...fresh } = openCall
   const undecided = call.decisions && { undecided: true as const }
   const approved =
     edited === undefined
-      ? { ...kept, ...free }
+      ? { ...openCall, ...free }
       : { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
   return { calls: context.calls.with(context.calls.indexOf(call), approved) }
 })

@@ -116,9 +116,9 @@ export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): 
  * reason.
  */
 export function whenAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
-  const tell = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
-  if (!signal.aborted) return onAbort(signal, tell)
-  tell()
+  const notify = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
+  if (!signal.aborted) return onAbort(signal, notify)
+  notify()
   return () => undefined
 }
 

@@ -104,7 +104,7 @@ export class ChartTables {
     this.#machine = machine
   }
 
-  /** Where a snapshot stands; undefined for states that no transition leads to. */
+  /** The position of a snapshot. Undefined for states that no transition leads to. */
   findLeaf({ _nodes: nodes }: AnyMachineSnapshot): Leaf | undefined {
     const node = nodes.at(-1)
     if (node === undefined || !isLeaf(node) || nodes.length !== node.path.length + 1) return undefined

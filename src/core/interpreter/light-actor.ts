@@ -135,7 +135,7 @@ export class LightActor {
     const { status } = this._snapshot
     if (this._processingStatus !== stopped) (this.#observers ??= new Set()).add(observer)
     else if (status === 'done') report(() => observer.complete?.())
-    else if (status === 'error') tellError(observer, this._snapshot.error)
+    else if (status === 'error') notifyError(observer, this._snapshot.error)
     return { unsubscribe: () => void this.#observers?.delete(observer) }
   }
 
@@ -190,7 +190,7 @@ export class LightActor {
     this.#end()
     const observers = this.#observers
     this.#observers = undefined
-    for (const observer of observers ?? []) tellError(observer, error)
+    for (const observer of observers ?? []) notifyError(observer, error)
     const { id } = this
     this.system._relay(this, this._parent, { type: `xstate.error.actor.${id}`, error, actorId: id })
   }
@@ -209,7 +209,7 @@ export class LightActor {
   }
 }
 
-function tellError(observer: Observer<Snapshot<unknown>>, error: unknown): void {
+function notifyError(observer: Observer<Snapshot<unknown>>, error: unknown): void {
   report(() => {
     if (!observer.error) throw error
     observer.error(error)

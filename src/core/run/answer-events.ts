@@ -144,8 +144,8 @@ export function checkMessageFits(event: ControlEvent, run: ReceivingRun, session
   if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
     throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
   if (!(event.type in answerNeeds)) return
-  const asked = getAskedCall(event as Answer, run)
-  if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, asked, event)
+  const call = getAskedCall(event as Answer, run)
+  if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, call, event)
 }
 
 /**

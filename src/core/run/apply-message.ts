@@ -43,11 +43,11 @@ export function applyMessage(run: MessageTarget, message: RunMessage): void {
  */
 export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage): PendingCall {
   const isOutput = answer.type === 'toolOutput'
-  const asked = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
+  const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
   if (!isOutput) {
     const type = answer.type === 'approve' ? 'APPROVE' : 'REJECT'
     const edited = answer.type === 'approve' ? { arguments: answer.editedInput } : {}
-    checkVote(context, asked, { type, ...edited, ...readSender(answer, answer.type) })
-  } else if (asked.elicitation) readElicitationAnswer(asked.elicitation, answer.value)
-  return asked
+    checkVote(context, call, { type, ...edited, ...readSender(answer, answer.type) })
+  } else if (call.elicitation) readElicitationAnswer(call.elicitation, answer.value)
+  return call
 }

@@ -125,8 +125,8 @@ async function editMessage(
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
   // The retrieved memory belongs to the previous user message.
-  const isAskedAnew = folded.run?.context.features.retrieval === true && userMessages.at(-1) === message
-  const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isAskedAnew) }
+  const isRequestedAgain = folded.run?.context.features.retrieval === true && userMessages.at(-1) === message
+  const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isRequestedAgain) }
   return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
 }
 
@@ -263,11 +263,11 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
 
 /** Items that a provider requires unchanged belong to its original response. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
-  const { reasoning_details: _details, provider_items: _items, ...kept } = message
+  const { reasoning_details: _details, provider_items: _items, ...rest } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
     call.id === callId ? { ...call, function: { ...call.function, arguments: text } } : call,
   )
-  return { ...kept, tool_calls: calls }
+  return { ...rest, tool_calls: calls }
 }
 
 function replaceMessage(messages: readonly Message[], message: Message, next: Message): Message[] {
@@ -285,10 +285,10 @@ function keepFit(
 }
 
 /** A request in progress is rebuilt from the safe point before it, because it may be longer now. */
-function moveBeforeRequest(value: unknown, isAskedAnew: boolean): unknown {
+function moveBeforeRequest(value: unknown, isRequestedAgain: boolean): unknown {
   const { preparing, asking } = (value as { RUNNING?: Record<string, unknown> }).RUNNING ?? {}
   const isBefore = preparing === 'fittingContext' || asking === 'requesting' || asking === 'backingOff'
-  return isBefore ? { RUNNING: { preparing: isAskedAnew ? 'retrieving' : 'checkingLimits' } } : value
+  return isBefore ? { RUNNING: { preparing: isRequestedAgain ? 'retrieving' : 'checkingLimits' } } : value
 }
 
 /** Moves the run back to where it decides which calls run. */

@@ -5,7 +5,7 @@ import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
 import {
   checkQueueRoom,
   formatQueuedMessage,
-  isSaid,
+  isDelivered,
   joinTexts,
   listMessageIds,
   sortQueue,
@@ -47,11 +47,11 @@ export async function queueMessage(
   const earlier =
     known?.messageId === messageId
       ? known.messages[0]
-      : messages.find((one): one is UserMessage => isSaid([one], messageId))
+      : messages.find((one): one is UserMessage => isDelivered([one], messageId))
   if (userMessages[0] && earlier && !hasSameWords(userMessages[0].content, earlier))
     throw messageChangedError(messageId)
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
-  if (isSaid(messages, messageId)) return { message: queued, status: 'applied' }
+  if (isDelivered(messages, messageId)) return { message: queued, status: 'applied' }
   // It was sent with `when: 'now'`.
   if (keys.includes(messageId)) return { message: inbox, status: 'applied' }
   checkQueueRoom(found, text, id)

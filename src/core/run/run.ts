@@ -249,16 +249,16 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
-    const { callId, fingerprint } = asked
+    const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
+    const { callId, fingerprint } = awaited
     const why = options?.why === undefined ? {} : { why: options.why }
     const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...sent }
     const vote = editedInput === undefined ? event : { ...event, arguments: '' }
-    checkVote(this.#actor.forecast?.context, asked, vote)
+    checkVote(this.#actor.forecast?.context, awaited, vote)
     if (editedInput === undefined) return this.#send(event)
-    const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools(this.#context?.speaker))
+    const { text, problem } = parseEditedArguments(editedInput, awaited, this.#tools(this.#context?.speaker))
     const edit = { ...event, arguments: text }
-    if (problem) this.#actor.sendLater(this.#approveLater(asked, edit, problem))
+    if (problem) this.#actor.sendLater(this.#approveLater(awaited, edit, problem))
     else this.#send(edit)
   }
 
@@ -267,10 +267,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
-    const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
-    const { callId, fingerprint } = asked
+    const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
+    const { callId, fingerprint } = awaited
     const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
-    checkVote(this.#actor.forecast?.context, asked, event)
+    checkVote(this.#actor.forecast?.context, awaited, event)
     this.#send(event)
   }
 
@@ -280,9 +280,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const { asked, ...sent } = this.#getAwaitedCall(call, 'client', options)
+    const { awaited, ...sent } = this.#getAwaitedCall(call, 'client', options)
     const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
-    this.#send({ ...toToolOutputEvent(asked, value, { maxChars }), ...sent })
+    this.#send({ ...toToolOutputEvent(awaited, value, { maxChars }), ...sent })
   }
 
   /**
@@ -307,10 +307,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     call: CallReference,
     needs: PendingCall['needs'],
     options?: AnswerOptions,
-  ): { asked: PendingCall; by?: Principal } {
+  ): { awaited: PendingCall; by?: Principal } {
     const { callId, by, ...target } = parseAnswerTarget(call, options)
     const awaited = getAwaitedCall(this.#actor.forecast?.context, callId, needs, target)
-    return { asked: awaited, ...(by && { by }) }
+    return { awaited, ...(by && { by }) }
   }
 
   get #context(): AgentContext | undefined {

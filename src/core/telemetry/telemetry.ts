@@ -40,11 +40,11 @@ export interface TelemetryRunInfo {
   readonly link: string | null
   /** For a sub-agent, the call that started it. */
   readonly parent: TelemetryParent | null
-  /** How it stands. */
+  /** Its state. */
   context(): AgentContext
 }
 
-/** Where a sub-agent stands. */
+/** The state of a sub-agent. */
 export interface TelemetryParent {
   /** The parent's telemetry, used if the sub-agent's agent has none. */
   readonly telemetry: Telemetry

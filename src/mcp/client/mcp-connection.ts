@@ -137,7 +137,7 @@ function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefin
   return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
 }
 
-/** Runs the work, and once more after the sign-in that the server requires. */
+/** Runs the work, and repeats it after the sign-in that the server requires. */
 async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -166,7 +166,7 @@ async function beginConnection(
   const onLost = (why: ServerLoss): void => {
     if (loss !== undefined || isClosed) return
     loss = why
-    for (const tell of waiting) tell(why)
+    for (const notify of waiting) notify(why)
     wire.kill()
     void closeClient()
   }
@@ -198,13 +198,13 @@ async function beginConnection(
   /** Rejects as soon as the server is lost. The SDK may notice much later. */
   const orLoss = <Result>(work: Promise<Result>): Promise<Result> =>
     new Promise((resolve, reject) => {
-      const tell = (why: ServerLoss): void => {
+      const notify = (why: ServerLoss): void => {
         reject(new ServerLostError(why))
       }
-      if (loss !== undefined) tell(loss)
-      waiting.add(tell)
+      if (loss !== undefined) notify(loss)
+      waiting.add(notify)
       work.then(resolve, reject).finally(() => {
-        waiting.delete(tell)
+        waiting.delete(notify)
       })
     })
 

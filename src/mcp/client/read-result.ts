@@ -50,7 +50,7 @@ function readContent({ content, structuredContent }: JsonObject): Json[] {
 /** Characters of JSON that the log stores for the app. */
 const maxAppData = 65_536
 
-/** The parts of a result for the app alone. Null if there are none or too many. */
+/** The parts of a result that only the app receives. Null if there are none or too many. */
 export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
   // Keys of the protocol are not part of the result.
   const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []

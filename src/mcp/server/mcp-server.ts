@@ -80,10 +80,10 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
  */
 function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<typeof loadServerSdk>>): void {
   const host = request.headers.get('host') ?? new URL(request.url).host
-  const isMeant =
+  const isAddressed =
     sdk.validateHostHeader(host, hosts).ok &&
     sdk.validateOriginHeader(request.headers.get('origin'), hosts).ok
-  if (isMeant) return
+  if (isAddressed) return
   const message = `This server only answers requests to and from ${hosts.join(', ')}. See the option hosts of mcpServer.`
   throw new StatewrightError('forbidden', message, 'hosts')
 }

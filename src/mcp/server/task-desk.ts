@@ -174,10 +174,9 @@ export class TaskDesk {
     try {
       /* oxlint-disable no-await-in-loop -- one look after the other */
       for (;;) {
-        const standing = await this.look(id, grant, { continues: true })
-        if (standing === null || standing.status !== 'working' || standing.isLeft || signal.aborted)
-          return standing
-        await Promise.race([this.#working.get(standing.session) ?? wait(this.#clock, lookMs), left])
+        const task = await this.look(id, grant, { continues: true })
+        if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
+        await Promise.race([this.#working.get(task.session) ?? wait(this.#clock, lookMs), left])
       }
       /* oxlint-enable no-await-in-loop */
     } finally {

@@ -126,7 +126,7 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
   )
 }
 
-/** The call as it is in this session. */
+/** The current call in this session. */
 function CallFacts({ call: { name, arguments: input, result } }: { call: NonNullable<WhatIf['call']> }) {
   return (
     <dl class="facts call-facts">

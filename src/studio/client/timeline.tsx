@@ -226,11 +226,11 @@ interface Part {
 
 function describeBar(bar: Bar, { transcript }: MomentView, row: RecordRow | undefined): Part[] {
   if (bar.lane === 'model') {
-    const said = bar.status === 'ok' ? transcript.findLast(({ role }) => role === 'assistant') : undefined
-    if (!said) return []
-    const calls = said.calls.map(({ name }) => name).join(', ')
+    const answer = bar.status === 'ok' ? transcript.findLast(({ role }) => role === 'assistant') : undefined
+    if (!answer) return []
+    const calls = answer.calls.map(({ name }) => name).join(', ')
     return [
-      ...(said.text === '' ? [] : [{ name: 'Said', text: said.text }]),
+      ...(answer.text === '' ? [] : [{ name: 'Said', text: answer.text }]),
       ...(calls === '' ? [] : [{ name: 'Calls', text: calls }]),
     ]
   }

@@ -30,7 +30,7 @@ export function describeFork(
   )
   const cost = sumCosts(after.map(({ paid }) => paid))
   if (dropped.length === 0) return 'Nothing comes after this record, so nothing is dropped.'
-  const asked =
+  const subject =
     dropped.length === 1
       ? 'The step after this is'
       : `The ${formatCount(dropped.length, 'step')} after this are`
@@ -48,8 +48,8 @@ export function describeFork(
         : ` ${formatCount(acting.length, 'call')} that may not repeat (${listNames(acting)}) may run a second time.`
   const read =
     reading.length === 0 ? '' : ` ${formatCount(reading.length, 'call')} that only read may run again.`
-  const kept = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
-  return `${asked} dropped and asked again${paid}${unknown}.${again}${read}${kept ? ' Calls before it keep their results.' : ''}`
+  const hasEarlierCalls = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
+  return `${subject} dropped and asked again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Calls before it keep their results.' : ''}`
 }
 
 const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly

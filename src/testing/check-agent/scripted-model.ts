@@ -43,7 +43,7 @@ export function createScriptedModel(
       const turn = script(at, request)
       const answer = toResponse(turn.calls || !output ? turn : toObjectTurn(turn, output, request), at)
       options.onSent?.()
-      if (request.stream) await tellPieces(answer, options, random.whole)
+      if (request.stream) await sendPieces(answer, options, random.whole)
       return answer
     },
   }
@@ -83,7 +83,7 @@ function toResponse({ text = '', calls = [], finishReason }: Turn, at: number): 
   }
 }
 
-async function tellPieces(
+async function sendPieces(
   { text, toolCalls }: ModelResponse,
   { signal, onDelta, onActivity, onToolCallDelta }: ModelRequestOptions,
   whole: (most: number) => number,

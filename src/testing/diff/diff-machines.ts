@@ -345,7 +345,7 @@ interface PairExploration {
 function explorePairs(
   machines: Readonly<Record<Side, ObservedMachine>>,
   space: PairSpace,
-  tell: (parting: Parting) => void,
+  describe: (parting: Parting) => void,
 ): PairExploration {
   const write = createWriter()
   const pairs: Pair[] = []
@@ -355,7 +355,7 @@ function explorePairs(
   /** Queues the pair unless it is known or its states differ. */
   function meet(before: SideStep, after: SideStep): void {
     const kind = findKind(before, after)
-    if (kind !== undefined) tell({ kind, before, after })
+    if (kind !== undefined) describe({ kind, before, after })
     if (kind === 'state') return
     const pair = { before: before.vertex, after: after.vertex }
     const { input } = pair.before

@@ -308,7 +308,7 @@ export class CaseRunner {
 
 type EndedCase = Pick<CaseOutcome, 'result' | 'usage' | 'steps' | 'diverged'>
 
-/** The failure of a run that says nothing about the agent. */
+/** A failure that is unrelated to the agent. */
 function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefined {
   if (result?.state !== 'ERROR' && result?.state !== 'BUDGET_EXCEEDED') return undefined
   if (!failures.has(result.reason)) return undefined

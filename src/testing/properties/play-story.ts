@@ -174,23 +174,25 @@ function judgeWalk(
 ): string | null {
   const { property, name } = judge
   const { moments } = walk
-  const tell: Tell = (what, { event, snapshot }) =>
+  const describe: Tell = (what, { event, snapshot }) =>
     `${name}: ${what} after ${describeEvent(event)} in ${describeState(snapshot)}`
   switch (property.kind) {
     case 'always':
     case 'never': {
       const wrong = moments.find((moment) => judge.ask('p', moment) === (property.kind === 'never'))
-      return wrong ? tell('does not hold', wrong) : null
+      return wrong ? describe('does not hold', wrong) : null
     }
     case 'leadsTo':
     case 'until':
-      return judgeWait(observed, space, judge, walk, loop !== null, tell)
+      return judgeWait(observed, space, judge, walk, loop !== null, describe)
     case 'canReach': {
       const last = moments.at(-1)
-      return last && !leadsToGoal(observed, space, judge, last) ? tell('the goal is unreachable', last) : null
+      return last && !leadsToGoal(observed, space, judge, last)
+        ? describe('the goal is unreachable', last)
+        : null
     }
     default:
-      return judgeRanks(judge, walk, tell)
+      return judgeRanks(judge, walk, describe)
   }
 }
 
@@ -202,7 +204,7 @@ function judgeWait(
   judge: Judge,
   walk: Walk,
   isEndless: boolean,
-  tell: Tell,
+  describe: Tell,
 ): string | null {
   const { property } = judge
   const isUntil = property.kind === 'until'
@@ -214,11 +216,11 @@ function judgeWait(
       isWaiting = false
     }
     if (isUntil && isWaiting && !judge.ask('p', moment))
-      return tell('is violated before the goal holds', moment)
+      return describe('is violated before the goal holds', moment)
   }
   const last = walk.moments.at(-1)
   if (!last || !isEndless || !isWaiting || !isRound(space, walk)) return null
-  return isFairRound(observed, space, judge, walk) ? tell(`${judge.goal} never holds`, last) : null
+  return isFairRound(observed, space, judge, walk) ? describe(`${judge.goal} never holds`, last) : null
 }
 
 /** Whether the loop returns to its first state. */
@@ -291,16 +293,16 @@ function exploreFrom(observed: ObservedMachine, snapshot: AnyMachineSnapshot): O
   return { ...observed, start: () => ({ snapshot, transitions: [], actions: [] }) }
 }
 
-function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, tell: Tell): string | null {
+function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, describe: Tell): string | null {
   const ranks = moments.map((moment) => judge.rank(moment))
   const compare = (one: number, other: number): number => compareRanks(ranks[one] ?? [], ranks[other] ?? [])
   const rise = moments.findIndex((_, i) => i > 0 && compare(i, i - 1) > 0)
-  if (rise > 0 && moments[rise]) return tell('the rank grows', moments[rise])
+  if (rise > 0 && moments[rise]) return describe('the rank grows', moments[rise])
   for (let i = loopFrom; i < moments.length; i++) {
     const [begin, end] = [moments[loopFrom - 1], moments[i]]
     if (!begin || !end || describeValue(begin.value) !== describeValue(end.value)) continue
     const isEffective = steps.slice(loopFrom, i + 1).every(({ transitions }) => transitions.length > 0)
-    if (isEffective && compare(i, loopFrom - 1) === 0) return tell('the rank is unchanged', end)
+    if (isEffective && compare(i, loopFrom - 1) === 0) return describe('the rank is unchanged', end)
   }
   return null
 }

@@ -172,10 +172,10 @@ export const details: Details = {
   sketch: (run) => {
     const { backOffUntil, uncleared, outputProblem, near, ...counts } = countsOf(run)
     const waits = isEnd(run.place) ? {} : { backOffUntil, uncleared, outputProblem, near }
-    const kept = Object.fromEntries(compared.map((key) => [key, counts[key]]))
+    const fields = Object.fromEntries(compared.map((key) => [key, counts[key]]))
     const skills = counts.skills.active.map(({ name, allowedTools = null }) => ({ name, allowedTools }))
     return {
-      ...kept,
+      ...fields,
       ...waits,
       skills,
       speaker: counts.speaker,
@@ -228,9 +228,9 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   if (row.changes[0]?.startsWith('again') && !row.changes[0].endsWith('emptyRetries'))
     return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
   if (row.changes.includes('tellSteering')) {
-    const told = run.steering - next.steering
-    const uncleared = run.setup.features.inputShields ? before.uncleared + told : 0
-    return withCounts(after, { lastMessageNumber: lastMessageNumber + told, uncleared })
+    const delivered = run.steering - next.steering
+    const uncleared = run.setup.features.inputShields ? before.uncleared + delivered : 0
+    return withCounts(after, { lastMessageNumber: lastMessageNumber + delivered, uncleared })
   }
   if (row.changes.includes('countAttempt'))
     return withCounts(after, { backOffUntil: now + getWaitMs(run, event.error) })
@@ -242,7 +242,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     const { toolCalls } = response
     const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
     const skills = { ...before.skills, before: before.skills.history.length, pending: {} }
-    const said = next.response !== 'empty' && {
+    const answered = next.response !== 'empty' && {
       lastMessageNumber: lastMessageNumber + 1 + toolCalls.length,
       uncleared: 0,
     }
@@ -252,15 +252,15 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       hosted,
       skills,
       handoffs: {},
-      ...said,
+      ...answered,
     })
   }
   switch (row.event) {
     case 'REPLY': {
-      const heard = event.messages?.length ?? 0
-      const uncleared = run.setup.features.inputShields ? before.uncleared + heard : 0
+      const added = event.messages?.length ?? 0
+      const uncleared = run.setup.features.inputShields ? before.uncleared + added : 0
       return withCounts(after, {
-        lastMessageNumber: lastMessageNumber + heard,
+        lastMessageNumber: lastMessageNumber + added,
         uncleared,
         outputProblem: null,
         callCounts: null,

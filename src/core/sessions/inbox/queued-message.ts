@@ -101,7 +101,7 @@ export function withMessageId([first, ...more]: readonly NewMessage[], messageId
 }
 
 /** Whether a transcript contains the message with this id. */
-export function isSaid(messages: readonly Pick<Message, 'role' | 'data'>[], messageId: string): boolean {
+export function isDelivered(messages: readonly Pick<Message, 'role' | 'data'>[], messageId: string): boolean {
   return messages.some((message) => findMessageId(message) === messageId)
 }
 

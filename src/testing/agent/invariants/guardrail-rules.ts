@@ -68,8 +68,8 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const { output } = event as { output?: { message: string } | { message: string }[] }
     const [spoken] = [output].flat()
     const answer = after.messages.findLast(({ role }) => role === 'assistant')
-    const isSaid = answer?.content === spoken?.message && after.error?.code === 'shield'
-    return !isSaid && 'it is not'
+    const isAnswered = answer?.content === spoken?.message && after.error?.code === 'shield'
+    return !isAnswered && 'it is not'
   }),
   createRule('input refused by a shield is not kept', ({ state, event, before, after }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null

@@ -77,8 +77,8 @@ export const transcriptRules: readonly AgentInvariant[] = [
   }),
   createRule('user input is delivered by the next request', (change) => {
     const { before, after, event } = change
-    const isHeard = change.isFinal || listUserInput(change).every((input) => isKept(input, after))
-    if (!isHeard) return `the input of ${event.type} is lost`
+    const isDelivered = change.isFinal || listUserInput(change).every((input) => isKept(input, after))
+    if (!isDelivered) return `the input of ${event.type} is lost`
     if (hasBegunStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
     if (hasBegunStep(change) && after.steering.length > 0) return 'steering still waits'
     return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
