@@ -147,7 +147,8 @@ const claimMachine = createMachine({
   },
 })
 const pay = fromPromise(async () => 'p1')
-const claims = durable(claimMachine, { store: memoryStore(), actors: { pay } })
+const claimStore = memoryStore()
+const claims = durable(claimMachine, { store: claimStore, actors: { pay } })
 await claims.start('claim-17', { input: { amount: 900 } })
 await claims.settled('claim-17')
 const createHarness = () => createMachineHarness(machine)
