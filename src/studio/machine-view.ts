@@ -8,7 +8,11 @@ import { toShownText, toShownValue } from './shown-values.js'
 const maxRecords = 500
 
 /** @throws {StoreError} `corrupt_log`, `newer_log` */
-export function createMachineView(session: SessionRow, records: readonly LogRecord[]): MachineView {
+export function createMachineView(
+  session: SessionRow,
+  records: readonly LogRecord[],
+  children: SessionRow[],
+): MachineView {
   const opened = records.slice(-maxRecords).map((record) => {
     const content = openMachineRecord(record, session.id)
     if (content === null)
@@ -18,6 +22,7 @@ export function createMachineView(session: SessionRow, records: readonly LogReco
   const { machine, state } = opened.at(-1) as MachineRecord
   return {
     session,
+    children,
     machine: toShownText(machine, 200),
     status: state.status,
     context: toShownValue(state.context),

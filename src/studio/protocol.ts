@@ -280,6 +280,8 @@ export interface MachineView {
   /** The names of the running actors. */
   actors: string[]
   waits: { event: string; at: number }[]
+  /** The sessions of its agents, oldest first. */
+  children: SessionRow[]
   /** The latest records, oldest first. */
   records: {
     seq: number

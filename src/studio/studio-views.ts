@@ -30,6 +30,7 @@ import type {
 import { SavedViews } from './saved-views.js'
 import { createRequestView } from './request-view.js'
 import { createMachineView } from './machine-view.js'
+import { formatTerm } from './session-query.js'
 import { type ListRequest, latestMessages } from './routes.js'
 import type { SessionActions } from './session-actions.js'
 import type { SessionCatalogue } from './session-catalogue.js'
@@ -126,7 +127,13 @@ export class StudioViews {
     if (session === null) throw unknownSessionError(id)
     if (session.value === null)
       throw new UsageError('invalid_option', `Session '${id}' belongs to an agent, not to a machine.`, 'id')
-    return createMachineView(session, await this.#library.readMachine(id))
+    await this.#catalogue.refreshSoon(readingMs)
+    const children = { q: formatTerm('parent', id), sort: '-created', offset: 0, limit: Infinity }
+    return createMachineView(
+      session,
+      await this.#library.readMachine(id),
+      this.#catalogue.find(children).sessions,
+    )
   }
 
   /** The current state of a session, and its records from the last snapshot on. */

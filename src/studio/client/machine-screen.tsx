@@ -1,37 +1,36 @@
 import { useEffect } from 'preact/hooks'
 import { formatWakeTime } from '../../core/base/clock.js'
 import { formatCount } from '../../core/format/format-words.js'
-import { formatTerm } from '../session-query.js'
 import type { Source } from './data-source.js'
 import { JsonTree } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
-import { RowPill } from './run-head.js'
+import type { RowPill } from './run-head.js'
 
 const reloadMs = 2_000
 
+interface MachineProps {
+  source: Source
+  id: string
+  /** An import would move the head of the run page into a separate file. */
+  Pill: typeof RowPill
+}
+
 /** A session of a state machine of `statewright/durable`: its state, its data and its events. */
-export function MachineScreen({ source, id }: { source: Source; id: string }) {
-  const { value, error, reload } = useLoaded(id, async () => {
-    const [view, { sessions }] = await Promise.all([
-      source.machine(id),
-      source.sessions({ q: formatTerm('parent', id), sort: 'created', limit: 500 }),
-    ])
-    return { view, children: sessions.toReversed() }
-  })
-  const isActive = value?.view.status === 'active'
+export function MachineScreen({ source, id, Pill }: MachineProps) {
+  const { value: view, error, reload } = useLoaded(id, () => source.machine(id))
+  const isActive = view?.status === 'active'
   useEffect(() => {
     if (!isActive) return undefined
     const timer = setInterval(reload, reloadMs)
     return () => clearInterval(timer)
   }, [isActive, reload])
-  if (error !== null && !value) return <Trouble error={error} onRetry={reload} />
-  if (!value) return <Loading what="Loading the session" />
-  const { view, children } = value
-  const { session, machine, context, output, actors, waits, records } = view
+  if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
+  if (!view) return <Loading what="Loading the session" />
+  const { session, machine, context, output, actors, waits, records, children } = view
   return (
     <main class="machine-screen stack">
       <h1>
-        {session.name ?? id} <RowPill row={session} />
+        {session.name ?? id} <Pill row={session} />
       </h1>
       <p class="lead">
         A session of the state machine {machine}, with {formatCount(records.length, 'event')}.
@@ -55,7 +54,7 @@ export function MachineScreen({ source, id }: { source: Source; id: string }) {
             {children.map((child) => (
               <li key={child.id}>
                 <a href={`#/session/${encodeURIComponent(child.id)}`}>{child.title || child.id}</a>{' '}
-                <RowPill row={child} />
+                <Pill row={child} />
               </li>
             ))}
           </ul>

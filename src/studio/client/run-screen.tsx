@@ -1,7 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { showControls, useWrittenAddress } from './page.js'
-import { Actions } from './actions.js'
 import type { ForkDialog } from './fork-dialog.js'
 import { forkableStates, isRequestEnd } from '../session-query.js'
 import { describeFork, lastTried, type WhatIf } from './what-if.js'
@@ -12,7 +11,7 @@ import { MomentCache, useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
 import { type Source, SourceError } from './data-source.js'
-import { mayResume, RunHead, VerdictStrip } from './run-head.js'
+import { RowPill, mayResume, RunHead, VerdictStrip } from './run-head.js'
 import {
   Announcer,
   useKeys,
@@ -34,9 +33,14 @@ import { formatStatePath } from './format.js'
 const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]
 
-export const MachineScreen = createLazyScreen(() =>
+const LazyMachineScreen = createLazyScreen(() =>
   import('./machine-screen.js').then((part) => part.MachineScreen),
 )
+export const MachineScreen = (props: { source: Source; id: string }) => (
+  <LazyMachineScreen {...props} Pill={RowPill} />
+)
+/** Ended runs do not need it. */
+const Actions = createLazyScreen(() => import('./actions.js').then((part) => part.Actions))
 const RunTab = createLazyScreen(() => import('./run-tabs.js').then((part) => part.RunTab))
 
 export interface RunProps {
@@ -352,15 +356,17 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
             />
           )}
         </div>
-        {moment !== null && !(moment instanceof Error) && (
-          <Actions
-            key={id}
-            moment={moment}
-            isAsleep={row.wakeAt !== undefined}
-            readOnly={session.isAttached ? null : readOnly}
-            onAnswer={answer}
-          />
-        )}
+        {moment !== null &&
+          !(moment instanceof Error) &&
+          moment.actions.length + moment.pending.length > 0 && (
+            <Actions
+              key={id}
+              moment={moment}
+              isAsleep={row.wakeAt !== undefined}
+              readOnly={session.isAttached ? null : readOnly}
+              onAnswer={answer}
+            />
+          )}
       </section>
       <footer class="dock">
         <p class="dock-now" aria-hidden="true">
