@@ -189,22 +189,6 @@ test('a failed cancel of an agent is reported, and tried again when the session 
   expect(shared.get('case-1:triage.1')?.summary?.state).toBe('CANCELLED')
 })
 
-test('an agent that has ended is not cancelled', async () => {
-  const { shared, open, until } = setUp()
-  const { cases } = open()
-  await until(cases.start('case-1', { input }))
-  const [call] = (await until(cases.settled('case-1'))).pending
-  if (call) await until(cases.send('case-1', { type: 'approve', ...call }))
-  const reads: string[] = []
-  const read = shared.read.bind(shared)
-  shared.read = (id, ...more) => {
-    if (JSON.stringify(shared.get('case-1')?.summary).includes('triaged')) reads.push(id)
-    return read(id, ...more)
-  }
-  expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged' })
-  expect(reads).not.toContain('case-1:triage.1')
-})
-
 /** A write at which the working process dies, before the store has it or before it learns of it. */
 interface Kill {
   at: number
