@@ -415,6 +415,10 @@ export const agentMachine = setup({
         ],
         APPROVE: { guard: 'awaitsApproval', actions: 'approve' },
         REJECT: { guard: 'awaitsApproval', actions: 'reject' },
+        APPROVAL_EXPIRED: [
+          { guard: 'cancelsOnExpiry', target: '#agent.CANCELLED', actions: 'expireCalls' },
+          { guard: 'hasLateCalls', actions: 'expireCalls' },
+        ],
         TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
       },
       states: {
@@ -433,6 +437,8 @@ export const agentMachine = setup({
         dispatching: {
           description: 'Calls that need no answer run first. Then the run waits for people and clients.',
           always: [
+            { guard: 'cancelsOnExpiry', target: '#agent.CANCELLED', actions: 'expireCalls' },
+            { guard: 'hasLateCalls', target: 'dispatching', reenter: true, actions: 'expireCalls' },
             { guard: 'hasRunnableCalls', target: 'executing' },
             { guard: 'hasResultsToScreen', target: 'screeningResults' },
             {
@@ -565,9 +571,11 @@ export const agentMachine = setup({
       entry: ['settleBatch', { type: 'enter', params: { state: 'WAITING_FOR_INPUT' } }, 'holdDeadline'],
       exit: 'releaseDeadline',
       initial: 'message',
+      on: { APPROVAL_EXPIRED: { guard: 'hasLateCalls', target: '#agent.WAITING_FOR_TOOL' } },
       states: {
         approval: {
-          description: 'People approve or reject calls. The batch continues when all are decided.',
+          description:
+            'People approve or reject calls. The batch continues when all are decided. Calls that expire continue at once.',
           entry: 'askPeople',
           on: {
             APPROVE: [
@@ -643,12 +651,8 @@ export const agentMachine = setup({
     },
     CANCELLED: {
       type: 'final',
-      description: 'The run was cancelled.',
-      entry: [
-        { type: 'setReason', params: { reason: 'cancelled' } },
-        'settleBatch',
-        { type: 'finish', params: { state: 'CANCELLED' } },
-      ],
+      description: 'The run was cancelled, or a question expired that cancels it.',
+      entry: ['setCancelReason', 'settleBatch', { type: 'finish', params: { state: 'CANCELLED' } }],
     },
     TIMED_OUT: {
       type: 'final',

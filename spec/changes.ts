@@ -7,6 +7,8 @@ import {
   findAsked,
   isEnough,
   isWatched,
+  limitOf,
+  listLate,
   pollOf,
   termsOf,
   turn,
@@ -26,6 +28,8 @@ const fresh = {
   approved: false,
   votes: [],
   questions: [],
+  expiresAt: null,
+  urgent: false,
 }
 const decides = (decisions: Json, what: string) =>
   decisions?.some(({ decision, shadow }: Json) => !shadow && decision === what) === true
@@ -45,13 +49,20 @@ function classify({ text, refusal: refused, toolCalls, finishReason }: Json): st
   return toolCalls.length > 0 ? 'calls' : text.trim() ? 'answer' : 'empty'
 }
 
+/** The time of a question starts when it is first asked, or with an approval before that. */
+const timed = (call: Call, now: number): Call =>
+  call.expiresAt === null && call.limit.ms > 0 ? { ...call, expiresAt: now + call.limit.ms } : call
+
 /** Whoever writes words of a run is a requester. */
 const author = ({ setup }: Run, { by }: Json) =>
   by && { setup: { ...setup, requesters: [...(setup.requesters ?? []), by] } }
 
 /** The actions of the table. */
 export const changes: Record<string, Change> = {
-  because: ({ stop }, _moment, reason) => ({ reason: (reason === 'stop' ? stop : reason) || undefined }),
+  because: ({ stop, pausing }, _moment, reason) => {
+    if (reason === 'paused' && typeof pausing === 'string') return { reason: pausing }
+    return { reason: (reason === 'stop' ? stop : reason) || undefined }
+  },
   stop: (_run, _moment, stop) => ({ stop: stop || null }),
   again: (run, _moment, counter) => ({ calls: [], [counter]: run[counter as 'steps'] + 1 }),
   close: () => ({ calls: [] }),
@@ -59,7 +70,7 @@ export const changes: Record<string, Change> = {
   end: ({ response }) => ({ reason: ends[response ?? ''] ?? 'end_turn' }),
   recall: () => ({ recalled: true }),
   plan: (_run, { event: { output } }) => ({ plan: output }),
-  pause: () => ({ pausing: true }),
+  pause: ({ pausing }) => ({ pausing: pausing || true }),
   listen: (run, { event }) => ({ ...turn, ...author(run, event) }),
   steer: (run, { event }) => ({ steering: run.steering + 1, ...author(run, event) }),
   tellSteering: () => ({ steering: 0 }),
@@ -80,6 +91,7 @@ export const changes: Record<string, Change> = {
         decided: Boolean(decisions),
         kept: false,
         terms: termsOf(run.setup, decisions),
+        limit: limitOf(run.setup, decisions),
       }
       return decides(decisions, 'deny') ? { ...made, ...refusal } : made
     })
@@ -98,7 +110,24 @@ export const changes: Record<string, Change> = {
   /** A request without the refused content is a different request. */
   countResend: ({ attempt, resends }) => ({ attempt: attempt + 1, resends: resends + 1 }),
   load: ({ loaded }, { event }) => ({ loaded: [...new Set([...loaded, ...event.names])] }),
-  start: (run) => change(run, due['runnable'], { started: true }),
+  start: (run, { now }) => change(run, (call: Call) => due['runnable']?.(call, now), { started: true }),
+  ask: (run, { now }) => ({
+    calls: run.calls.map((call) => (call.needs === 'approval' && !call.done ? timed(call, now) : call)),
+  }),
+  expire: ({ calls, pausing }, { now }) => {
+    const late = calls.flatMap((call) => listLate(call, now))
+    const pauses = late.some(({ limit, onExpiry }) => limit?.end === 1 || onExpiry === 'pause')
+    const end = (call: Call): Call => {
+      const open = listLate(call, now)
+      if (open.length === 0) return call
+      if (open.includes(call)) return { ...call, ...refusal }
+      const questions = call.questions.map((one) =>
+        open.includes(one) ? { ...one, answer: 'expired' } : one,
+      )
+      return { ...call, questions, needs: questions.every((one) => one.answer) ? 'nobody' : 'child' }
+    }
+    return { calls: calls.map(end), pausing: pauses ? 'approval_expired' : pausing }
+  },
   keep: (run, { event: e }) => change(run, (it: Call) => it.id === e.callId && 'handle' in e, { kept: true }),
   refuse: (run, _moment, what) => change(run, due[what], refusal),
   noteFailures: ({ calls }) => {
@@ -123,6 +152,8 @@ export const changes: Record<string, Change> = {
       const isApproved = call.approved && isEnough(run.setup, terms, call.votes)
       const asks = decides(decisions, 'ask') && !isApproved && call.needs !== 'approval'
       const asked = {
+        limit: decisions ? limitOf(run.setup, decisions) : call.limit,
+        expiresAt: asks ? null : call.expiresAt,
         needs: asks ? 'approval' : call.needs,
         client: call.client || (asks && call.needs === 'client'),
       }
@@ -140,14 +171,22 @@ export const changes: Record<string, Change> = {
   clearResults: (run) => change(run, due['unscreened'], { failed: 'perhaps', unscreened: false }),
   stopAsFound: (_run, { event: { output } }) => ({ stop: output.findings.find(isHalt).onHalt }),
   takeReport: (run, { event: { type, callId, result, questions } }) => {
-    const rest = { started: false, needs: 'child', questions: questions ?? [] }
+    const known = run.calls.find(({ id }) => id === callId)?.questions ?? []
+    const isSame = (a: Json, b: Json): boolean =>
+      ['callId', 'fingerprint', 'messageId'].every((key) => a[key] === b[key])
+    const votes = (question: Json): Json => {
+      const former = known.find((one) => !one.answer && isSame(one, question))
+      return former?.approvals ? { approvals: former.approvals } : {}
+    }
+    const open = (questions ?? []).map((one: Json) => ({ ...one, ...votes(one) }))
+    const rest = { started: false, needs: 'child', questions: open, expiresAt: null, urgent: false }
     const unloaded = run.calls.some((call) => call.id === callId && call.unloaded)
     const failed = result?.status !== 'ok' && !unloaded
     const end = { done: true, failed, unscreened: run.setup.features.resultShields }
     const patch = { perhaps: false, ...(type === 'CHILD_WAITING' ? rest : end) }
     return change(run, ({ id }: Call) => id === callId, patch)
   },
-  takeReply: (run, { event: { type, isError, withheld = false, ...event } }) => {
+  takeReply: (run, { now, event: { type, isError, withheld = false, ...event } }) => {
     const [asked, question] = findAsked(run, { type, ...event })
     const { resultShields, callShields } = run.setup.features
     const answer = (call: Call): Partial<Call> => {
@@ -156,13 +195,27 @@ export const changes: Record<string, Change> = {
       if (type === 'APPROVE' && !isEnough(run.setup, terms, cast))
         return question
           ? { questions: call.questions.map((one) => (one === question ? { ...one, approvals: cast } : one)) }
-          : { votes: cast }
+          : { votes: cast, expiresAt: timed(call, now).expiresAt }
       if (question) {
         const questions = call.questions.map((one) => (one === question ? { ...one, answer: type } : one))
-        return { questions, needs: questions.every((one) => one.answer) ? 'nobody' : 'child' }
+        const urgent = type === 'APPROVE' && typeof question.expiresAt === 'number'
+        return {
+          questions,
+          urgent,
+          needs: urgent || questions.every((one) => one.answer) ? 'nobody' : 'child',
+        }
       }
       const isEdited = event.arguments !== undefined && ((callShields && withheld) || call.decided)
-      const next = { needs: call.client ? 'client' : 'nobody', client: false, approved: true, votes: cast }
+      const time = call.client ? null : timed(call, now).expiresAt
+      const isHurried = time !== null && !isEdited
+      const next = {
+        expiresAt: time,
+        urgent: isHurried,
+        needs: call.client ? 'client' : 'nobody',
+        client: false,
+        approved: true,
+        votes: cast,
+      }
       if (type === 'APPROVE') return { ...next, unchecked: call.unchecked || isEdited, perhaps: false }
       const unscreened = type === 'REJECT' ? withheld : resultShields
       return { done: true, failed: type === 'REJECT' || isError === true, unscreened, perhaps: false }
@@ -188,6 +241,7 @@ export const changes: Record<string, Change> = {
       needs: 'approval',
       approved: false,
       votes: [],
+      expiresAt: null,
     }
     const isOpen = !asked && ask('hasOtherTools', run) && Object.values<Json>(tools).some((t) => t.handoff)
     const [meant, patch] = isOpen ? [due['running'], { perhaps: true }] : [isInDoubt, asked || refusal]

@@ -1,4 +1,16 @@
-import { type Json, type Moment, type Run, type Verdict, due, isRest, isWatched, mayVote } from './run.js'
+import {
+  type Json,
+  type Moment,
+  type Run,
+  type Verdict,
+  due,
+  findAsked,
+  isPast,
+  isRest,
+  isWatched,
+  listLate,
+  mayVote,
+} from './run.js'
 
 const budgets = ['tokenBudget', 'outputTokens', 'costLimit']
 const limits = ({ setup }: Run): Json => setup.config.limits
@@ -11,7 +23,7 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   is: ({ response }, _, kind) => response === kind,
   stopsWith: ({ stop }, _, what) => stop?.startsWith(what) === true,
   isStopping: ({ stop }) => stop !== null,
-  isPausing: ({ pausing }) => pausing,
+  isPausing: ({ pausing }) => pausing !== false,
   isRecalled: ({ recalled }) => recalled,
   isUnplanned: ({ setup, plan, steps }) => setup.features.prepareStep === true && plan?.step !== steps + 1,
   isSteered: ({ steering }) => steering > 0,
@@ -53,10 +65,14 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isWatched: (run) => isWatched(run) && 'perhaps',
   consults: (run) => run.calls.some((call) => due['undecided']?.(call)) && (!isWatched(run) || 'perhaps'),
   isHalted: (_run, { event }) => event.output.findings.some(({ action }: Json) => action === 'halt'),
-  some: ({ calls }, _, what) => calls.some((call) => due[what]?.(call)),
+  some: ({ calls }, { now }, what) => calls.some((call) => due[what]?.(call, now)),
+  cancels: ({ calls }, { now }) =>
+    calls.some((call) =>
+      listLate(call, now).some(({ limit, onExpiry }) => limit?.end === 2 || onExpiry === 'cancel'),
+    ),
   /** Guards may have refused all the affected calls. */
-  doubts: ({ calls }, _, what) => {
-    const meant = calls.filter((call) => due[what]?.(call))
+  doubts: ({ calls }, { now }, what) => {
+    const meant = calls.filter((call) => due[what]?.(call, now))
     return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
   },
   /** A call of a deferred tool that is not loaded does not run. Only such a call loads a tool. */
@@ -73,5 +89,9 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isHopeless: ({ setup }, { event: { result } }) =>
     /^ERROR provider_(quota|config)$/.test(`${result?.child?.state} ${result?.child?.code}`) &&
     setup.config.guardrails.terminalDelegation !== null,
-  isAsked: (run, { event, ask }) => mayVote(run, event) && ask('isOfMessage', run) !== false,
+  isTooLate: (run, { event, now }) => {
+    const [call, question] = findAsked(run, event)
+    return call !== undefined && isPast((question ?? call).expiresAt, now)
+  },
+  isAsked: (run, { event, now, ask }) => mayVote(run, event, now) && ask('isOfMessage', run) !== false,
 }

@@ -24,11 +24,21 @@ export interface Call
   /** Who may approve it, and the approvals so far. */
   terms: Json[]
   votes: Json[]
+  /** The time limit of its question, and the time at which the question that was asked expires. */
+  limit: { ms: number; end: number }
+  expiresAt: number | null
+  /** Approved and expiring, so it does not wait for other answers. */
+  urgent: boolean
 }
 const counts = { steps: 0, attempt: 1, rateLimits: 0, resends: 0 }
 const repairs = { recoveries: 0, reprompts: 0, emptyRetries: 0, outputRepairs: 0 }
 const none = null as string | null | undefined
-const marks = { pausing: false, recalled: false, lastBatchFailed: false as Verdict, plan: null as Json }
+const marks = {
+  pausing: false as boolean | string,
+  recalled: false,
+  lastBatchFailed: false as Verdict,
+  plan: null as Json,
+}
 /** State that each user message resets. `stop` is the reason that ends a run after its last words. */
 export const turn = { ...counts, ...repairs, ...marks, response: none, reason: none, stop: none }
 /**
@@ -55,8 +65,11 @@ export interface Moment {
  * Tests for the pending work of a call. A call, or a question of its sub-agent or tool, waits for a person or for the
  * client.
  */
-export const due: Record<string, (call: Call) => boolean> = {
-  runnable: ({ done, needs, unchecked }) => !done && needs === 'nobody' && !unchecked,
+export const due: Record<string, (call: Call, now?: number) => boolean> = {
+  runnable: ({ done, needs, unchecked, expiresAt }, now = 0) =>
+    !done && needs === 'nobody' && !unchecked && !isPast(expiresAt, now),
+  late: (call, now = 0) => listLate(call, now).length > 0,
+  urgent: ({ done, started, needs, urgent }) => urgent && !done && !started && needs === 'nobody',
   loaded: ({ unloaded }) => !unloaded,
   undecided: ({ done, unloaded }) => !done && !unloaded,
   running: ({ started, done }) => started && !done,
@@ -65,6 +78,15 @@ export const due: Record<string, (call: Call) => boolean> = {
   approval: (call) => waitsFor(call, /approval/),
   client: (call) => waitsFor(call, /client|elicitation/),
   paused: ({ done, needs, questions }) => !done && needs === 'child' && questions.length === 0,
+}
+export const isPast = (expiresAt: Json, now: number): boolean =>
+  typeof expiresAt === 'number' && now >= expiresAt
+/** The call, or the questions of its sub-agent, if their time has passed. */
+export const listLate = (call: Call, now: number): Json[] => {
+  if (call.done || call.started) return []
+  if (call.expiresAt !== null) return isPast(call.expiresAt, now) ? [call] : []
+  if (call.needs !== 'child') return []
+  return call.questions.filter((one) => !one.answer && isPast(one.expiresAt, now))
 }
 const waitsFor = ({ done, needs, questions }: Call, who: RegExp): boolean =>
   !done &&
@@ -77,6 +99,15 @@ export const termsOf = ({ approvers = [] }: Json, decisions: Json): Json[] => [
     one.decision === 'ask' && !one.shadow && one.approvers ? [one.approvers] : [],
   ),
 ]
+export const expiryEnds = ['reject', 'pause', 'cancel']
+/** The time limit of a call's question: the terms of a policy that asks replace those of the agent. */
+export const limitOf = ({ expiry = {} }: Json, decisions: Json): Call['limit'] => {
+  const asks = (decisions ?? []).filter((one: Json) => one.decision === 'ask' && !one.shadow)
+  const terms: Json[] = asks.length > 0 ? asks.map((one: Json) => ({ ...expiry, ...one })) : [expiry]
+  const times = terms.flatMap(({ expiresMs = 0 }) => (expiresMs > 0 ? [expiresMs] : []))
+  const ends = terms.map(({ onExpiry = 'reject' }) => expiryEnds.indexOf(onExpiry))
+  return { ms: times.length > 0 ? Math.min(...times) : 0, end: Math.max(...ends) }
+}
 /** Whether a person may approve. */
 const suits = ({ requesters }: Json, { ids, roles, count = 1, notRequester }: Json, by: Json): boolean => {
   if (!by) return !ids && !roles && !notRequester && count === 1
@@ -91,9 +122,10 @@ export const isEnough = (setup: Json, terms: Json[], votes: Json[]): boolean =>
 export const pollOf = (call: Call, question: Json): { terms: Json[]; votes: Json[] } =>
   question ? { terms: question.approvers ?? [], votes: question.approvals ?? [] } : call
 /** Whether an approval or a rejection counts. An edit voids the votes of others. */
-export function mayVote(run: Run, event: Json): boolean {
+export function mayVote(run: Run, event: Json, now: number): boolean {
   const [call, question] = findAsked(run, event)
   if (!call || event.type === 'TOOL_OUTPUT') return Boolean(call)
+  if (isPast((question ?? call).expiresAt, now)) return false
   const { terms, votes } = pollOf(call, question)
   const isOf = (one: Json): boolean => suits(run.setup, one, event.by)
   if (terms.length === 0) return true

@@ -80,11 +80,13 @@ judged              |                   | has userGuards & consults     | consul
 judged              |                   |                               | consulted       |
 consulted           |                   | has callShields               | screeningCalls  |
 consulted           |                   |                               | dispatching     |
+dispatching         |                   | cancels late                  | CANCELLED       | because approval_expired
+dispatching         |                   | some late                     | dispatching     | expire
 dispatching         |                   | doubts runnable               | dispatching     | refuse runnable
 dispatching         |                   | some runnable                 | executing       | start
 dispatching         |                   | some unscreened               | screeningResults |
 dispatching         |                   | doubts approval               | dispatching     | refuse approval
-dispatching         |                   | some approval                 | approval        | because approval
+dispatching         |                   | some approval                 | approval        | because approval, ask
 dispatching         |                   | doubts unchecked              | dispatching     | refuse unchecked
 dispatching         |                   | some unchecked                | screeningCalls  |
 dispatching         |                   | doubts client                 | dispatching     | refuse client
@@ -120,6 +122,14 @@ approval            |                   | doubts approval               | dispat
 approval            |                   | !some approval                | dispatching     |
 toolOutput          |                   | doubts client                 | dispatching     | refuse client
 toolOutput          |                   | !some client                  | dispatching     |
+
+# expiry: A call starts before its question expires or never. A question that expires lets its call start at once.
+approval            |                   | some urgent                   | dispatching     |
+*                   | APPROVE, REJECT   | isTooLate                     | =               |
+executing, screeningCalls, screeningResults | APPROVAL_EXPIRED | cancels late | CANCELLED | because approval_expired
+executing, screeningCalls, screeningResults | APPROVAL_EXPIRED | some late | = | expire
+approval, toolOutput | APPROVAL_EXPIRED | some late                     | dispatching     |
+*                   | APPROVAL_EXPIRED  |                               | =               |
 
 # control: Deadlines pass once their time has come; a reply meets a run that waits for one; only a run at work is resumed.
 message             | REPLY             |                               | starting        | listen

@@ -5,6 +5,20 @@ const strictness = { allow: 0, ask: 1, deny: 2 } as const
 
 export type DecisionKind = keyof typeof strictness
 
+/** What follows when a question expires, from the mildest to the strictest. */
+export const expiryEnds = ['reject', 'pause', 'cancel'] as const
+
+/** The time limit of a question. */
+export interface Expiry {
+  /** Milliseconds from the question. 0: it does not expire. */
+  expiresMs?: number
+  /**
+   * `reject`: the call does not run, and the run continues. `pause`: the run also pauses until it is resumed. `cancel`:
+   * the run is cancelled. Default: `reject`.
+   */
+  onExpiry?: (typeof expiryEnds)[number]
+}
+
 /**
  * The people who may approve a call. Without `ids` and `roles`, anyone may.
  *
@@ -30,10 +44,10 @@ export interface Approval {
 }
 
 /** How a question about a call ends. */
-export type ApprovalOutcome = 'approved' | 'rejected'
+export type ApprovalOutcome = 'approved' | 'rejected' | 'expired'
 
 /** The decision of one policy about a call, as the log stores it. */
-export interface PolicyVerdict {
+export interface PolicyVerdict extends Expiry {
   /** The id of the policy. */
   policy: string
   decision: DecisionKind
@@ -97,7 +111,58 @@ export interface Question {
   /** Each must be met. Absent: anyone may approve. */
   approvers?: readonly Approvers[]
   approvals?: readonly Approval[]
+  /** From this time on the call may neither be approved nor start. Milliseconds since the epoch. */
+  expiresAt?: number
+  onExpiry?: Expiry['onExpiry']
 }
+
+export function isLate({ expiresAt }: Question, now: number): boolean {
+  return expiresAt !== undefined && now >= expiresAt
+}
+
+/** The shortest time and the strictest end. */
+export function joinExpiry(terms: readonly Expiry[]): Expiry {
+  const times = terms.flatMap(({ expiresMs = 0 }) => (expiresMs > 0 ? [expiresMs] : []))
+  const end = expiryEnds.findLast((one) => terms.some(({ onExpiry }) => onExpiry === one)) ?? 'reject'
+  return {
+    ...(times.length > 0 && { expiresMs: Math.min(...times) }),
+    ...(end !== 'reject' && { onExpiry: end }),
+  }
+}
+
+/** The time limit of a call's question. A decision replaces the terms of the agent. */
+export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
+  const asks = listEnforced(call).filter(({ decision }) => decision === 'ask')
+  if (asks.length === 0) return ofAgent
+  return joinExpiry(
+    asks.map(({ expiresMs = ofAgent.expiresMs, onExpiry = ofAgent.onExpiry }) => ({
+      ...(expiresMs !== undefined && { expiresMs }),
+      ...(onExpiry && { onExpiry }),
+    })),
+  )
+}
+
+/** The result of a call whose question has expired. */
+export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean) {
+  const why = isApproved ? 'it could not start' : 'no decision came'
+  return {
+    status: 'expired' as const,
+    content: `Not executed: ${why} within ${formatTime(expiresMs)}. This is not a refusal.`,
+    durationMs: 0,
+  }
+}
+
+function formatTime(ms: number): string {
+  const [size, unit] = units.find(([whole]) => ms % whole === 0) ?? [1, 'millisecond']
+  return `${ms / size} ${unit}${ms === size ? '' : 's'}`
+}
+
+const units = [
+  [86_400_000, 'day'],
+  [3_600_000, 'hour'],
+  [60_000, 'minute'],
+  [1000, 'second'],
+] as const
 
 /** The terms of a call's question: those of the agent, and of each policy that asks. */
 export function listApprovers(call: Decided, ofAgent: readonly Approvers[] = []): readonly Approvers[] {
@@ -148,10 +213,13 @@ export interface Vote {
 
 /** Why an answer does not count, or null. Approvers and requesters may reject. */
 export function findAnswerFault(
-  { approvers = [], approvals = [] }: Question,
+  question: Question,
   { type, by, arguments: edited }: Vote,
   requesters: Requesters,
-): 'not_an_approver' | 'already_answered' | 'needs_others' | null {
+  now: number,
+): 'not_an_approver' | 'already_answered' | 'needs_others' | 'approval_expired' | null {
+  const { approvers = [], approvals = [] } = question
+  if (isLate(question, now)) return 'approval_expired'
   if (approvers.length === 0) return null
   if (type === 'REJECT') {
     const mayReject = (terms: Approvers): boolean =>

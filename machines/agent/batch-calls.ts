@@ -13,7 +13,8 @@ import type { Usage } from './usage.js'
  * How a call ended. `ok` is the only success. Every other status becomes one error result for the model.
  * - `error` – its tool threw · `timeout` – took longer than its `timeoutMs`
  * - `unknown_tool`, `invalid_arguments` – never ran · `denied` – refused by the tool's policy
- * - `rejected` – refused by a person · `blocked` – refused by a guard · `not_executed` – the run ended first
+ * - `rejected` – refused by a person · `expired` – nobody approved it in time, or it could not start in time
+ * - `blocked` – refused by a guard · `not_executed` – the run ended first
  * - `interrupted` – was running when the run ended, so its outcome is unknown
  * - `not_loaded` – its tool is deferred, and this result loads it; guards and caps do not count the call
  */
@@ -25,6 +26,7 @@ export type ResultStatus =
   | 'invalid_arguments'
   | 'denied'
   | 'rejected'
+  | 'expired'
   | 'blocked'
   | 'not_executed'
   | 'interrupted'
@@ -92,6 +94,8 @@ export interface BatchCall {
   decisions?: PolicyVerdict[]
   /** Approvals so far. Absent: none. */
   approvals?: readonly Approval[]
+  /** The call starts before this time or never. In milliseconds since the epoch. */
+  expiresAt?: number
   /** New arguments that no policy has decided yet. The call does not run. */
   undecided?: true
   /** A client tool that waits for approval. */
@@ -197,5 +201,6 @@ export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: tru
 export type ChildAnswer = { by?: Principal } & (
   | { type: 'approve'; arguments?: string; why?: string; others?: readonly Approval[] }
   | { type: 'reject'; why: string }
+  | { type: 'expired' }
   | { type: 'output'; content: string; media?: MediaPart[]; isError?: boolean }
 )

@@ -43,6 +43,7 @@ export function toResultFact(
 
 const unexecutedStatuses: ReadonlySet<string> = new Set([
   'rejected',
+  'expired',
   'blocked',
   'not_executed',
   'interrupted',

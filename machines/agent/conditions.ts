@@ -3,10 +3,12 @@ import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
 import { findEndingCall, findResumedTools, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
-import { isApproved, type Question } from './approvals.js'
+import { isApproved, isLate, type Question } from './approvals.js'
 import type { AgentContext } from './context.js'
-import { type AskedCall, findAskedCall, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
+import { findAskedCall, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
+import { listLate } from './expiry.js'
 import {
+  type AskedCall,
   findChildUsage,
   getAskingMessageId,
   haltsBatch,
@@ -78,7 +80,7 @@ export const isClockRunning = ({ context }: ConditionScope): boolean => context.
 export const isPastDeadline = ({ context, event }: ConditionScope): boolean =>
   context.timeLeft === null && context.deadline !== null && getEventTime(event) >= context.deadline
 
-export const isPausing = ({ context }: ConditionScope): boolean => context.pausing
+export const isPausing = ({ context }: ConditionScope): boolean => context.pausing !== false
 
 export const isAsleep = ({ context, event }: ConditionScope): boolean =>
   context.wakeAt !== null && getEventTime(event) < context.wakeAt
@@ -253,7 +255,15 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 
 // The batch.
 
-export const hasRunnableCalls = ({ context }: ConditionScope): boolean => context.calls.some(isRunnable)
+export const hasRunnableCalls = ({ context, event }: ConditionScope): boolean =>
+  context.calls.some((call) => isRunnable(call) && !isLate(call, getEventTime(event)))
+/** Calls or questions whose time has passed. */
+export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
+  listLate(context, getEventTime(event)).length > 0
+export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
+  listLate(context, getEventTime(event)).some(
+    (asked) => getQuestionTerms(context, asked).onExpiry === 'cancel',
+  )
 /** Edited arguments are screened and decided like the model's. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
@@ -303,11 +313,17 @@ export const isLastResult = (scope: ConditionScope): boolean =>
 export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
 export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
 
-/** The answer decides the last open question. An approval may need others. */
+/** The answer decides the last open question, or lets a call start that expires. An approval may need others. */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)
-  return terms !== undefined && countMissingAnswers(scope, 'approval') === 1 && decides(scope, terms)
+  if (terms === undefined || !decides(scope, terms)) return false
+  return countMissingAnswers(scope, 'approval') === 1 || isHurried(scope, terms)
 }
+
+function isHurried({ event }: ConditionScope, { expiresAt }: Question): boolean {
+  return event.type === 'APPROVE' && expiresAt !== undefined
+}
+
 export const isLastOutput = (scope: ConditionScope): boolean =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
 

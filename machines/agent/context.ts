@@ -3,7 +3,7 @@ import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
-import type { Approvers } from './approvals.js'
+import type { Approvers, Expiry } from './approvals.js'
 import type { Principal } from './principal.js'
 import { type Message, type RetrievedSnippet, type UserMessage, parseMessageNumber } from './messages.js'
 import type { AgentState, Reason, RunFailure, TurnEnd } from './run-result.js'
@@ -81,6 +81,8 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   requesters?: readonly Principal[]
   /** Who may approve calls, by the agent and the agents above it. Absent: anyone. */
   approvers?: readonly Approvers[]
+  /** The time limit of questions, by the agent and the agents above it. Absent: none. */
+  expiry?: Expiry
 }
 
 /** The verdict of a guard; the chart decides what follows. */
@@ -123,6 +125,7 @@ export interface AgentContext {
   refusals?: readonly Refusal[]
   /** See `AgentInput`. */
   approvers?: readonly Approvers[]
+  expiry?: Expiry
   /** The authors of the run's words: its input, replies and steering. Absent: unknown. */
   requesters?: readonly Principal[]
   /** User messages that are not in the transcript yet. Read at the start and after each reply. */
@@ -137,7 +140,8 @@ export interface AgentContext {
   /** Why the run rests or ended; null while it runs. */
   reason: Reason | null
   error: RunFailure | null
-  pausing: boolean
+  /** Whether the run pauses at its next safe point. The text is the reason of that pause. */
+  pausing: boolean | 'approval_expired'
 
   steps: number
   /** Attempts of the current step, from 1. */
@@ -215,6 +219,7 @@ export function createContext(input: AgentInput): AgentContext {
     ...(input.refusals && { refusals: input.refusals }),
     ...(input.requesters && { requesters: input.requesters }),
     ...(input.approvers && { approvers: input.approvers }),
+    ...(input.expiry && { expiry: input.expiry }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -299,6 +304,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
   if (context.turnEnds) copy.turnEnds = context.turnEnds
   if (context.refusals) copy.refusals = context.refusals
   if (context.approvers) copy.approvers = context.approvers
+  if (context.expiry) copy.expiry = context.expiry
   if (context.requesters) copy.requesters = context.requesters
   if (context.resends) copy.resends = context.resends
   return Object.assign(copy, patch)

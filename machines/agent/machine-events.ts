@@ -64,6 +64,8 @@ export type ControlEvent = EventBase &
         messageId?: string
       }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
+    /** A question has expired. The runtime sends it in time. It has no effect before. */
+    | { type: 'APPROVAL_EXPIRED' }
     /** The result of a call that the client runs. */
     | {
         type: 'TOOL_OUTPUT'

@@ -75,6 +75,7 @@ export type Reason =
   | 'message'
   | 'paused'
   | 'sleeping'
+  | 'approval_expired'
 
 export interface RunFailure {
   /** The reason, or the provider's code (`insufficient_quota`, `model_not_found`, …). */
@@ -210,6 +211,13 @@ interface UnansweredCallBase {
   approvers?: readonly Approvers[]
   /** The approvals so far, if more than one person must approve. */
   approvals?: readonly Approval[]
+  /**
+   * From this time on, in milliseconds since the epoch, the call may neither be approved nor start. Absent if the
+   * question does not expire.
+   */
+  expiresAt?: number
+  /** What follows when the question expires. Absent: the call gets its result, and the run continues. */
+  onExpiry?: 'pause' | 'cancel'
   /** Running when the process died, so it may have taken effect. */
   interrupted?: true
   /** The provider runs it, so it can be approved or rejected but not edited. */
@@ -254,7 +262,7 @@ export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
 
 export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
   state: 'CANCELLED'
-  reason: 'cancelled'
+  reason: 'cancelled' | 'approval_expired'
   /** Set if the end could not be written to the store. */
   error?: RunFailure
 }
@@ -266,7 +274,7 @@ export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
   error: RunFailure
 }
 
-type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused' | 'sleeping'
+type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused' | 'sleeping' | 'approval_expired'
 
 interface EndedResult<Output> extends CommonResult {
   /** Whether the run can be resumed. True in PAUSED, WAITING_FOR_INPUT, and after a store failure. */
@@ -286,10 +294,12 @@ export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   reason: 'approval' | 'tool_output' | 'message'
   /** Waiting calls; empty when a message is awaited. */
   pending: PendingCall<Tools>[]
+  /** When the next question expires, in milliseconds since the epoch. */
+  wakeAt?: number
   error?: never
 }
 
-/** The run rests until it is resumed. Caused by `pause()`, a guard, or a sleep. */
+/** The run rests until it is resumed. Caused by `pause()`, a guard, a sleep, or an expired question. */
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>

@@ -20,6 +20,12 @@ export function isAnsweredBy(needs: string, who: string): boolean {
   return needs === who || (needs === 'elicitation' && who === 'client')
 }
 
+/** The call that an answer names. With a question, the answer is for its sub-agent. */
+export interface AskedCall {
+  call: BatchCall
+  question?: ChildQuestion
+}
+
 /** The unanswered questions of a call's sub-agent, or of its tool. */
 export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
@@ -64,7 +70,9 @@ export function withAnswer(
   const found = findQuestion(calls, callId)
   if (found === undefined) return undefined
   const answered = withQuestion(found.call, found.question, { answer })
-  const isAnswered = answered.questions.every((one) => one.answer !== undefined)
+  // An approved call that expires does not wait for the other questions.
+  const isUrgent = answer.type === 'approve' && found.question.expiresAt !== undefined
+  const isAnswered = isUrgent || answered.questions.every((one) => one.answer !== undefined)
   const next = isAnswered ? { ...answered, needs: 'nobody' as const } : answered
   return calls.with(calls.indexOf(found.call), next)
 }

@@ -1,4 +1,5 @@
-import { getAskReason, listApprovers } from './approvals.js'
+import { getAskReason, getExpiry, listApprovers, type Question } from './approvals.js'
+import { findDueTime } from './expiry.js'
 import type { AgentContext } from './context.js'
 import { getAskingMessageId, isAnsweredBy, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
 import type { PendingCall, RunInProgress, RunResult } from './run-result.js'
@@ -15,6 +16,7 @@ export function toRunResult(context: AgentContext): RunResult {
 export function toCurrentResult(context: AgentContext): RunResult | RunInProgress {
   const state = context.state ?? 'RUNNING'
   const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
+  const wakeAt = findDueTime(context)
   const outputProblem = resumable ? null : findOutputProblem(context)
   return {
     state,
@@ -26,7 +28,7 @@ export function toCurrentResult(context: AgentContext): RunResult | RunInProgres
     ...(context.error !== null && { error: context.error }),
     ...(outputProblem !== null && { outputProblem }),
     ...(state === 'WAITING_FOR_INPUT' && { pending: listPendingCalls(context) }),
-    ...(state === 'PAUSED' && context.wakeAt !== null && { wakeAt: context.wakeAt }),
+    ...(wakeAt !== null && { wakeAt }),
     resumable,
     sessionId: context.sessionId,
     runId: context.runId,
@@ -82,13 +84,19 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** Who may approve a call, and who has. Empty if anyone may. */
+/** Who may approve a call, who has, and until when. Empty if anyone may at any time. */
 export function getApprovalTerms(
-  { approvers: ofAgent }: Pick<AgentContext, 'approvers'>,
-  { approvals, ...call }: BatchCall,
-): Pick<PendingCall, 'approvers' | 'approvals'> {
+  { approvers: ofAgent, expiry }: Pick<AgentContext, 'approvers' | 'expiry'>,
+  { approvals, expiresAt, ...call }: BatchCall,
+): Question & Pick<PendingCall, 'onExpiry'> {
   const approvers = listApprovers(call, ofAgent)
-  return { ...(approvers.length > 0 && { approvers }), ...(approvals && { approvals }) }
+  const { onExpiry } = expiresAt === undefined ? {} : getExpiry(call, expiry)
+  return {
+    ...(approvers.length > 0 && { approvers }),
+    ...(approvals && { approvals }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(onExpiry && onExpiry !== 'reject' && { onExpiry }),
+  }
 }
 
 /** A question of a sub-agent or of the call's tool, with its ids in this run. */

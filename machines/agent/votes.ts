@@ -1,17 +1,11 @@
 import { addApproval, type Approval, findAnswerFault, type Question } from './approvals.js'
-import type { BatchCall, ChildQuestion } from './batch-calls.js'
+import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
-import { findQuestion, withQuestion } from './sub-agent-questions.js'
+import { type AskedCall, findQuestion, withQuestion } from './sub-agent-questions.js'
 import { getApprovalTerms } from './to-result.js'
 
 type Approve = Extract<AgentMachineEvent, { type: 'APPROVE' }>
-
-/** The call that an answer names. With a question, the answer is for its sub-agent. */
-export interface AskedCall {
-  call: BatchCall
-  question?: ChildQuestion
-}
 
 /** Searches the calls once, because there can be thousands. */
 export function findAskedCall({ calls }: Pick<AgentContext, 'calls'>, callId: string): AskedCall | undefined {
@@ -31,7 +25,7 @@ export function findVoteFault(
   { requesters }: Pick<AgentContext, 'requesters'>,
 ): ReturnType<typeof findAnswerFault> {
   const isVote = event.type === 'APPROVE' || event.type === 'REJECT'
-  return isVote ? findAnswerFault(terms, event, requesters) : null
+  return isVote ? findAnswerFault(terms, event, requesters, getEventTime(event)) : null
 }
 
 /** The question with the approval of an event. */

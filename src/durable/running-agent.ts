@@ -7,7 +7,8 @@ import type { AnyEventObject } from 'xstate'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { type Clock, wait } from '../core/base/clock.js'
 import { StatewrightError } from '../core/base/errors.js'
-import { isDue } from '../core/drive/wake-sleepers.js'
+import { findDueTime } from '../../machines/agent/expiry.js'
+import { isDue, wakeRun } from '../core/drive/wake-sleepers.js'
 import { releaseRun } from '../core/live/release-run.js'
 import type { Binding } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
@@ -148,13 +149,13 @@ export class RunningAgent implements RunningActor {
       if (outcome === 'stopped') return outcome
       const context = getContext()
       if (!isDue(context, this.#parts.clock.now())) return context
-      run.resume()
+      wakeRun(run)
     }
   }
 
   /** Waits for a message or a stop. The machine's session may be released in the meantime. */
-  async #rest({ wakeAt }: AgentContext): Promise<void> {
-    this.#wakeAt = wakeAt ?? undefined
+  async #rest(context: AgentContext): Promise<void> {
+    this.#wakeAt = findDueTime(context) ?? undefined
     const woken = new Promise<void>((resolve) => {
       this.#wake = resolve
     })

@@ -138,7 +138,7 @@ export class EventFailures {
 
 /** Calls that were not executed have not failed, and the outcome of an interrupted call is unknown. */
 export function isFailedStatus(status: ResultStatus): boolean {
-  return !['ok', 'rejected', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
+  return !['ok', 'rejected', 'expired', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }
 
 /** Masks the events and messages of one session for one page. */
@@ -286,6 +286,7 @@ const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string 
   error: 'The tool failed.',
   timeout: 'The tool took too long.',
   denied: 'The tool refused this call.',
+  expired: 'The call was not approved in time.',
   unknown_tool: 'This tool does not exist.',
   invalid_arguments: 'The arguments of the tool call were invalid.',
   blocked: 'A guardrail or a shield refused this call.',
@@ -318,6 +319,7 @@ const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' 
   internal: 'The server failed. Try again later.',
   paused: 'The run is paused.',
   sleeping: 'The run is sleeping.',
+  approval_expired: 'A call was not approved in time.',
   session_busy: 'Another request is working on this chat. Try again.',
 }
 

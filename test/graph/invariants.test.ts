@@ -1,4 +1,6 @@
 import { agentMachine } from '../../machines/agent.machine.js'
+import { isRunnable } from '../../machines/agent/batch-calls.js'
+import { toAction } from '../../machines/agent/update-action.js'
 import { sampledRows } from '../support/extent.js'
 import {
   agentInvariants,
@@ -9,7 +11,11 @@ import {
 
 /** `npm run suite -- graph` checks every state. `npm test` checks the states of one-step runs, and `.ci/run` of two-step runs. */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
-const sample = sampledRows(['with every shield', 'asking about interrupted calls'])
+const sample = sampledRows([
+  'with every shield',
+  'asking about interrupted calls',
+  'with questions that expire',
+])
 let reports: InvariantReport[]
 
 // Skipped when tests are only listed. Runs in sequence, so that only one graph is in memory.
@@ -23,9 +29,29 @@ test.each(agentInvariants.map(({ name }) => name))('in every reachable state: %s
   expect(violations.find(({ invariant }) => invariant === name)?.toString()).toBeUndefined()
 })
 
+test('a chart without the date check starts calls too late', () => {
+  const machine = agentMachine.provide({
+    guards: {
+      hasLateCalls: () => false,
+      cancelsOnExpiry: () => false,
+      hasRunnableCalls: ({ context }) => context.calls.some(isRunnable),
+    },
+    actions: {
+      markStarted: toAction(({ calls }) => ({
+        calls: calls.map((call) => (isRunnable(call) ? { ...call, started: true } : call)),
+      })),
+    },
+  })
+  const space = agentSpace({ only: ['with questions that expire'], maxSteps: 1 })
+  const { violations } = checkInvariants(machine, agentInvariants, space)
+  expect(violations.map(({ invariant }) => invariant)).toContain(
+    'a call starts before its question expires or never',
+  )
+})
+
 test('every reachable state was asked', () => {
   expect(reports.reduce((states, report) => states + report.states, 0)).toBeGreaterThan(
-    isWhole ? 5_000 : 500 * sample.length,
+    isWhole ? 5_000 : 1_400,
   )
   expect(reports.every(({ holds }) => holds)).toBe(true)
 })

@@ -1,4 +1,5 @@
 import { agentMachine } from '../../machines/agent.machine.js'
+import { isRunnable } from '../../machines/agent/batch-calls.js'
 import { toAction } from '../../machines/agent/update-action.js'
 import * as conditions from '../../machines/agent/conditions.js'
 import type { AgentContext } from '../../machines/agent/context.js'
@@ -92,6 +93,11 @@ const guards: Record<
   },
   'forgets the calls of the client': { hasClientCalls: () => false },
   'runs after the first of two approvals': { isLastApproval: (scope) => conditions.awaitsApproval(scope) },
+  'starts calls whose time has passed': {
+    hasLateCalls: () => false,
+    hasRunnableCalls: ({ context }) => context.calls.some(isRunnable),
+  },
+  'never cancels when a question expires': { cancelsOnExpiry: () => false },
   'waits for approvals that came': { isLastApproval: () => false },
   'takes an approval of any call': {
     awaitsApproval: ({ event }) => 'callId' in event,

@@ -21,8 +21,8 @@ const inputs = {
   ['with sleep']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":2000000,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"nap":{"readOnly":true,"idempotent":true,"polling":false},"research":{"readOnly":false,"idempotent":false,"polling":false,"delegate":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['with skills']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":3,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"load_skill":{"readOnly":true,"idempotent":true,"polling":false,"skill":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['with handoffs']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"transfer_to_billing":{"readOnly":true,"idempotent":true,"polling":false,"handoff":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
-  ['with policies']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"govern":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}],"requesters":[{"id":"ann"}]},
   ['with policies and shields']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"govern":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}],"requesters":[{"id":"ann"}]},
+  ['with questions that expire']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"pledge":{"readOnly":false,"idempotent":false,"polling":false},"research":{"readOnly":false,"idempotent":false,"polling":false,"delegate":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['ending by a result']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":true,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false,"endsRun":true},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['ending by a result that shields clear']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"endsRun":true},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['stopping when it has results']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"lastNudge":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true,"stopWhen":true},"input":[{"content":"Go."}]},
@@ -111,21 +111,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('5. with plain: model: call, tool runner gave up, model: text over budget → BUDGET_EXCEEDED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner gave up
-      { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: text over budget
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('6. with plain: model: calls of every kind, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('5. with plain: model: calls of every kind, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -139,7 +125,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('7. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
+  test('6. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -151,7 +137,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('8. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('7. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -163,7 +149,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('9. with plain: model: empty, model: empty → ERROR (done)', async () => {
+  test('8. with plain: model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -173,6 +159,16 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('9. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: text over budget
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
   test('10. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
@@ -577,19 +573,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('38. with with policies: model: a call that a policy asks about, approve an edit → WAITING_FOR_TOOL.screeningCalls', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with policies']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: a call that a policy asks about
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"g","type":"function","function":{"name":"govern","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"g","needs":"approval","decisions":[{"policy":"p","decision":"allow"},{"policy":"p","decision":"ask"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve an edit
-      { event: {"type":"APPROVE","callId":"g","arguments":"{\"n\":2}","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
-  })
-
-  test('39. with with policies and shields: model: a call that a policy asks about → WAITING_FOR_TOOL.screeningCalls', async () => {
+  test('38. with with policies and shields: model: a call that a policy asks about → WAITING_FOR_TOOL.screeningCalls', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with policies and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -599,7 +583,65 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('40. with ending by a result: model: another call, tool: ok → COMPLETED (done)', async () => {
+  test('39. with with questions that expire: model done, resumed in time, the time of a question is over → PAUSED', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: a call and two questions that expire
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody","decisions":[]},{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000}]},{"id":"c","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"pause"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // the time of a question is over
+      { event: {"type":"APPROVAL_EXPIRED","now":1000000}, state: {"value":"PAUSED","status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('40. with with questions that expire: model done, approve meanwhile, the time of a question is over, tool runner gave up, approve an edit → WAITING_FOR_TOOL.screeningCalls', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: a call and two questions that expire
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody","decisions":[]},{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000}]},{"id":"c","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"pause"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // approve meanwhile
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // the time of a question is over
+      { event: {"type":"APPROVAL_EXPIRED","now":1000000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner gave up
+      { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve an edit
+      { event: {"type":"APPROVE","callId":"c","arguments":"{\"n\":2}","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
+  })
+
+  test('41. with with questions that expire: model: a question that cancels, approve an edit, the time of a question is over → CANCELLED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: a question that cancels
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"cancel"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve an edit
+      { event: {"type":"APPROVE","callId":"b","arguments":"{\"n\":2}","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // the time of a question is over
+      { event: {"type":"APPROVAL_EXPIRED","now":1000000}, state: {"value":"CANCELLED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('42. with with questions that expire: model: a question that cancels, the time of a question is over → CANCELLED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: a question that cancels
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"cancel"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // the time of a question is over
+      { event: {"type":"APPROVAL_EXPIRED","now":1000000}, state: {"value":"CANCELLED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('43. with ending by a result: model: another call, tool: ok → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending by a result']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -611,7 +653,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('41. with ending by a result that shields clear: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
+  test('44. with ending by a result that shields clear: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending by a result that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -625,7 +667,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('42. with ending by a result that shields clear: model: text → RUNNING.asking.screeningOutput', async () => {
+  test('45. with ending by a result that shields clear: model: text → RUNNING.asking.screeningOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending by a result that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -635,7 +677,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('43. with stopping when it has results: model: call before an object, resumed in time, the results are the end → COMPLETED (done)', async () => {
+  test('46. with stopping when it has results: model: call before an object, resumed in time, the results are the end → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['stopping when it has results']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -649,7 +691,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('44. with stopping when it has results that shields clear: model: call before an object, resumed in time, the results are the end, output cleared → COMPLETED (done)', async () => {
+  test('47. with stopping when it has results that shields clear: model: call before an object, resumed in time, the results are the end, output cleared → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['stopping when it has results that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -665,7 +707,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('45. with with prepared steps: step prepared → RUNNING.asking.requesting', async () => {
+  test('48. with with prepared steps: step prepared → RUNNING.asking.requesting', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with prepared steps']}, state: {"value":{"RUNNING":{"preparing":"planningStep"}},"status":"active"} },
@@ -675,7 +717,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('46. with with content that the provider refuses: model: call, resumed in time, model: call, resumed in time, conclusion: content flagged, conclusion: text → MAX_STEPS (done)', async () => {
+  test('49. with with content that the provider refuses: model: call, resumed in time, model: call, resumed in time, conclusion: content flagged, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with content that the provider refuses']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -695,7 +737,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('47. with with content that the provider refuses: model: call, resumed in time, model: content flagged, model: content flagged over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('50. with with content that the provider refuses: model: call, resumed in time, model: content flagged, model: content flagged over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with content that the provider refuses']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -711,7 +753,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('48. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
+  test('51. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -725,7 +767,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('49. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
+  test('52. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -737,7 +779,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('50. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('53. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -747,7 +789,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('51. with concluding near the limit of its cost: conclusion: text → BUDGET_EXCEEDED (done)', async () => {
+  test('54. with concluding near the limit of its cost: conclusion: text → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['concluding near the limit of its cost']}, state: {"value":{"RUNNING":{"asking":"concluding"}},"status":"active"} },
@@ -757,7 +799,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('52. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
+  test('55. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -779,7 +821,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('53. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('56. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },

@@ -71,6 +71,7 @@ const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
   REPLY: 'entrance: a reply',
   APPROVE: 'entrance: edited arguments',
   REJECT: 'no: what a person says no with is looked at by no shield',
+  APPROVAL_EXPIRED: 'no words',
   TOOL_OUTPUT: 'entrance: what a client hands in',
   TOOL_RESULT: 'entrance: a result',
   CHILD_USAGE: 'no words',

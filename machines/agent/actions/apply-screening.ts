@@ -217,7 +217,7 @@ function decideAgain(
   const isEnough = call.approved && (!terms.approvers || isApproved(terms, context.requesters))
   const asks = findStrictest(decided) === 'ask' && !isEnough && call.needs !== 'approval'
   if (!asks) return decided
-  const { approved: _approved, ...open } = decided
+  const { approved: _approved, expiresAt: _time, ...open } = decided
   return { ...open, needs: 'approval', ...(call.needs === 'client' && { client: true as const }) }
 }
 

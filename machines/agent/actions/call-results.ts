@@ -2,10 +2,11 @@ import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
-import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
+import { isChildPaused, toQuestionId, withAnswer } from '../sub-agent-questions.js'
 import type { EmittedEvent } from '../announcements.js'
-import { type ApprovalOutcome, isApproved } from '../approvals.js'
+import { type ApprovalOutcome, createExpired, getExpiry, isApproved, isLate } from '../approvals.js'
 import { findAskedCall, getQuestionTerms, withApproval, withVote } from '../votes.js'
+import { listLate, withExpiry } from '../expiry.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
 import { listRequests } from '../to-result.js'
@@ -25,9 +26,11 @@ import {
 } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-export const markStarted = toAction((context) => ({
+export const markStarted = toAction((context, event) => ({
   calls: context.calls.map((call) =>
-    isRunnable(call) ? extendObject(call, { started: true as const }) : call,
+    isRunnable(call) && !isLate(call, getEventTime(event))
+      ? extendObject(call, { started: true as const })
+      : call,
   ),
 }))
 
@@ -49,7 +52,7 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   return {
     calls: context.calls.map((call) => {
       if (!inDoubt.includes(call)) return call
-      const { started: _started, approvals: _approvals, approved: _approved, ...waiting } = call
+      const { started: _s, approvals: _v, approved: _a, expiresAt: _e, ...waiting } = call
       return {
         ...waiting,
         needs: 'approval' as const,
@@ -115,10 +118,14 @@ export const closeStartedCalls = toAction((context, event, emit) => {
  */
 export const settleBatch = toAction((context, event, emit) => {
   if (context.calls.length === 0) return undefined
+  const isPause =
+    context.reason === 'paused' ||
+    context.reason === 'sleeping' ||
+    (context.reason === 'approval_expired' && context.pausing !== false)
   const exposed =
     context.reason === 'approval' ||
     context.reason === 'tool_output' ||
-    ((context.reason === 'paused' || context.reason === 'sleeping') && context.calls.some(isChildPaused))
+    (isPause && context.calls.some(isChildPaused))
   const closed = exposed
     ? context.calls
     : maskUnclearedResults(
@@ -136,9 +143,28 @@ export const settleBatch = toAction((context, event, emit) => {
   }
 })
 
-export const askPeople = toAction((context, _event, emit) => {
-  for (const request of listRequests(context)) emit(request)
-  return undefined
+/** Questions expire a time after they are first asked. */
+export const askPeople = toAction((context, event, emit) => {
+  const now = getEventTime(event)
+  const calls = context.calls.map((call) => withExpiry(context, call, now))
+  const isTimed = calls.some((call, i) => call !== context.calls[i])
+  for (const request of listRequests(isTimed ? { ...context, calls } : context)) emit(request)
+  return isTimed ? { calls } : undefined
+})
+
+/** Ends what can no longer be approved or started. A sub-agent ends its own calls. */
+export const expireCalls = toAction((context, event, emit) => {
+  const now = getEventTime(event)
+  const late = listLate(context, now)
+  const expire = (calls: BatchCall[], { call, question }: (typeof late)[number]): BatchCall[] => {
+    if (question) return withAnswer(calls, toQuestionId(call, question), { type: 'expired' }) ?? calls
+    // The question of an approved call has ended before.
+    if (!call.approved) announceOutcome(context, call, 'expired', event, emit)
+    const result = createExpired(getExpiry(call, context.expiry), call.approved === true)
+    return settleCall(calls, call.id, result, now, emit)
+  }
+  const pauses = late.some((asked) => getQuestionTerms(context, asked).onExpiry === 'pause')
+  return { calls: late.reduce(expire, context.calls), ...(pauses && { pausing: 'approval_expired' }) }
 })
 
 const pickSender = ({ by }: { by?: Principal }) => by && { by }
@@ -152,8 +178,10 @@ export const approve = toAction((context, event, emit) => {
     ...(why !== undefined && { why }),
     ...pickSender(event),
   }
-  const target = findAskedCall(context, event.callId)
-  if (target === undefined) return undefined
+  const found = findAskedCall(context, event.callId)
+  if (found === undefined) return undefined
+  // An approval can precede the question, while other calls run.
+  const target = { ...found, call: withExpiry(context, found.call, getEventTime(event)) }
   const terms = getQuestionTerms(context, target)
   const { approvals } = withApproval(terms, event)
   if (!isApproved({ ...terms, approvals }, context.requesters))
@@ -166,6 +194,7 @@ export const approve = toAction((context, event, emit) => {
   if (answered) return { calls: answered }
   const { call } = target
   const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
+  const at = context.calls.indexOf(found.call)
   announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit)
   if (isRefused) {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
@@ -174,8 +203,10 @@ export const approve = toAction((context, event, emit) => {
   // Records of uncleared content are marked `withheld`.
   const unchecked =
     context.features.callShields && event.withheld ? { unscreenedArguments: true as const } : {}
-  const { client, approvals: _approvals, ...open } = call
-  const openCall = { ...open, ...(terms.approvers && { approvals }) }
+  const { client, approvals: _approvals, expiresAt, ...open } = call
+  // The client starts its call when it is approved.
+  const time = expiresAt !== undefined && !client && { expiresAt }
+  const openCall = { ...open, ...time, ...(terms.approvers && { approvals }) }
   const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
   // Earlier questions about the arguments no longer apply, and policies decided the former arguments.
   const { questions: _questions, memo: _memo, ...fresh } = openCall
@@ -184,7 +215,7 @@ export const approve = toAction((context, event, emit) => {
     edited === undefined
       ? { ...openCall, ...free }
       : { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
-  return { calls: context.calls.with(context.calls.indexOf(call), approved) }
+  return { calls: context.calls.with(at, approved) }
 })
 
 /** A provider runs its calls unchanged. */

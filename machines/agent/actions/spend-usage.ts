@@ -4,6 +4,7 @@ import type { AgentContext } from '../context.js'
 import { getStepId } from '../messages.js'
 import { type Usage, addUsage } from '../usage.js'
 import { addToTotals, getBudgetTotals, isNearBudget, toBudgetLimits } from '../budget-totals.js'
+import type { ChildQuestion } from '../batch-calls.js'
 import { toAction } from '../update-action.js'
 import { findChildUsage, isChildPaused } from '../sub-agent-questions.js'
 import type { AgentMachineEvent } from '../machine-events.js'
@@ -105,13 +106,27 @@ export const noteChildRest = toAction((context, event) => {
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.result !== undefined) return call
-      const { started: _started, wakeAt: _before, memo: _last, ...resting } = call
-      const { questions, wakeAt, memo } = event
+      const { started: _started, expiresAt: _time, wakeAt: _before, memo: _last, ...resting } = call
+      const { wakeAt, memo } = event
+      const questions = event.questions.map((one) => withFormerVotes(one, call.questions))
       const childState = { ...(wakeAt !== undefined && { wakeAt }), ...(memo !== undefined && { memo }) }
       return { ...resting, needs: 'child' as const, questions, ...childState }
     }),
   }
 })
+
+/** A question that its sub-agent asks again keeps its votes, which only this run has. */
+function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {
+  const { approvals } =
+    former.find(
+      ({ callId, fingerprint, messageId, answer }) =>
+        callId === question.callId &&
+        fingerprint === question.fingerprint &&
+        messageId === question.messageId &&
+        answer === undefined,
+    ) ?? {}
+  return approvals ? { ...question, approvals } : question
+}
 
 export const resumeChildren = toAction((context) => ({
   calls: context.calls.map((call) => (isChildPaused(call) ? { ...call, needs: 'nobody' as const } : call)),

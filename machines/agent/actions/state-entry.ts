@@ -36,8 +36,14 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
 export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
   verdict === null && !pausing && wakeAt !== null
     ? { reason: error?.code === 'shared_budget' ? ('shared_budget' as const) : ('sleeping' as const) }
-    : { reason: verdict?.guard ?? ('paused' as const), wakeAt: null },
+    : { reason: verdict?.guard ?? (pausing === 'approval_expired' ? pausing : 'paused'), wakeAt: null },
 )
+
+/** Without CANCEL, a question has expired. */
+export const setCancelReason = toAction((_context, { type }) => ({
+  reason: type === 'CANCEL' ? 'cancelled' : 'approval_expired',
+  pausing: false,
+}))
 
 export const setAnswerReason = toAction(({ response }) => ({
   reason: (response && reasonByResponse[response]) ?? 'end_turn',

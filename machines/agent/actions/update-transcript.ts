@@ -253,6 +253,7 @@ export function formatNotExecuted(reason: Reason | null): string {
 
 const notExecutedBecause: Partial<Record<Reason, string>> = {
   cancelled: 'the run was cancelled',
+  approval_expired: 'an approval did not come in time',
   timeout: 'the deadline passed',
   content_filter: "the provider's content filter stopped the answer",
   token_budget: 'the token budget was used up',

@@ -10,7 +10,7 @@ import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionSnapshot } from '../sessions/replay-session.js'
-import type { Approvers } from '../../../machines/agent/approvals.js'
+import type { Approvers, Expiry } from '../../../machines/agent/approvals.js'
 import type { Policy } from '../tools/policy.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
 import type { SentBy } from '../sessions/principal.js'
@@ -81,8 +81,11 @@ export interface AgentOptions<
   output?: Schema | OutputOptions<Schema>
   /** Decides which calls run, ask for approval, or are denied. The strictest decision counts. See docs/approvals.md. */
   policy?: Policy | readonly Policy[]
-  /** Who may approve the calls of this agent and its sub-agents. Default: anyone. See docs/approvals.md. */
-  approvals?: { approvers: Approvers }
+  /**
+   * Who may approve the calls of this agent and its sub-agents, and until when. Default: anyone, at any time. See
+   * docs/approvals.md.
+   */
+  approvals?: { approvers?: Approvers } & Expiry
   /** Custom guards from `defineGuard`, in addition to the built-in ones. */
   guards?: readonly UserGuard[]
   /**

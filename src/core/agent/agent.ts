@@ -1,3 +1,4 @@
+import { joinExpiry } from '../../../machines/agent/approvals.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
@@ -341,10 +342,12 @@ class RunInputs {
     tools.team?.check(this.#parts, { isBegun: true })
     const speaker = findSpeaker(state.messages)
     if (isLostSpeaker(tools, speaker)) throw lostSpeakerError(speaker)
-    const approvers = [...(binding.approversAbove ?? []), ...(this.#parts.approvers ?? [])]
+    const { termsAbove: above = {} } = binding
+    const approvers = [...(above.approvers ?? []), ...(this.#parts.approvers ?? [])]
+    const expiry = joinExpiry([above.expiry ?? {}, this.#parts.expiry ?? {}])
     if (!requesters && approvers.some(({ notRequester }) => notRequester)) throw missingRequesterError()
     const bound: AgentInput = {
-      now: clock.now(),
+      now: (binding.depth === undefined ? undefined : binding.journal?.resumesAt) ?? clock.now(),
       runId,
       sessionId,
       config,
@@ -358,6 +361,7 @@ class RunInputs {
       ...(speaker !== null && { speaker }),
       ...(requesters && requesters.length > 0 && { requesters }),
       ...(approvers.length > 0 && { approvers }),
+      ...(Object.keys(expiry).length > 0 && { expiry }),
     }
     this.bindings.set(bound, binding)
     return bound

@@ -110,7 +110,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     guards: checkGuards(guards ?? []),
     ...(stopWhen && { stopWhen }),
     ...(policy !== undefined && { policies: checkPolicies(policy) }),
-    ...(approvals !== undefined && { approvers: checkApprovals(approvals) }),
+    ...(approvals !== undefined && checkApprovals(approvals)),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
     sampling: requestOptions.sampling ?? {},

@@ -93,6 +93,11 @@ export class RunClock {
     return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
   }
 
+  /** Another clock of the run has reached this time. */
+  advanceTo(at: number): void {
+    this.#base += Math.max(0, at - this.now())
+  }
+
   /** Synchronizes with the clock, but never moves backwards. Call it only while the run has no timers. */
   resetToClock(): void {
     this.#base = Math.max(this.now(), this.#clock.now())

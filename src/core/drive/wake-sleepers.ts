@@ -3,6 +3,8 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { StoredTimer } from '../sessions/store/timers.js'
 import type { Agents } from './define-agents.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import { expireRun } from '../live/release-run.js'
+import { findDueTime } from '../../../machines/agent/expiry.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Run } from '../run/run.js'
 
@@ -52,26 +54,34 @@ export async function wakeSleepers(
   /* oxlint-enable no-await-in-loop */
 }
 
-/** Whether a run sleeps until a later time. */
-export function isAsleep({ state, wakeAt }: AgentContext, now: number): boolean {
-  return state === 'PAUSED' && wakeAt !== null && wakeAt > now
+/** Whether a run rests until a later time. */
+export function isAsleep(context: AgentContext, now: number): boolean {
+  return (findDueTime(context) ?? now) > now
 }
 
-/** Whether the wake time of a sleeping run has come. */
-export function isDue({ state, wakeAt }: AgentContext, now: number): boolean {
-  return state === 'PAUSED' && wakeAt !== null && wakeAt <= now
+/** Whether the time of a resting run has come: its sleep is over, or a question has expired. */
+export function isDue(context: AgentContext, now: number): boolean {
+  return (findDueTime(context) ?? Infinity) <= now
 }
 
-/** The remaining sleep of a run, for the code that wakes it. */
+/** The remaining time of a resting run, for the code that wakes it. */
 export function findSleepLeft(
-  { state, wakeAt }: AgentContext,
+  context: AgentContext,
   now: number,
 ): { wakeAt: number; wakeMs: number } | undefined {
-  if (state !== 'PAUSED' || wakeAt === null) return undefined
+  const wakeAt = findDueTime(context)
+  if (wakeAt === null) return undefined
   return { wakeAt, wakeMs: Math.max(0, wakeAt - now) }
 }
 
-/** Wakes a run until it has no due wake time, including when it falls asleep again. */
+/** Continues a run whose time has come. */
+export function wakeRun(run: Run): void {
+  const { context } = run.snapshot() as { context: AgentContext }
+  if (context.state === 'PAUSED') run.resume()
+  else expireRun(run, findDueTime(context) ?? 0)
+}
+
+/** Wakes a run until it has no due time, including when it falls asleep again. */
 export async function wakeWhileDue(
   run: Run,
   rest: RunResult | 'left',
@@ -80,7 +90,7 @@ export async function wakeWhileDue(
 ): Promise<RunResult | 'left'> {
   let outcome = rest
   while (outcome !== 'left' && isTime()) {
-    run.resume()
+    wakeRun(run)
     // oxlint-disable-next-line no-await-in-loop -- the run may fall asleep again, which only its result shows
     outcome = await Promise.race([run.result, left])
   }

@@ -73,7 +73,7 @@ export class SubAgentBatch {
       // Usage of a resumed sub-agent from before this listener existed.
       this.#reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
-      if (questions) await child.resumeWithAnswers(questions, context.pausing)
+      if (questions) await child.resumeWithAnswers(questions, context.pausing !== false)
       if (this.#context.pausing) child.pause()
       const result = await this.#nextRest(child)
       // The process that resumes the run reads the sub-agent's state, and delivers answers that it has not read.
@@ -153,7 +153,8 @@ export class SubAgentBatch {
       countCached: config.budget.countCached,
       askFirst: context.terms?.askFirst,
       requesters: context.requesters,
-      approversAbove: context.approvers,
+      termsAbove: context,
+      now: runtime.time.now(),
       policiesAbove: getPoliciesBelow(this.#parts, runtime.binding, tool.name),
       prices: runtime.prices,
       budgets: hasSharedBudgets(this.#parts, runtime)
@@ -254,7 +255,8 @@ function isAtRest(result: RunResult): boolean {
   const { state, reason } = result
   return (
     state === 'WAITING_FOR_INPUT' ||
-    (state === 'PAUSED' && (reason === 'paused' || result.wakeAt !== undefined))
+    (state === 'PAUSED' &&
+      (reason === 'paused' || reason === 'approval_expired' || result.wakeAt !== undefined))
   )
 }
 

@@ -1,4 +1,4 @@
-import type { Approvers } from '../../../machines/agent/approvals.js'
+import type { Approvers, Expiry } from '../../../machines/agent/approvals.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { type BudgetsOption, checkBudgetList, type SharedBudget } from '../budgets/shared-budget.js'
@@ -54,6 +54,8 @@ export interface AgentParts {
   policies?: readonly Policy[]
   /** Who may approve its calls. Absent if anyone may. */
   approvers?: readonly Approvers[]
+  /** The time limit of its questions. Absent: none. */
+  expiry?: Expiry
   /** Consulted for each user message. */
   memory: Retriever | undefined
   config: AgentConfig

@@ -1,4 +1,4 @@
-import { releaseRun } from './release-run.js'
+import { expireRun, releaseRun } from './release-run.js'
 import type { ChildAnswer, ChildQuestion, ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
@@ -6,6 +6,7 @@ import { toRunResult } from '../../../machines/agent/to-result.js'
 import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/agent/usage.js'
 import { ToolContent } from '../tools/tool-content.js'
 import type { DelegateRun } from '../tools/tool.js'
+import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
 import { limitText } from '../base/text.js'
 import { isAccountExhausted } from '../models/to-model-failure.js'
@@ -130,7 +131,17 @@ export class ChildRun {
           fingerprint === question.fingerprint &&
           (question.messageId === undefined || messageId === question.messageId),
       )
-      if (isAsked && this.#run) answerQuestion(this.#run, question)
+      if (isAsked && this.#run) this.#answer(this.#run, question)
+    }
+  }
+
+  /** An approval that comes too late here ends the question, too. */
+  #answer(run: DelegateRun, question: ChildQuestion): void {
+    try {
+      answerQuestion(run, question)
+    } catch (error) {
+      if (!(error instanceof UsageError) || error.code !== 'approval_expired') throw error
+      expireRun(run, question.expiresAt ?? 0)
     }
   }
 
@@ -163,7 +174,10 @@ export class ChildRun {
   }
 }
 
-function answerQuestion(run: DelegateRun, { callId, fingerprint, answer }: ChildQuestion): void {
+function answerQuestion(
+  run: DelegateRun,
+  { callId, fingerprint, answer, expiresAt = 0 }: ChildQuestion,
+): void {
   const options = { fingerprint, by: answer?.by }
   switch (answer?.type) {
     case 'approve':
@@ -173,6 +187,8 @@ function answerQuestion(run: DelegateRun, { callId, fingerprint, answer }: Child
         answer.arguments === undefined ? undefined : parseJsonOr(answer.arguments, answer.arguments),
         { ...options, why: answer.why },
       )
+    case 'expired':
+      return expireRun(run, expiresAt)
     case 'reject':
       return run.reject(callId, answer.why, options)
     case 'output':

@@ -147,6 +147,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       if (runtime?.isRestored === false) runtime.binding.journal?.onReached?.(snapshot)
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)
+      if (runtime?.isRestored) runtime.watchExpiry(snapshot.context)
       if (runtime?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state))
         scope.self.send(
           createResumedEvent(
@@ -176,9 +177,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       const cut = stopsRequest.has(event.type)
         ? collectPartialAnswer(runtime, snapshot.context.pendingAnswer === null ? text : '', event)
         : null
-      // The run's clock stops while it is idle.
-      if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
-      const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
+      const sealed = sealEvent(event, snapshot.context.features, runtime.readTime(snapshot.context), cut)
       runtime.isLeft = runtime.hasLostRun(sealed)
       const link =
         runtime.telemetry &&
@@ -193,6 +192,8 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       runtime.notifyListener(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
       runtime.binding.journal?.onReached?.(next)
+      // Questions get their time at a rest, or from an early approval.
+      if (isRestState(next.context.state) || event.type === 'APPROVE') runtime.watchExpiry(next.context)
       if (runtime.hasLostRun(sealed)) {
         runtime.releaseChildren()
         return next

@@ -1,11 +1,22 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isInDoubt } from '../../../machines/agent/call-state.js'
 
-/** Release functions by run handle. */
-const releases = new WeakMap<object, () => Promise<void>>()
+/** Functions of a run handle for the code that drives the run. */
+interface RunControls {
+  release(): Promise<void>
+  /** Ends questions that have expired at this time. */
+  expire(at: number): void
+}
 
-export function registerRelease(run: object, leave: () => Promise<void>): void {
-  releases.set(run, leave)
+const controls = new WeakMap<object, RunControls>()
+
+export function registerControls(run: object, of: RunControls): void {
+  controls.set(run, of)
+}
+
+/** Ends the questions of a resting run that expire at this time of another clock. */
+export function expireRun(run: object, at: number): void {
+  controls.get(run)?.expire(at)
 }
 
 /**
@@ -13,7 +24,7 @@ export function registerRelease(run: object, leave: () => Promise<void>): void {
  * session is released when this settles.
  */
 export async function releaseRun(run: object): Promise<void> {
-  await releases.get(run)?.()
+  await controls.get(run)?.release()
 }
 
 /** Whether another process can resume the run from its log now, without repeating a call that must not run twice. */

@@ -1,7 +1,7 @@
-import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
+import type { ActorScope, AnyActorRef, AnyEventObject, SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../../machines/agent.machine.js'
 import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
-import type { Approvers } from '../../../machines/agent/approvals.js'
 import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { isRequest, listAnswerableCalls, listRequests } from '../../../machines/agent/to-result.js'
@@ -14,7 +14,9 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildRun } from './child-run.js'
 import { AnswerStream, type ShownAnswer, type Defer } from './answer-stream.js'
 import type { CallAbort } from '../base/abort.js'
-import { type Clock, RunClock } from '../base/clock.js'
+import { type Clock, RunClock, unrefTimer } from '../base/clock.js'
+import { isRestState } from '../../../machines/agent/run-result.js'
+import { findNextExpiry } from '../../../machines/agent/expiry.js'
 import { OpenSteps } from './open-steps.js'
 import { type Journal, toLinkField, createStoreFailedEvent } from '../sessions/journal.js'
 import { freezeOnce } from '../base/values.js'
@@ -26,6 +28,9 @@ export interface PoliciesAbove {
   policies: readonly Policy[]
   path: readonly string[]
 }
+
+/** What a sub-agent takes over from its parent run. */
+export type TermsAbove = Pick<AgentInput, 'approvers' | 'expiry'>
 
 /** Options of one run apart from its input. Neither the model nor the journal sees them. */
 export interface Binding {
@@ -50,8 +55,8 @@ export interface Binding {
   tags?: () => Readonly<Record<string, string>>
   /** For a sub-agent, the policies of the parent run and the names of the sub-agents that lead to it. */
   policiesAbove?: PoliciesAbove | undefined
-  /** For a sub-agent, who may approve calls of the parent run. */
-  approversAbove?: readonly Approvers[] | undefined
+  /** For a sub-agent, the terms of approvals of the parent run. */
+  termsAbove?: TermsAbove | undefined
   /** Telemetry data from the log. */
   link?: string | null
   /** For a sub-agent, the telemetry of the parent run. */
@@ -68,6 +73,8 @@ export interface RuntimeOptions {
 /** Listens to the events that the machine has processed. */
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
+  /** A question has expired. */
+  onExpired(): void
 }
 
 /** The scope of any actor, with untyped events. */
@@ -107,6 +114,7 @@ export class AgentRuntime {
   /** The request in progress. Its cost so far is billed when it is stopped. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
   #isHalted = false
+  #expiryTimer: unknown
   /** Another process resumes the run, so work started elsewhere is still needed. */
   isLeft = false
   #onHalt: (() => void) | undefined
@@ -190,6 +198,34 @@ export class AgentRuntime {
   /** Listens to the events that the machine has processed, as the original objects. */
   listenToEvents(listener: MachineEventListener): void {
     this.#listener = listener
+  }
+
+  /**
+   * The time of the run. The clock stands still at rest, and is synchronized afterwards. The time of a question that
+   * another process has asked follows that process's clock.
+   */
+  readTime({ state, attempt, calls }: AgentContext): number {
+    const isIdle = isRestState(state) && attempt === 1
+    if (isIdle && !(this.isRestored && findNextExpiry({ calls }) !== null)) this.time.resetToClock()
+    return this.time.now()
+  }
+
+  /** Reports when the next question expires. The parent run does that for a sub-agent. */
+  watchExpiry(context: AgentContext): void {
+    const at = this.binding.depth === undefined ? findNextExpiry(context) : null
+    this.clock.clearTimeout(this.#expiryTimer)
+    if (at === null) return
+    const look = (): void => {
+      const { status, context: latest } = this.scope.self.getSnapshot() as SnapshotFrom<typeof agentMachine>
+      if (status !== 'active' || this.#isHalted) return
+      const now = this.readTime(latest)
+      if (now < (findNextExpiry(latest) ?? Infinity)) this.watchExpiry(latest)
+      else if (this.#listener) this.#listener.onExpired()
+      else this.scope.self.send({ type: 'APPROVAL_EXPIRED' })
+    }
+    this.#expiryTimer = this.clock.setTimeout(look, Math.max(0, at - this.time.now()))
+    // The alarm of the store ends the question if this process exits.
+    unrefTimer(this.#expiryTimer)
   }
 
   notifyListener(event: AgentMachineEvent): void {

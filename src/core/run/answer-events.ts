@@ -14,7 +14,7 @@ import type { Tool, ToolsByName } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
 import { readAnswer } from '../sessions/answer-reader.js'
-import { readTime } from '../base/clock.js'
+import { formatWakeTime, readTime } from '../base/clock.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 
 export interface AnswerOptions extends SentBy {
@@ -133,10 +133,16 @@ const answerNeeds = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'cli
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
- * Checks whether a run can take a message now.
- * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`
+ * Checks whether a run can take a message now, by its own clock.
+ * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`, `not_an_approver`,
+ * `approval_expired`
  */
-export function checkMessageFits(event: ControlEvent, run: ReceivingRun, sessionId: string): void {
+export function checkMessageFits(
+  event: ControlEvent,
+  run: ReceivingRun,
+  sessionId: string,
+  now: number,
+): void {
   checkNotEnded(run, sessionId)
   const state = run.context.state ?? 'RUNNING'
   if (event.type === 'RESUME' && !canResume(run))
@@ -145,17 +151,28 @@ export function checkMessageFits(event: ControlEvent, run: ReceivingRun, session
     throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
   if (!(event.type in answerNeeds)) return
   const call = getAskedCall(event as Answer, run)
-  if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, call, event)
+  if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, call, event, now)
 }
 
 /**
- * Checks whether the sender may decide the call.
- * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval of one person
+ * Checks whether the sender may decide the call, at the time `now` of the run.
+ * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval of one person, `approval_expired`
  */
-export function checkVote(context: AgentContext | undefined, call: PendingCall, vote: Vote): void {
-  const fault = findAnswerFault(call, vote, context?.requesters)
+export function checkVote(
+  context: AgentContext | undefined,
+  call: PendingCall,
+  vote: Vote,
+  now: number,
+): void {
+  const fault = findAnswerFault(call, vote, context?.requesters, now)
   if (fault === null) return
-  const { callId, approvers } = call
+  const { callId, approvers, expiresAt = 0 } = call
+  if (fault === 'approval_expired')
+    throw new UsageError(
+      fault,
+      `The question about call '${callId}' expired at ${formatWakeTime(expiresAt)}, and the call does not run.`,
+      callId,
+    )
   const { by } = vote
   const who = by === undefined ? 'A sender without by' : `'${by.id}'`
   if (fault === 'already_answered')
@@ -173,7 +190,7 @@ export function checkVote(context: AgentContext | undefined, call: PendingCall, 
 
 /** Whether the run is paused, or has a pending pause that can be withdrawn. */
 export function canResume({ status, context }: Pick<ReceivingRun, 'status' | 'context'>): boolean {
-  return status === 'active' && (context.state === 'PAUSED' || context.pausing)
+  return status === 'active' && (context.state === 'PAUSED' || context.pausing !== false)
 }
 
 /** @throws {UsageError} `run_ended` */

@@ -38,16 +38,16 @@ export function applyMessage(run: MessageTarget, message: RunMessage): void {
 }
 
 /**
- * The call that an answer refers to. Nothing changes.
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`
+ * The call that an answer refers to. Nothing changes. `now` is the time of the run, if known.
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`, `approval_expired`
  */
-export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage): PendingCall {
+export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage, now = 0): PendingCall {
   const isOutput = answer.type === 'toolOutput'
   const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
   if (!isOutput) {
     const type = answer.type === 'approve' ? 'APPROVE' : 'REJECT'
     const edited = answer.type === 'approve' ? { arguments: answer.editedInput } : {}
-    checkVote(context, call, { type, ...edited, ...readSender(answer, answer.type) })
+    checkVote(context, call, { type, ...edited, ...readSender(answer, answer.type) }, now)
   } else if (call.elicitation) readElicitationAnswer(call.elicitation, answer.value)
   return call
 }

@@ -4,6 +4,7 @@ import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
+import { listLate } from '../../../machines/agent/expiry.js'
 import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/errors.js'
 import { getPlatform } from '../base/platform.js'
@@ -64,6 +65,8 @@ export class RunActor {
   #isReacquiring = false
   #forecast: EventForecast<AgentSnapshot, ControlEvent> | undefined
   #isReleased = false
+  /** The event that the timer of this process has sent. */
+  #expiry: ControlEvent | undefined
   /** Events that are still being checked. */
   #checks: Promise<unknown> | undefined
   /** A restored run at rest has pending messages, so the rest is not reported. */
@@ -88,11 +91,30 @@ export class RunActor {
     return (this.#actor && findRuntime(this.#actor)?.answer) ?? null
   }
 
+  /** The time of the run. */
+  get now(): number {
+    const actor = this.#actor
+    return (actor && findRuntime(actor)?.readTime(actor.getSnapshot().context)) ?? 0
+  }
+
+  /** Whether a question has expired, after the pending events. `at` is a time that has come by another clock. */
+  isExpired(at = 0): boolean {
+    if (this.#actor) findRuntime(this.#actor)?.time.advanceTo(at)
+    const { forecast } = this
+    return forecast?.status === 'active' && listLate(forecast.context, this.now).length > 0
+  }
+
+  /** The timer of this process has fired. */
+  onExpired(): void {
+    this.#expiry = { type: 'APPROVAL_EXPIRED' }
+    if (this.isExpired()) this.send(this.#expiry)
+  }
+
   /** The snapshot after all pending events, so that a second answer is refused at once, even with a slow store. */
   get forecast(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
-    const now = findRuntime(actor)?.time.now() ?? 0
+    const now = this.now
     this.#forecast ??= new EventForecast()
     return this.#forecast.apply(actor.getSnapshot(), this.#pending, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
@@ -226,8 +248,10 @@ export class RunActor {
       await ready
       actor.send(event)
     } catch (error) {
+      // The process that has taken the session ends its questions.
+      if (event === this.#expiry) this.onMachineEvent(event)
       // A cancel always wins, even if only in this process.
-      actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
+      else actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
     }
     this.#delivery = undefined
     this.#forwardQueue()

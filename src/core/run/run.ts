@@ -1,4 +1,4 @@
-import { registerRelease } from '../live/release-run.js'
+import { registerControls } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
 import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
@@ -94,7 +94,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#session = session
     if (signal) this.#unfollow = whenAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.onEvent)
-    registerRelease(this, () => this.#actor.release(this.#log))
+    registerControls(this, {
+      release: () => this.#actor.release(this.#log),
+      expire: (at) => (this.#actor.isExpired(at) ? this.#send({ type: 'APPROVAL_EXPIRED' }) : undefined),
+    })
     const refuse = (error: unknown): void => this.#refuseRun(error)
     if (origin instanceof Promise) {
       origin.then((read) => {
@@ -254,7 +257,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const why = options?.why === undefined ? {} : { why: options.why }
     const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...sent }
     const vote = editedInput === undefined ? event : { ...event, arguments: '' }
-    checkVote(this.#actor.forecast?.context, awaited, vote)
+    checkVote(this.#actor.forecast?.context, awaited, vote, this.#actor.now)
     if (editedInput === undefined) return this.#send(event)
     const { text, problem } = parseEditedArguments(editedInput, awaited, this.#tools(this.#context?.speaker))
     const edit = { ...event, arguments: text }
@@ -270,7 +273,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = awaited
     const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
-    checkVote(this.#actor.forecast?.context, awaited, event)
+    checkVote(this.#actor.forecast?.context, awaited, event, this.#actor.now)
     this.#send(event)
   }
 
@@ -348,7 +351,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
           inbox.refuse(message)
           return
         }
-        checkMessageFits(event, forecast, sessionId)
+        checkMessageFits(event, forecast, sessionId, this.#actor.now)
         this.#send({ ...event, inbox: message })
       } catch (error) {
         if (inbox.refuse(message)) this.#actor.warn('message_refused', describeError(error))

@@ -16,6 +16,7 @@ import { copyAsJson } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
+import { readRunTime } from '../sessions/open-session.js'
 import { refuseSubAgentSession } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
 import { queueMessage, readSteeringInput } from './queue-message.js'
@@ -62,6 +63,7 @@ async function forecastInbox(
   store: SessionStore,
   sessionId: string,
   { run, head, check, inbox }: FoldedSession & { run: FoldedRun },
+  now: number,
   until = Infinity,
 ): Promise<InboxForecast> {
   const all = keptForecasts.get(store) ?? new Map<string, KeptForecast>()
@@ -76,7 +78,7 @@ async function forecastInbox(
     if (message <= from || message >= until) continue
     const event = parseInboxMessage(found)
     if (event?.key !== undefined) foreseen.keys.set(event.key, message)
-    foreseen = { ...foreseen, run: applyMessage(foreseen.run, event, sessionId), message }
+    foreseen = { ...foreseen, run: applyMessage(foreseen.run, event, sessionId, now), message }
   }
   rememberForecast(all, sessionId, { ...foreseen, head, check })
   return foreseen
@@ -91,11 +93,11 @@ function rememberForecast(all: Map<string, KeptForecast>, sessionId: string, for
   }
 }
 
-function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string): FoldedRun {
+function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string, now: number): FoldedRun {
   try {
     if (event === null) return run
-    checkMessageFits(event, run, id)
-    return takeEvent(run, event)[0]
+    checkMessageFits(event, run, id, now)
+    return takeEvent(run, { now, ...event })[0]
   } catch {
     // The message will have no effect.
     return run
@@ -245,14 +247,15 @@ interface FittingEvent {
  * the receipt if it was sent before.
  */
 async function checkSend(
-  { store, tools }: SendParts,
+  { store, clock, tools }: SendParts,
   { id, message, isHeld, before, key, at }: SendRequest,
 ): Promise<FittingEvent | Receipt> {
   const folded = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   if (key !== undefined && folded.keys.includes(key)) return { message: folded.inbox, status: 'applied' }
   const { run: left } = folded
   if (left === null) throw notWaitingError(id, 'has no run')
-  const forecast = await forecastInbox(store, id, { ...folded, run: left }, before)
+  const now = await readRunTime(store, folded, clock)
+  const forecast = await forecastInbox(store, id, { ...folded, run: left }, now, before)
   const { keys, message: last } = forecast
   const earlier = key === undefined ? undefined : keys.get(key)
   if (earlier !== undefined) return { message: earlier, status: isHeld ? 'sent' : 'waiting' }
@@ -262,7 +265,7 @@ async function checkSend(
   if (at !== undefined && at !== folded.head && message.type !== 'cancel')
     throw staleAnswerError(id, at, folded.head)
   const event = isAnswer(message) ? await toAnswerEvent(message, run, tools) : toPublicEvent(message)
-  checkMessageFits(event, run, id)
+  checkMessageFits(event, run, id, now)
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
     const state = getState(left)
     if (isWorkState(state))

@@ -75,15 +75,18 @@ async function writeFork(
   await log.close()
 }
 
-/** The votes for an open question were sent to the original session, so the fork does not count them. */
+/**
+ * The votes for an open question were sent to the original session, so the fork does not count them. Its time starts again
+ * with an approval in the fork.
+ */
 function withoutVotes(call: BatchCall): BatchCall {
   if (call.result !== undefined) return call
   const questions = call.questions?.map((one) => {
     if (one.answer !== undefined) return one
-    const { approvals: _approvals, ...question } = one
+    const { approvals: _approvals, expiresAt: _time, onExpiry: _end, ...question } = one
     return question
   })
-  const { approvals, ...open } = call
+  const { approvals, expiresAt: _time, ...open } = call
   const isDecided = approvals !== undefined && call.needs !== 'approval'
   return { ...open, ...(isDecided && { approvals }), ...(questions && { questions }) }
 }

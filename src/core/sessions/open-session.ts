@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
+import { findDueTime } from '../../../machines/agent/expiry.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import type { Interpreter } from '../interpreter/table-transition.js'
@@ -24,6 +25,8 @@ export interface OpenSessionOptions {
   definition?: (() => AgentDefinition) | undefined
   /** Applies the events of the log. Defaults to `tables`. */
   interpreter?: Interpreter | undefined
+  /** For a sub-agent, the time of its parent run. */
+  now?: number | undefined
 }
 
 /** A session with its lease and its folded state. */
@@ -39,14 +42,15 @@ export interface AcquiredSession {
 export async function openSession(
   store: SessionStore,
   sessionId: string,
-  { clock, holder, name, parent, definition, interpreter }: OpenSessionOptions,
+  { clock, holder, name, parent, definition, interpreter, now }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
   provideAnswerReader(readElicitationAnswer)
   return acquireSessionLog(store, sessionId, { clock, holder }, async (lease) => {
     // No other process can write from here on, so a head of 0 still means an empty log.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
-    const resumesAt = await getResumeTime(store, lease, folded, clock)
+    const resumesAt =
+      now === undefined ? await getResumeTime(store, lease, folded, clock) : Math.max(folded.at, now)
     const log = new SessionLog({ store, lease, folded, clock, holder, name, parent, definition, resumesAt })
     return { log, folded }
   })
@@ -89,13 +93,27 @@ async function getResumeTime(
   clock: Clock,
 ): Promise<number> {
   const waits = run?.status === 'active' && isTimed(run.context)
-  const since = waits ? await readTimeSince(store, lease, at, clock) : null
+  const since = waits
+    ? await readTimeSince(store, lease.sessionId, getAcquiredAt(lease), { at, clock })
+    : null
   return since === null ? Math.max(at, clock.now()) : at + since
 }
 
-/** Whether the run waits for a deadline. */
-function isTimed({ state, attempt, wakeAt }: AgentContext): boolean {
-  return isWorkState(state) || attempt > 1 || wakeAt !== null
+/** Whether the run waits for a time. */
+function isTimed(context: AgentContext): boolean {
+  return isWorkState(context.state) || context.attempt > 1 || findDueTime(context) !== null
+}
+
+/** The time of a session's run for a process that does not hold it. */
+export async function readRunTime(
+  store: SessionStore,
+  { run, at }: FoldedSession,
+  clock: Clock,
+): Promise<number> {
+  if (!run || findDueTime(run.context) === null) return Math.max(at, clock.now())
+  const inStore = (await store.timers?.listDue({ limit: 1 }))?.now ?? NaN
+  const since = await readTimeSince(store, run.context.sessionId, inStore, { at, clock })
+  return since === null ? Math.max(at, clock.now()) : at + since
 }
 
 /** Clocks further apart than this many milliseconds are not compared, because one of them does not count from the epoch. */
@@ -104,12 +122,11 @@ const maxSkewMs = 86_400_000
 /** The time since the last record, written `at`, by the store's clock, which all hosts share. Null if the store has no clock. */
 async function readTimeSince(
   store: SessionStore,
-  lease: Lease,
-  at: number,
-  clock: Clock,
+  sessionId: string,
+  inStore: number,
+  { at, clock }: { at: number; clock: Clock },
 ): Promise<number | null> {
-  const inStore = getAcquiredAt(lease)
-  const { updatedAt = NaN } = (await store.get(lease.sessionId)) ?? {}
+  const { updatedAt = NaN } = (await store.get(sessionId)) ?? {}
   const isShared = [at - updatedAt, clock.now() - inStore].every((skew) => Math.abs(skew) <= maxSkewMs)
   // A custom store may return fractional milliseconds.
   return isShared ? Math.max(0, Math.round(inStore - updatedAt)) : null

@@ -1,6 +1,7 @@
 import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
+import { findDueTime } from '../../../machines/agent/expiry.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
@@ -15,12 +16,14 @@ export function createSummary(
   { runs, definition, ...identity }: SessionFacts,
 ): SessionSummary {
   const { session } = context.usage
+  // The program of an interactive run wakes it itself.
+  const wakeAt = findDueTime(context)
   return {
     ...toIdentityFields(identity),
     title: identity.name ?? createTitle(maskMessages(context)),
     state: context.state,
     reason: context.reason,
-    ...(context.wakeAt !== null && isToBeWoken(context) && { wakeAt: context.wakeAt }),
+    ...(wakeAt !== null && !context.config.interactive && { wakeAt }),
     runs,
     ...(definition?.name !== undefined && { agent: definition.name }),
     ...(definition?.version !== undefined && { version: definition.version }),
@@ -28,11 +31,6 @@ export function createSummary(
     totalTokens: session.totalTokens,
     cost: session.cost,
   }
-}
-
-/** The program of an interactive run wakes it itself. */
-function isToBeWoken({ state, config }: AgentContext): boolean {
-  return state === 'PAUSED' && !config.interactive
 }
 
 /** The summary of a session without runs. */

@@ -48,7 +48,8 @@ export interface ChildHost {
 }
 
 /** The session of a child, and the session that it belongs to. */
-export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentSessionId' | 'isUnwanted'>
+export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentSessionId' | 'isUnwanted'> &
+  Partial<Pick<DelegateRequest, 'now'>>
 
 /**
  * Runs an agent in the session of a child, for a parent that is not an agent. Starts its run, or continues the run in its
@@ -94,7 +95,7 @@ export async function runChild(
 
 /** Opens a new run of a sub-agent, or continues the run in its log. Null if it was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, approversAbove } = errand
+  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, termsAbove } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
   const binding: Binding = {
     context,
@@ -105,7 +106,7 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     ...(store && { store }),
     ...(budgets && { budgetsAbove: budgets }),
     ...(policiesAbove && { policiesAbove }),
-    ...(approversAbove && { approversAbove }),
+    termsAbove,
   }
   const runId = createId()
   if (!store) {
@@ -180,7 +181,7 @@ function createChildRun(
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
-  { name, sessionId, parentSessionId: parent, isUnwanted }: ChildSession,
+  { name, sessionId, parentSessionId: parent, isUnwanted, now }: ChildSession,
 ) {
   const { clock } = host
   const { interpreter } = host.parts
@@ -196,6 +197,7 @@ async function openWhenFree(
         parent,
         definition,
         interpreter,
+        now,
       })
       // oxlint-disable-next-line no-await-in-loop -- the attempt has been a success
       await endLeftChildren({ store, clock }, acquired.folded)

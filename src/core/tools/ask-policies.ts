@@ -4,7 +4,13 @@ import { attachSignal, CallAbort, onAbort, runWithTimeout } from '../base/abort.
 import type { Clock } from '../base/clock.js'
 import { isObject } from '../base/values.js'
 import { parseArguments, readJson } from './parse-arguments.js'
-import { parseApprovers, type PolicyCall, type PolicyScope, type PreparedCall } from './policy.js'
+import {
+  parseApprovers,
+  parseExpiry,
+  type PolicyCall,
+  type PolicyScope,
+  type PreparedCall,
+} from './policy.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
@@ -58,15 +64,20 @@ function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']
 
 /** A valid decision, as the log stores it. Null for anything else. */
 export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | null {
-  const { decision, rule, reason, approvers, ...others } = isObject(value) ? value : { decision: value }
+  const { decision, rule, reason, approvers, expiresMs, onExpiry, ...others } = isObject(value)
+    ? value
+    : { decision: value }
   const isText = (text: unknown): text is string | undefined => text === undefined || typeof text === 'string'
   if (decision !== 'allow' && decision !== 'ask' && decision !== 'deny') return null
   if (!isText(rule) || !isText(reason) || Object.keys(others).length > 0) return null
   const terms = approvers === undefined ? undefined : parseApprovers(approvers)
-  if (terms === null || (terms && decision !== 'ask')) return null
+  const expiry = parseExpiry({ expiresMs, onExpiry })
+  if (terms === null || typeof expiry === 'string') return null
+  if (decision !== 'ask' && (terms || Object.keys(expiry).length > 0)) return null
   return {
     decision,
     ...(terms && { approvers: terms }),
+    ...expiry,
     ...(rule !== undefined && { rule: rule.slice(0, 200) }),
     ...(reason !== undefined && { reason: reason.slice(0, 1000) }),
   }

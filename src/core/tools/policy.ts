@@ -1,4 +1,9 @@
-import type { Approvers, DecisionKind } from '../../../machines/agent/approvals.js'
+import {
+  type Approvers,
+  type DecisionKind,
+  type Expiry,
+  expiryEnds,
+} from '../../../machines/agent/approvals.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import type { CallAbort } from '../base/abort.js'
@@ -39,7 +44,7 @@ export interface PolicyCall {
  */
 export type PolicyDecision =
   | DecisionKind
-  | {
+  | ({
       decision: DecisionKind
       /** The rule that applied, for the log. */
       rule?: string
@@ -47,7 +52,7 @@ export type PolicyDecision =
       reason?: string
       /** Who may approve, if it asks. */
       approvers?: Approvers
-    }
+    } & Expiry)
 
 /**
  * Decides which calls run, which ask for approval, and which are denied. Each call is decided once, for the arguments
@@ -125,14 +130,36 @@ export function parseApprovers(terms: unknown): Approvers | null {
   }
 }
 
-/** @throws {ConfigError} `invalid_config` */
-export function checkApprovals(option: unknown): readonly Approvers[] {
-  const { approvers, ...others } = isObject(option) ? option : { approvers: null }
-  const terms = parseApprovers(approvers)
-  if (terms !== null && Object.keys(others).length === 0) return [terms]
-  throw new ConfigError(
-    'invalid_config',
-    'approvals must be { approvers: { ids?, roles?, count?, notRequester? } }: lists of names, and a count that does not exceed them.',
-    'approvals',
-  )
+/** The longest time limit of a question, in milliseconds. */
+const maxExpiresMs = 366 * 86_400_000
+
+/** A time limit, or the key that is invalid. */
+export function parseExpiry({ expiresMs, onExpiry }: Record<string, unknown>): Expiry | keyof Expiry {
+  const isTime = typeof expiresMs === 'number' && expiresMs >= 0 && expiresMs <= maxExpiresMs
+  if (expiresMs !== undefined && !isTime) return 'expiresMs'
+  const end = expiryEnds.find((one) => one === onExpiry)
+  if (onExpiry !== undefined && end === undefined) return 'onExpiry'
+  return { ...(isTime && { expiresMs: Math.ceil(expiresMs) }), ...(end && { onExpiry: end }) }
+}
+
+/** @throws {ConfigError} `invalid_config`, naming the key */
+export function checkApprovals(option: unknown): { approvers?: readonly Approvers[]; expiry?: Expiry } {
+  const refuse = (key: string, rule: string): never => {
+    throw new ConfigError('invalid_config', `${key} ${rule}`, key)
+  }
+  const shape = 'must be { approvers?, expiresMs?, onExpiry? }.'
+  if (!isObject(option)) return refuse('approvals', shape)
+  const { approvers, expiresMs, onExpiry, ...others } = option
+  for (const key of Object.keys(others)) refuse(`approvals.${key}`, 'is not a key of approvals.')
+  const terms = approvers === undefined ? undefined : parseApprovers(approvers)
+  if (terms === null)
+    return refuse(
+      'approvals.approvers',
+      'must be { ids?, roles?, count?, notRequester? }: lists of names, and a count that does not exceed them.',
+    )
+  const expiry = parseExpiry({ expiresMs, onExpiry })
+  if (expiry === 'expiresMs')
+    return refuse('approvals.expiresMs', 'must be milliseconds from 0 (never) to 366 days.')
+  if (expiry === 'onExpiry') return refuse('approvals.onExpiry', `must be one of ${expiryEnds.join(', ')}.`)
+  return { ...(terms && { approvers: [terms] }), expiry }
 }

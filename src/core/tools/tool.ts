@@ -5,7 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
-import type { Approvers } from '../../../machines/agent/approvals.js'
+import type { TermsAbove } from '../live/runtime.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
@@ -198,9 +198,11 @@ export interface DelegateRequest {
   askFirst: true | undefined
   /** The authors of the words of the run. */
   requesters: readonly Principal[] | undefined
+  /** The terms of approvals of the run. */
+  termsAbove: TermsAbove
+  /** The time of the run. A sub-agent has the same clock. */
+  now: number
   /** The policies of the run, and the names that lead to the sub-agent. */
-  /** Who may approve calls of the run. */
-  approversAbove: readonly Approvers[] | undefined
   policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined
   prices: PriceBook
   /** Shared budgets of the run, if any. */

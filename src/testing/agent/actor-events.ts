@@ -18,6 +18,8 @@ import {
   objectOutcomes,
   screenedOutcomes,
   governedOutcomes,
+  expiringOutcomes,
+  early,
   handoffOutcomes,
   skillOutcomes,
   sleepingOutcomes,
@@ -49,6 +51,7 @@ export const sleepingModel: Events = {
   ),
 }
 export const governedModel = createAnswerEvents('model', governedOutcomes)
+export const expiringModel = createAnswerEvents('model', expiringOutcomes)
 export const handingModel = createAnswerEvents('model', handoffOutcomes)
 export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)
@@ -208,6 +211,30 @@ export function listVotes(context: AgentContext): Events {
     'reject as eve': stampEvent({ type: 'REJECT', callId, why: 'No.', by: { id: 'eve', roles: people.eve } }),
     'reject as ann': stampEvent({ type: 'REJECT', callId, why: 'No.', by: { id: 'ann', roles: people.ann } }),
   }
+}
+
+/** The time of questions passes, before or after an answer. */
+export function listExpiryEvents(context: AgentContext): Events {
+  const open = listAnswerableCalls(context).filter(({ needs }) => needs === 'approval')
+  const callId = open.at(-1)?.callId ?? 'nobody'
+  return {
+    'approve the last': stampEvent({ type: 'APPROVE', callId }),
+    'approve too late': stampEvent({ type: 'APPROVE', callId }, late),
+    'reject too late': stampEvent({ type: 'REJECT', callId, why: 'No.' }, late),
+    'the time of a question is over': stampEvent({ type: 'APPROVAL_EXPIRED' }, late),
+    'the time of a question is not over': stampEvent({ type: 'APPROVAL_EXPIRED' }),
+  }
+}
+
+/** A sub-agent asks two questions, of which one expires. */
+export function listExpiringQuestions({ calls }: AgentContext): Events {
+  const callId = findRunning(calls, 'research')?.id
+  if (callId === undefined) return {}
+  const questions = [
+    { ...createQuestion('q', 'approval'), expiresAt: early + 1_000 },
+    createQuestion('r', 'approval'),
+  ]
+  return { 'sub-agent: asks with a time limit': stampEvent({ type: 'CHILD_WAITING', callId, questions }) }
 }
 
 /** Answers to the open question of a tool, or to an earlier one. */

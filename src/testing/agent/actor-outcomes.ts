@@ -119,6 +119,31 @@ export const governedOutcomes = {
   },
 } satisfies Record<string, ModelOutput>
 
+const expiring = (onExpiry?: 'pause' | 'cancel'): PolicyVerdict[] => [
+  verdict('ask', { expiresMs: 1_000, ...(onExpiry && { onExpiry }) }),
+]
+
+export const expiringOutcomes = {
+  text: modelOutcomes.text,
+  'a call and two questions that expire': withDecisions(
+    createModelOutput({
+      calls: [
+        ['a', 'read'],
+        ['b', 'pledge', 'approval'],
+        ['c', 'pledge', 'approval'],
+      ],
+    }),
+    [],
+    expiring(),
+    expiring('pause'),
+  ),
+  'a question that cancels': withDecisions(
+    createModelOutput({ calls: [['b', 'pledge', 'approval']] }),
+    expiring('cancel'),
+  ),
+  'a delegation': createModelOutput({ calls: [['d', 'research']] }),
+} satisfies Record<string, ModelOutput>
+
 /** What policies decide about changed arguments. The last one decides nothing. */
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
   allow: [verdict('allow')],

@@ -21,6 +21,9 @@ import {
   plannedModel,
   screenedModel,
   governedModel,
+  expiringModel,
+  listExpiryEvents,
+  listExpiringQuestions,
   handingModel,
   skilledModel,
   sleepingModel,
@@ -135,6 +138,20 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listAskEvents(context) }),
       ...(canAnswer(value) && { ...listAnswerEvents(context), ...listElicitationAnswers(context) }),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
+    }
+  }
+  if (context.tools['pledge']) {
+    return {
+      cancel,
+      'resumed in time': resumed,
+      'resumed too late': { ...resumed, now: late },
+      ...(isRequesting && expiringModel),
+      ...(isExecuting(value) && {
+        ...listToolEvents({ ...context, deadline: late }, ['ok']),
+        ...listExpiringQuestions(context),
+      }),
+      ...(canAnswer(value) && { ...listAnswerEvents(context), ...listExpiryEvents(context) }),
+      ...((state === 'PAUSED' || context.pausing !== false) && { resume }),
     }
   }
   if (isDelegating(context)) {

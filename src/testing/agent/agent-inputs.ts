@@ -160,6 +160,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     tools: { ...tools, govern: createTraits(false) },
     requesters: [{ id: 'ann' }],
   },
+  'with questions that expire': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
+    tools: {
+      ...tools,
+      pledge: createTraits(false),
+      research: { ...createTraits(false), delegate: true },
+    },
+  },
   'ending by a result': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
     tools: { ...tools, look: { ...createTraits(true), endsRun: true } },

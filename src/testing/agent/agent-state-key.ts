@@ -1,4 +1,4 @@
-import { findStrictest, listApprovers } from '../../../machines/agent/approvals.js'
+import { findStrictest, getExpiry, listApprovers } from '../../../machines/agent/approvals.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
@@ -73,10 +73,16 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
         call.approvals?.map(({ by }) => by?.id),
       ],
       call.unloaded,
+      call.expiresAt !== undefined && [call.expiresAt, getExpiry(call, context.expiry), call.approved],
       isInDoubt(context, call),
       call.wakeAt,
       call.result?.wakeAt,
-      call.questions?.map(({ needs, fromTool, answer }) => [needs, fromTool, answer !== undefined]),
+      call.questions?.map(({ needs, fromTool, answer, expiresAt }) => [
+        needs,
+        fromTool,
+        answer !== undefined,
+        expiresAt,
+      ]),
       call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),
     ]),
     watching && guardrails,

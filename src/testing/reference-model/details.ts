@@ -224,7 +224,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   if (row.changes.includes('stop budget'))
     return withCounts(after, { near: findNear(run.setup.config, before) })
   if (row.conditions.includes('waitsForBudget'))
-    return { ...after, reason: run.pausing ? 'paused' : 'shared_budget' }
+    return {
+      ...after,
+      reason: typeof run.pausing === 'string' ? run.pausing : run.pausing ? 'paused' : 'shared_budget',
+    }
   if (row.changes[0]?.startsWith('again') && !row.changes[0].endsWith('emptyRetries'))
     return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
   if (row.changes.includes('tellSteering')) {

@@ -5,6 +5,7 @@ import {
   type Verdict,
   begin,
   isEnd,
+  limitOf,
   termsOf,
   type Call,
   isRest,
@@ -133,6 +134,9 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   approved: marks.approved === true,
   terms: termsOf(setup, marks.decisions),
   votes: marks.approvals ?? [],
+  limit: limitOf(setup, marks.decisions),
+  expiresAt: marks.expiresAt ?? null,
+  urgent: false,
   unscreened: marks.unscreenedResult === true,
   unloaded: marks.unloaded === true,
   kept: marks.handle !== undefined,
@@ -290,5 +294,5 @@ function apply({ to, changes: names }: Row, run: Run, moment: Moment): Run {
     next = { ...next, ...changes[name]?.(next, moment, of) }
   const isCapped = /^(max_steps|max_tool_calls|budget)$/.test(next.stop ?? '')
   if (isEnd(place)) return { ...next, place, calls: [], pausing: false, stop: isCapped ? null : next.stop }
-  return { ...next, place, pausing: next.pausing && place !== 'PAUSED' }
+  return { ...next, place, pausing: place !== 'PAUSED' && next.pausing }
 }

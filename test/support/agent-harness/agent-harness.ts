@@ -1,4 +1,4 @@
-import { type DecisionKind, findStrictest } from '../../../machines/agent/approvals.js'
+import { findStrictest, getExpiry } from '../../../machines/agent/approvals.js'
 import { type Actor, type AnyEventObject, createActor, fromCallback, fromPromise } from 'xstate'
 import { z } from 'zod'
 import type { UserGuardsOutput } from '../../../guards/user-state.js'
@@ -21,6 +21,7 @@ import {
   openaiChat,
   type Telemetry,
   type Tool,
+  type PolicyDecision,
 } from '../../../src/index.js'
 import { BudgetError, type SharedBudget } from '../../../src/core/budgets/shared-budget.js'
 import { StoreError } from '../../../src/core/sessions/store/store-error.js'
@@ -89,7 +90,7 @@ export class AgentHarness implements ReplayHarness {
       model,
       tools: Object.values(input.tools).some((one) => one.handoff) ? [...tools, leadTo(model, tools)] : tools,
       clock: this.#clock,
-      ...(input.tools['govern'] && {
+      ...((input.tools['govern'] ?? input.tools['pledge']) && {
         policy: { id: 'p', decide: ({ callId }) => this.#findDecision(callId) },
       }),
       // A cost limit needs a price. The paths set request costs, so this price is zero.
@@ -133,13 +134,14 @@ export class AgentHarness implements ReplayHarness {
     this.#actor.start()
   }
 
-  /** The strictest decision of the path about a call. */
-  #findDecision(callId: string): DecisionKind {
+  /** The strictest decision of the path about a call, and its time limit. */
+  #findDecision(callId: string): PolicyDecision {
     const outputs = this.#steps.flatMap(({ event }) =>
       event.type === 'xstate.done.actor.model' ? [event['output'] as ModelOutput] : [],
     )
     const call = outputs.flatMap(({ calls }) => calls).find(({ id }) => id === callId)
-    return (call && findStrictest(call)) ?? 'allow'
+    const decision = (call && findStrictest(call)) ?? 'allow'
+    return decision === 'ask' ? { decision, ...getExpiry(call ?? {}) } : decision
   }
 
   perform = async (event: AnyEventObject, step: number): Promise<void> => {
@@ -282,7 +284,9 @@ export class AgentHarness implements ReplayHarness {
 
   #send(event: AnyEventObject): void {
     this.sent.push(event.type)
-    this.#live.send(event as AgentMachineEvent)
+    // The clock of the agent has the time of the path.
+    const { now: _, ...plain } = event
+    this.#live.send(plain as AgentMachineEvent)
   }
 
   #cue(actor: string): Promise<never> {

@@ -90,6 +90,8 @@ const callKeys = [
   'reason',
   'approvers',
   'approvals',
+  'expiresAt',
+  'onExpiry',
 ]
 
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {

@@ -149,6 +149,10 @@ const contextKind = fields(
     tools: predicate(isTraitsByName, 'the traits of tools by their names'),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(callKind, 'a list'),
+    pausing: predicate(
+      (value) => typeof value === 'boolean' || value === 'approval_expired',
+      'a boolean, or approval_expired',
+    ),
     wakeAt: nullable(number(-8.64e15, 8.64e15, 'a time')),
     loaded: textList(),
     terms: optional(storedTerms),

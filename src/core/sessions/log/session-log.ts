@@ -1,3 +1,4 @@
+import { findDueTime } from '../../../../machines/agent/expiry.js'
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { isWorkState } from '../../../../machines/agent/run-result.js'
@@ -172,7 +173,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     // A run that still sleeps is already listed. Another write would set the time of its last record to now and restart
     // its sleep each time.
     const isNews = this.head > this.#foundHead || this.#isListedAsRunning
-    if (context.wakeAt === null || isNews) this.setSummary(context)
+    if (findDueTime(context) === null || isNews) this.setSummary(context)
     this.#isListedAsRunning = false
     return this.writeRest()
   }

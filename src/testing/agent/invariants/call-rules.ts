@@ -4,8 +4,9 @@ import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
 import { findSpeaker } from '../../../../machines/agent/messages.js'
 import { findActiveSkills } from '../../../../machines/agent/skills.js'
+import { getEventTime } from '../../../../machines/agent/machine-events.js'
 import type { PendingCall } from '../../../../machines/agent/run-result.js'
-import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { isRunnable, type BatchCall, type ChildQuestion } from '../../../../machines/agent/batch-calls.js'
 import {
   type AgentInvariant,
   listAnnounced,
@@ -22,9 +23,24 @@ export const callRules: readonly AgentInvariant[] = [
     const open = after.calls.filter(({ result }) => result === undefined)
     if (after.response !== 'calls') return `the answer was ${after.response}`
     if (after.verdict) return `a guard has halted the run (${after.verdict.guard})`
-    const wrong = open.filter((call) => isRunnable(call) !== (call.started === true))
+    const now = getEventTime(change.event)
+    const canStart = (call: BatchCall): boolean => isRunnable(call) && (call.expiresAt ?? Infinity) > now
+    const wrong = open.filter((call) => (call.started ? !isRunnable(call) : canStart(call)))
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} is in the wrong state`
     return !open.some(({ started }) => started) && 'there is nothing to run'
+  }),
+  createRule('a call starts before its question expires or never', (change) => {
+    const now = getEventTime(change.event)
+    const wrong = change.after.calls.find(
+      ({ id, started, expiresAt = Infinity }) =>
+        started && expiresAt <= now && !findCall(change.before?.calls, id)?.started,
+    )
+    return wrong && `'${wrong.id}' starts too late`
+  }),
+  createRule('an approval counts before its question expires or never', ({ event, before, transitions }) => {
+    if (event.type !== 'APPROVE' || transitions.length === 0 || !before) return null
+    const asked = listAnswerableCalls(before).find(({ callId }) => callId === event.callId)
+    return (asked?.expiresAt ?? Infinity) <= getEventTime(event) && 'it comes too late'
   }),
   createRule('calls that need no answer run before the run waits for input', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
@@ -290,10 +306,11 @@ export const callRules: readonly AgentInvariant[] = [
     const announced = listAnnounced(change, 'approval_decided').filter(({ callId }) => callId === call.id)
     return announced.length !== (isOpen ? 0 : 1) && `it is announced ${announced.length} times`
   }),
-  createRule('each approval is requested once', (change) => {
+  createRule('each approval is requested once each time the run starts to wait', (change) => {
     const requested = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
     const isEntered =
-      change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
+      change.state === 'WAITING_FOR_INPUT.approval' &&
+      (change.before?.state !== 'WAITING_FOR_INPUT' || hasTakenBranch(change, 'hasCallsToApprove'))
     const open = isEntered ? listPending('approval', change.after) : []
     return (
       requested.sort().join() !== open.sort().join() && `requested: ${requested.join()}; open: ${open.join()}`
@@ -329,10 +346,12 @@ export const callRules: readonly AgentInvariant[] = [
       const freed = after.calls.filter(
         ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'child',
       )
-      const early = freed.find(({ questions = [] }) => questions.some(({ answer }) => answer === undefined))
+      const early = freed.find(({ questions = [] }) => questions.some(isOpen) && !questions.some(isUrgent))
       if (early) return `'${early.id}' has questions left`
       const wrong = freed.find(({ questions = [] }) =>
-        questions.length === 0 ? !/^(RESUME|STEER)$/.test(event.type) : !('callId' in event),
+        questions.length === 0
+          ? !/^(RESUME|STEER)$/.test(event.type)
+          : !('callId' in event) && !questions.some(({ answer }) => answer?.type === 'expired'),
       )
       return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
     },
@@ -349,6 +368,12 @@ export const callRules: readonly AgentInvariant[] = [
     return findAnswer(after.calls) === undefined && 'it is lost'
   }),
 ]
+
+const isOpen = ({ answer }: ChildQuestion): boolean => answer === undefined
+
+/** An approved call that expires starts at once. */
+const isUrgent = ({ answer, expiresAt }: ChildQuestion): boolean =>
+  answer?.type === 'approve' && expiresAt !== undefined
 
 function hasTakenBranch({ transitions }: Change, guard: string): boolean {
   return transitions.some((id) => id.startsWith(`WAITING_FOR_TOOL.dispatching: always [${guard}]`))

@@ -11,7 +11,7 @@ const halts: readonly Reason[] = [...guardNames, 'user_guard']
 /** The allowed reasons for each state. */
 const reasons: Readonly<Record<string, readonly Reason[]>> = {
   COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
-  CANCELLED: ['cancelled'],
+  CANCELLED: ['cancelled', 'approval_expired'],
   TIMED_OUT: ['timeout'],
   MAX_STEPS: ['max_steps', 'max_tool_calls'],
   BUDGET_EXCEEDED: budget,
@@ -28,7 +28,7 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
     'shared_budget',
     ...halts,
   ],
-  PAUSED: ['paused', 'sleeping', 'shared_budget', ...halts],
+  PAUSED: ['paused', 'sleeping', 'approval_expired', 'shared_budget', ...halts],
   'WAITING_FOR_INPUT.approval': ['approval'],
   'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
   'WAITING_FOR_INPUT.message': ['message'],
@@ -51,7 +51,8 @@ export const endingRules: readonly AgentInvariant[] = [
     if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
     if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
     const sleeps = state === 'PAUSED' && /^(sleeping|shared_budget)$/.test(reason)
-    if ('wakeAt' in more !== sleeps) return 'wakeAt does not fit'
+    const expires = pending?.some(({ expiresAt }) => expiresAt !== undefined) === true
+    if ('wakeAt' in more !== (sleeps || expires)) return 'wakeAt does not fit'
     if (isWaiting && error !== undefined) return `it waits with the error ${String(error)}`
     if (resumable && outputProblem !== undefined) return 'outputProblem does not fit'
     const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'

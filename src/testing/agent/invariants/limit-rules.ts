@@ -80,7 +80,7 @@ export const limitRules: readonly AgentInvariant[] = [
       const expected =
         after.deadline !== null && now >= after.deadline
           ? /^TIMED_OUT$/
-          : before?.pausing && !isForgotten
+          : (before?.pausing || after.reason === 'approval_expired') && !isForgotten
             ? /^PAUSED$/
             : after.steps >= (after.config.limits.maxSteps ?? Infinity)
               ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/

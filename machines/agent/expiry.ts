@@ -1,0 +1,43 @@
+import { getExpiry, isLate } from './approvals.js'
+import type { BatchCall } from './batch-calls.js'
+import type { AgentContext } from './context.js'
+import { type AskedCall, listOpenQuestions } from './sub-agent-questions.js'
+
+/** The call with the time at which its question expires, which starts when the question is asked. */
+export function withExpiry(
+  { expiry }: Pick<AgentContext, 'expiry'>,
+  call: BatchCall,
+  now: number,
+): BatchCall {
+  if (call.needs !== 'approval' || call.result !== undefined || call.expiresAt !== undefined) return call
+  const { expiresMs = 0 } = getExpiry(call, expiry)
+  return expiresMs > 0 ? { ...call, expiresAt: now + expiresMs } : call
+}
+
+/** Calls that have not started, and questions without an answer, if they expire. */
+function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
+  return calls.flatMap((call): AskedCall[] => {
+    if (call.result !== undefined || call.started) return []
+    if (call.expiresAt !== undefined) return [{ call }]
+    return listOpenQuestions(call).flatMap((question) =>
+      question.expiresAt === undefined ? [] : [{ call, question }],
+    )
+  })
+}
+
+/** What can no longer be approved or started. */
+export function listLate(context: Pick<AgentContext, 'calls'>, now: number): AskedCall[] {
+  return listExpiring(context).filter(({ call, question = call }) => isLate(question, now))
+}
+
+/** When the next question expires, in milliseconds since the epoch. Null if none does. */
+export function findNextExpiry(context: Pick<AgentContext, 'calls'>): number | null {
+  const times = listExpiring(context).map(({ call, question = call }) => question.expiresAt ?? Infinity)
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+/** When a resting run continues without an answer: when its sleep ends or a question expires. */
+export function findDueTime(context: Pick<AgentContext, 'state' | 'wakeAt' | 'calls'>): number | null {
+  if (context.state === 'PAUSED') return context.wakeAt
+  return context.state === 'WAITING_FOR_INPUT' ? findNextExpiry(context) : null
+}
