@@ -25,7 +25,7 @@ function createApprovalInterrupt(
   toolCallId: string,
   subagentRunId: string | undefined,
 ): AGUIInterrupt {
-  const { name, path = [], interrupted, reason } = call
+  const { name, path = [], interrupted, reason, expiresAt } = call
   const title = getCallTitle(call)
   return {
     id,
@@ -35,6 +35,7 @@ function createApprovalInterrupt(
       : `Run ${title}?${reason === undefined ? '' : ` ${reason}`}`,
     toolCallId,
     ...(subagentRunId !== undefined && { subagentRunId }),
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
     responseSchema: approvalAnswerSchema,
     metadata: {
       statewright: {

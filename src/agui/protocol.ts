@@ -92,6 +92,8 @@ export interface AGUIInterrupt {
   subagentRunId?: string
   /** The JSON Schema of the answer's `payload`. */
   responseSchema: Record<string, Json>
+  /** When the request expires, as an ISO date. Absent: never. */
+  expiresAt?: string
   metadata?: Record<string, Json>
 }
 

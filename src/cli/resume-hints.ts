@@ -61,11 +61,12 @@ export function isWorking(result: RunResult | RunInProgress): result is RunInPro
 }
 
 export function describeNeed(pending: PendingCall): string {
-  const { needs, interrupted } = pending
+  const { needs, interrupted, expiresAt } = pending
+  const until = expiresAt === undefined ? '' : ` until ${formatWakeTime(expiresAt)}`
   const call = `${describeCall(pending)} [${formatCallId(formatCallWord(pending))}]`
   if (needs === 'elicitation') return `${call}: ${formatElicitation(pending.elicitation)}`
   if (needs === 'client') return `${call} must be run by the client`
-  return `${call} needs approval${interrupted ? '. It was interrupted and may already have had its effect' : ''}`
+  return `${call} needs approval${until}${interrupted ? '. It was interrupted and may already have had its effect' : ''}`
 }
 
 /** Shows all arguments in full, because people approve only content that they have read. */

@@ -451,9 +451,10 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     const approvalId = toApprovalId(call)
     if (!this.#isNewRequest(approvalId)) return
     if (call.path) this.#children.showCall(call)
-    const { callId: toolCallId, reason } = call
-    if (reason !== undefined)
-      this.#write({ type: 'data-approval', id: approvalId, data: { toolCallId, reason } })
+    const { callId: toolCallId, reason, expiresAt } = call
+    const facts = { ...(reason !== undefined && { reason }), ...(expiresAt !== undefined && { expiresAt }) }
+    if (Object.keys(facts).length > 0)
+      this.#write({ type: 'data-approval', id: approvalId, data: { toolCallId, ...facts } })
     this.#write({ type: 'tool-approval-request', toolCallId, approvalId })
   }
 

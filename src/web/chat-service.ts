@@ -410,7 +410,13 @@ export class ChatService {
     const newAnswers = checkAnswers(stored?.context, answers)
     if (stored === null || !(await this.#sessions.canUseInbox(sessionId)))
       return this.#runs.resumeWith(sessionId, caller, (run) => applyAnswers(run, newAnswers))
-    await this.#sessions.sendAnswers(sessionId, newAnswers)
+    try {
+      await this.#sessions.sendAnswers(sessionId, newAnswers)
+    } catch (error) {
+      // A process that resumes the run ends the question.
+      if (hasCode(error, 'approval_expired')) await this.#runs.resumeOrFollow(sessionId, caller)
+      throw error
+    }
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 

@@ -909,6 +909,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) =>
       expect(values.pending).toMatchObject([{ approvers: [{ roles: ['finance'], count: 2 }] }]),
   },
+  'docs/approvals.md › Expiry': {
+    turns: [{ toolCalls: [{ name: 'read', arguments: {} }] }],
+    expect: ({ said }) => expect(said).toBe('true\n'),
+  },
   'docs/approvals.md › Cedar': {
     turns: [{ toolCalls: [{ name: 'pay', arguments: { amount: 500 } }] }],
     shows: ['pending'],

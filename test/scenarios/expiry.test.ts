@@ -7,9 +7,11 @@ import {
   type Run,
   runSession,
 } from '../../src/index.js'
+import { aguiHandler } from '../../src/agui/index.js'
 import { createWaker } from '../../src/fleet/index.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { checkSessionLog } from '../../src/testing/index.js'
+import { chatHandler } from '../../src/ui/index.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
 import { call as callOf, plainAnswer } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
@@ -359,6 +361,46 @@ describe('a question of a sub-agent', () => {
     run.approve(pending[0]!)
     await hosts.settleUntil(() => run.state === 'COMPLETED')
     expect(paid).toEqual([{ n: 1 }])
+  })
+})
+
+describe('pages', () => {
+  it('show until when, get 409 for a late answer, and then the end of the call', async () => {
+    const { hosts, paid, ask, open, store } = world()
+    const { host, asked } = await ask()
+    host.kill()
+    const { agent } = open()
+    const chat = chatHandler({ agent, authorize: 'none' })
+    const agui = aguiHandler({ agent, authorize: 'none' })
+    const read = (from: Response): Promise<string> => hosts.until(from.text())
+    const post = (body: object): Promise<Response> =>
+      hosts.until(
+        chat(
+          new Request('http://chat.test/api/chat', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          }),
+        ),
+      )
+    const parts = [{ type: 'text', text: 'Pay.' }]
+    const stream = await read(await post({ id: 't', messages: [{ id: 'u', role: 'user', parts }] }))
+    expect(stream).toMatch(/"data-approval".*"expiresAt":\d+/)
+    const expiresAt = new Date(start + 15 * minute).toISOString()
+    const shown = await hosts.until(agui(new Request('http://chat.test/api/agui/s')))
+    expect(JSON.parse(await read(shown))).toMatchObject({ interrupts: [{ expiresAt }] })
+    await hosts.pass(15 * minute)
+    const part = {
+      type: 'tool-pay',
+      toolCallId: asked.callId,
+      state: 'approval-responded',
+      input: {},
+      approval: { id: `${asked.callId}~${asked.messageId}~${asked.fingerprint}`, approved: true },
+    }
+    const late = await post({ id: 's', messages: [{ id: 'a', role: 'assistant', parts: [part] }] })
+    expect([late.status, JSON.parse(await read(late)).error.code]).toEqual([409, 'approval_expired'])
+    await hosts.pass(second)
+    expect([store.get('s')?.summary?.state, paid]).toEqual(['COMPLETED', []])
   })
 })
 

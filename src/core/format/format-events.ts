@@ -232,7 +232,12 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     case 'approval_requested': {
       const shown = formatArguments(event.arguments, width)
       const call = formatCallId(event.callId)
-      return note('yellow', '? approval', `${formatCallPath(event)}(${shown}) needs approval (call ${call})`)
+      const until = event.expiresAt === undefined ? '' : ` until ${formatWakeTime(event.expiresAt)}`
+      return note(
+        'yellow',
+        '? approval',
+        `${formatCallPath(event)}(${shown}) needs approval${until} (call ${call})`,
+      )
     }
     case 'approval_decided': {
       const { name, outcome, by, why = '' } = event

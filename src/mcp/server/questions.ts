@@ -1,3 +1,4 @@
+import { formatWakeTime } from '../../core/base/clock.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import { describeError } from '../../core/base/errors.js'
 import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../../core/format/format-call.js'
@@ -54,7 +55,7 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
-  const { needs, interrupted, path, elicitation, reason } = call
+  const { needs, interrupted, path, elicitation, reason, expiresAt } = call
   const name = formatCallPath(call)
   if (elicitation) {
     const { server, message, url } = elicitation
@@ -67,9 +68,10 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   const by = path ? ' in a sub-agent' : ''
   const doubt = interrupted ? ' It was interrupted and may already have taken effect.' : ''
   const why = reason === undefined ? '' : ` ${showText(reason)}`
+  const until = expiresAt === undefined ? '' : ` The request expires at ${formatWakeTime(expiresAt)}.`
   const about =
     needs === 'approval'
-      ? `The agent wants to call ${name}(${shown})${by}.${why}${doubt}`
+      ? `The agent wants to call ${name}(${shown})${by}.${why}${doubt}${until}`
       : `The agent needs the result of ${name}(${shown})${by}, which must run on your side.${doubt}`
   return { about, fitsForm }
 }
