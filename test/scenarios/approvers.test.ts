@@ -231,7 +231,7 @@ describe('approvers', () => {
   ])('that nobody can be are refused: %j', async (approvers) => {
     const model = openaiChat({ model: 'm', apiKey: 'none' })
     expect(() => createAgent({ model, approvals: { approvers: approvers as never } })).toThrow(
-      expect.objectContaining({ code: 'invalid_config', subject: 'approvals' }),
+      expect.objectContaining({ code: 'invalid_config', subject: 'approvals.approvers' }),
     )
     const { agent } = await stage([call('pay'), text('Done.')], {
       store: memoryStore(),
