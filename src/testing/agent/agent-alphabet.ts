@@ -150,8 +150,9 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
         ...listToolEvents({ ...context, deadline: late }, ['ok']),
         ...listExpiringQuestions(context),
       }),
+      ...createCallsAllowed(context),
       ...(canAnswer(value) && { ...listAnswerEvents(context), ...listExpiryEvents(context) }),
-      ...((state === 'PAUSED' || context.pausing !== false) && { resume }),
+      ...(state === 'PAUSED' && { resume }),
     }
   }
   if (isDelegating(context)) {
