@@ -182,10 +182,11 @@ export const approve = toAction((context, event, emit) => {
   if (found === undefined) return undefined
   // An approval can precede the question, while other calls run.
   const target = { ...found, call: withExpiry(context, found.call, getEventTime(event)) }
+  const at = context.calls.indexOf(found.call)
   const terms = getQuestionTerms(context, target)
   const { approvals } = withApproval(terms, event)
   if (!isApproved({ ...terms, approvals }, context.requesters))
-    return { calls: withVote(context.calls, target, approvals) }
+    return { calls: withVote(context.calls.with(at, target.call), target, approvals) }
   const others = approvals.slice(0, -1)
   const answered = withAnswer(context.calls, event.callId, {
     ...answer,
@@ -194,7 +195,6 @@ export const approve = toAction((context, event, emit) => {
   if (answered) return { calls: answered }
   const { call } = target
   const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
-  const at = context.calls.indexOf(found.call)
   announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit)
   if (isRefused) {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
