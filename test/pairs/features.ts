@@ -185,7 +185,7 @@ export const features = {
     answers: ['calls one tool'],
   },
   'two approvers': {
-    shows: (event) => event.type === 'approval_requested' && event.approvals?.length === 1,
+    shows: (event) => event.type === 'approval_decided' && event.by?.id === 'person 2',
     ...deciding('payments', 'pay', () => ({ decision: 'ask', approvers: { count: 2 } })),
     calls: ['pay'],
     votes: { of: 'pay', atLeast: 2 },
