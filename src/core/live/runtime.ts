@@ -29,9 +29,6 @@ export interface PoliciesAbove {
   path: readonly string[]
 }
 
-/** What a sub-agent takes over from its parent run. */
-export type TermsAbove = Pick<AgentInput, 'approvers' | 'expiry'>
-
 /** Options of one run apart from its input. Neither the model nor the journal sees them. */
 export interface Binding {
   journal?: Journal | undefined
@@ -56,7 +53,7 @@ export interface Binding {
   /** For a sub-agent, the policies of the parent run and the names of the sub-agents that lead to it. */
   policiesAbove?: PoliciesAbove | undefined
   /** For a sub-agent, the terms of approvals of the parent run. */
-  termsAbove?: TermsAbove | undefined
+  termsAbove?: Pick<AgentInput, 'approvers' | 'expiry'> | undefined
   /** Telemetry data from the log. */
   link?: string | null
   /** For a sub-agent, the telemetry of the parent run. */

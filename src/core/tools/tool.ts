@@ -5,7 +5,6 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
-import type { TermsAbove } from '../live/runtime.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
@@ -199,7 +198,7 @@ export interface DelegateRequest {
   /** The authors of the words of the run. */
   requesters: readonly Principal[] | undefined
   /** The terms of approvals of the run. */
-  termsAbove: TermsAbove
+  termsAbove: Pick<AgentContext, 'approvers' | 'expiry'>
   /** The time of the run. A sub-agent has the same clock. */
   now: number
   /** The policies of the run, and the names that lead to the sub-agent. */
