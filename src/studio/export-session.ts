@@ -132,6 +132,7 @@ function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView
   return {
     session: bareRow(session),
     readOnly: 'This file is read-only.',
+    otherAgent: null,
     isPart,
     verdict: {
       ...verdict,
@@ -192,8 +193,20 @@ function toWords(word: string): string {
 
 /** Ids are omitted because they can identify people. */
 function bareRow({ problem, ...row }: SessionRow): SessionRow {
-  const { standing, state, reason, wakeAt, steps, duration, tokens, cost, createdAt, updatedAt, records } =
-    row
+  const {
+    standing,
+    state,
+    reason,
+    wakeAt,
+    steps,
+    duration,
+    failedCalls,
+    tokens,
+    cost,
+    createdAt,
+    updatedAt,
+    records,
+  } = row
   return {
     standing,
     state,
@@ -205,6 +218,7 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     tokens,
     cost,
     duration,
+    failedCalls,
     createdAt,
     updatedAt,
     records,

@@ -3,25 +3,29 @@ import type { DigestTable, LogDigest } from '../core/sessions/store/log-digests.
 import type { ListedSession } from '../core/sessions/store/store.js'
 import type { SessionRow } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
-import { normalizeText } from './session-query.js'
+import { isFailed, normalizeText } from './session-query.js'
 import { createTranscript } from './shown-values.js'
 
 /** Characters searched per session, half from the start and half from the end. */
 const maxChars = 8_000
+/** The results of the last failed calls are searched, too. */
+const [mostFailures, failureChars] = [20, 300]
 
 /** Searchable facts of a log that the store does not list. */
 export interface LogFacts {
   /**
-   * Text of users and the model as the studio shows it, with secrets scrubbed, blocked content excluded, and normalized
-   * by `normalizeText`.
+   * Text of users, the model and failed calls as the studio shows it, with secrets scrubbed, blocked content excluded,
+   * and normalized by `normalizeText`.
    */
   text: string
   tools: readonly string[]
+  /** Tools with a failed call. */
+  failed: readonly string[]
   models: readonly string[]
   guards: readonly string[]
 }
 
-export const noFacts: LogFacts = { text: '', tools: [], models: [], guards: [] }
+export const noFacts: LogFacts = { text: '', tools: [], failed: [], models: [], guards: [] }
 
 export function listLogFacts({ now, notes, rows, models, guards }: SessionFold): LogFacts {
   const { transcript } = createTranscript(now, notes)
@@ -29,11 +33,20 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
     .filter(({ role, marks }) => (role === 'user' || role === 'assistant') && !marks.includes('internal'))
     .map(({ text }) => text)
     .join('\n')
+  const failures = transcript
+    .flatMap(({ calls }) =>
+      calls.flatMap((call) => (isFailed(call) ? (call.result ?? '').slice(0, failureChars) : [])),
+    )
+    .slice(-mostFailures)
+    .join('\n')
   const half = maxChars / 2
   return {
-    text: normalizeText(text.length > maxChars ? `${text.slice(0, half)}\n${text.slice(-half)}` : text),
+    text: normalizeText(
+      `${text.length > maxChars ? `${text.slice(0, half)}\n${text.slice(-half)}` : text}\n${failures}`,
+    ),
     // The transcript may lack calls that a compaction removed, and the rows lack pending calls.
     tools: [...new Set([...transcript, ...rows].flatMap(({ calls }) => calls.map(({ name }) => name)))],
+    failed: [...new Set(rows.flatMap(({ calls }) => calls.filter(isFailed).map(({ name }) => name)))],
     models: [...models],
     guards: [...guards],
   }
@@ -47,6 +60,7 @@ export type LogSummary = Pick<
   | 'title'
   | 'steps'
   | 'duration'
+  | 'failedCalls'
   | 'tokens'
   | 'cost'
   | 'problem'
@@ -61,12 +75,12 @@ export interface ReadLog {
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 
 /** Increase whenever the content or the scrubbing changes. Digests of other versions are read again. */
-const version = 2
+const version = 3
 
 const names = z.array(z.string())
 const digestSchema = z.object({
   version: z.literal(version),
-  facts: z.object({ text: z.string(), tools: names, models: names, guards: names }),
+  facts: z.object({ text: z.string(), tools: names, failed: names, models: names, guards: names }),
   logSummary: z.object({
     state: z.string().nullable(),
     reason: z.string().nullable(),
@@ -74,6 +88,7 @@ const digestSchema = z.object({
     title: z.string(),
     steps: z.number().nullable(),
     duration: z.number(),
+    failedCalls: z.number(),
     tokens: z.number(),
     cost: z.number().nullable(),
     problem: z.null(),

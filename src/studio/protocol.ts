@@ -74,6 +74,8 @@ export interface SessionRow {
   steps: number | null
   /** Milliseconds from the first record to the last. Approximate until the log has been read. */
   duration: number
+  /** 0 until the log has been read. */
+  failedCalls: number
   tokens: number
   /** USD. Null if unknown. */
   cost: number | null
@@ -192,6 +194,8 @@ export interface SessionView {
   session: SessionRow
   /** Why the session can be neither answered nor forked. Null if it can. An attached run can always be answered. */
   readOnly: string | null
+  /** A warning if the studio's agent differs from the agent of the latest run. Null if it does not. */
+  otherAgent: string | null
   /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records are still to be loaded. */
   isPart: boolean
   verdict: VerdictView

@@ -200,7 +200,9 @@ function listFlags(
   if (isSpent || isRefused || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
   if (event?.type === 'RESUMED' || event?.type === 'RESUME') flags.add('resume')
   const isError = now.state === 'ERROR' && then?.state !== 'ERROR'
-  if (isError || (!isRefused && event?.type.startsWith('xstate.error.') === true)) flags.add('error')
+  // A failed attempt that is retried is not a failure.
+  const hasFailed = !isRefused && !flags.has('retry') && event?.type.startsWith('xstate.error.') === true
+  if (isError || hasFailed) flags.add('error')
   const isCut = now.response === 'truncated' || now.response === 'truncatedCalls'
   if (isCut && event?.type.startsWith('xstate.done.actor.') === true) flags.add('truncated')
   const isForPerson = isRestState(now.state) && findWakeTime(now) === null

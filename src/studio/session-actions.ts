@@ -3,9 +3,9 @@ import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { formatMessageText } from '../core/format/format-words.js'
-import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { createDefinitionFactory, internalsByAgent } from '../core/agent/agent-internals.js'
 import { type AgentParts, getSpeakerTools } from '../core/live/agent-parts.js'
-import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
+import { acceptsDefinition, type AgentLabel, describeAgent } from '../core/sessions/agent-definition.js'
 import { strandedError } from '../core/sessions/session-errors.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
@@ -19,10 +19,11 @@ import type { ToolSet } from '../core/tools/tool-set.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
 import type { AttachableRun, AttachedRuns } from './attached-runs.js'
 import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
+import type { SessionFold } from './session-fold.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
 import type { MarkRequest } from './requests.js'
-import { findGap, getWords } from './shown-values.js'
+import { findGap, getWords, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
 
 /** An agent of any output, tools and context. */
@@ -54,6 +55,7 @@ export class SessionActions {
   readonly #store: Pick<SessionStore, 'setMark'>
 
   readonly #by: Principal | undefined
+  #ownDefinition: ReturnType<typeof createDefinitionFactory> | undefined
 
   constructor({
     agent,
@@ -85,6 +87,21 @@ export class SessionActions {
   /** Why a session can be neither forked nor, unless attached, answered. Null if it can. */
   findRefusal(id: string): string | null {
     return this.#embedded.has(id) ? embeddedNote : this.readOnly
+  }
+
+  /** A warning if the studio's agent differs from the agent that started the latest run. Null if it does not. */
+  describeOtherAgent(id: string, { now, models }: Pick<SessionFold, 'now' | 'models'>): string | null {
+    const { definition } = now.standing
+    const internals = this.#agent && internalsByAgent.get(this.#agent)
+    if (!internals || definition === null || this.#embedded.has(id)) return null
+    this.#ownDefinition ??= createDefinitionFactory(internals.parts)
+    if (this.#ownDefinition(internals.label).hash === definition.hash) return null
+    const name = definition.name === undefined ? '' : ` '${toShownText(describeAgent(definition), 200)}'`
+    const by = models.size === 0 ? '' : ` (${toShownText([...models].join(', '), 200)})`
+    return (
+      `Another agent${name}${by} started this run. Resume, approve and What if use the agent of this studio ` +
+      `(${internals.parts.model.model}), whose instructions, tools or models differ.`
+    )
   }
 
   /** Undefined unless the studio's agent is the agent of the run. */

@@ -344,6 +344,7 @@ function createEntry(
     parent: lower([row.parent]),
     tag: lower(tags.map(([name, value]) => `${name}=${value}`)),
     tool: lower(facts?.tools ?? []),
+    failed: lower(facts?.failed ?? []),
     model: lower(facts?.models ?? []),
     guard: lower(facts?.guards ?? []),
   }

@@ -13,7 +13,7 @@ export interface Facet {
 
 type Terms = Partial<Record<QueryKey, readonly string[]>>
 
-const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'guard', 'model', 'agent', 'tag']
+const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'failed', 'guard', 'model', 'agent', 'tag']
 const maxFacets = 50
 
 export class FacetCounts {

@@ -19,7 +19,7 @@ import {
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
-import { forkableStates } from './session-query.js'
+import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
 import { type CallNotes, toShownText } from './shown-values.js'
 import type { Moment, SessionStep } from './session-step.js'
@@ -98,6 +98,10 @@ export class SessionFold {
   /** Milliseconds from the first record to the last. */
   get duration(): number {
     return Math.max(0, (this.rows.at(-1)?.at ?? 0) - (this.#beganAt ?? this.rows[0]?.at ?? 0))
+  }
+
+  get failedCalls(): number {
+    return this.rows.reduce((sum, { calls }) => sum + calls.filter(isFailed).length, 0)
   }
 
   get origin() {

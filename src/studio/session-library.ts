@@ -332,6 +332,7 @@ const unreadSummary: LogSummary = {
   title: '',
   steps: null,
   duration: 0,
+  failedCalls: 0,
   tokens: 0,
   cost: null,
   problem: null,
@@ -342,11 +343,19 @@ function pickSummary({ state, reason, wakeAt, totalTokens, cost }: NonNullable<L
   return { state, reason, wakeAt: wakeAt ?? null, tokens: totalTokens, cost }
 }
 
-function summarizeFold({ now, origin, problem, base, steps, duration }: SessionFold): LogSummary {
+function summarizeFold({
+  now,
+  origin,
+  problem,
+  base,
+  steps,
+  duration,
+  failedCalls,
+}: SessionFold): LogSummary {
   return {
     ...summarizeLog(now.standing, origin),
     duration,
-    ...(base === 0 && { steps }),
+    ...(base === 0 && { steps, failedCalls }),
     problem: problem?.message ?? null,
   }
 }
@@ -364,6 +373,7 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
     // The log of a later run has the steps of earlier ones.
     steps: standing.runs > 1 ? null : (context?.steps ?? 0),
     duration: 0,
+    failedCalls: 0,
     tokens: usage.totalTokens,
     cost: usage.cost,
     problem: null,

@@ -17,6 +17,12 @@ export const forkableStates: ReadonlySet<string> = new Set([
 export const isRequestEnd = ({ type, label }: { type: string; label: string }): boolean =>
   type === 'event' && /^(answer|model failed)/.test(label)
 
+/** Whether a call failed. Calls refused by a guard or a person never ran and do not count. */
+export const isFailed = ({ status }: { status: string | null }): boolean =>
+  status !== null && failures.has(status)
+
+const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
+
 /** Sort orders, numbers and dates greatest first, text from A to Z. A leading `-` reverses them. `standing` puts sessions that wait for a person first, then the last written. */
 export const sessionSorts = [
   'standing',
@@ -37,6 +43,7 @@ export const queryKeys = [
   'state',
   'reason',
   'tool',
+  'failed',
   'guard',
   'model',
   'agent',

@@ -237,8 +237,8 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
 const forbiddenMessages = {
   stranger: 'Open the address that the studio printed, including its token.\n',
   opened:
-    'This address was already opened, and only that browser has access. For another browser, press Enter where ' +
-    'statewright studio runs, or read studio.url again.\n',
+    'This address works once, and another browser has already opened it. Get a new address where the studio was started: ' +
+    'in the terminal of statewright studio, press Enter.\n',
 }
 
 function sendForbidden(response: ServerResponse, why: keyof typeof forbiddenMessages = 'stranger'): void {

@@ -157,6 +157,7 @@ export class StudioViews {
         problem: session.problem ?? fold.problem?.message ?? null,
       },
       readOnly: this.#actions.findRefusal(id),
+      otherAgent: this.#actions.describeOtherAgent(id, fold),
       isPart: fold.base > 0,
       verdict: createVerdict(fold),
       parent: await this.#findParent(session),

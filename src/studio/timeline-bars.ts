@@ -1,3 +1,4 @@
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
@@ -107,8 +108,11 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
     const asks =
       path === 'WAITING_FOR_INPUT.toolOutput' &&
       context.calls.some(({ questions, result }) => questions && !result)
-    const doing = (path === 'PAUSED' && findSleep(context)) || (asks ? answering : activityByState[path])
-    // The label includes the date, because a run with a new date starts a new wait.
+    const doing =
+      (path === 'PAUSED' && findSleep(context)) ||
+      (path === 'WAITING_FOR_INPUT.approval' && findApproval(context)) ||
+      (asks ? answering : activityByState[path])
+    // The label includes the date and the calls, because a run with others starts a new wait.
     if (doing) all.set(`${path} ${doing.label}`, doing)
   }
   for (const call of context.calls) {
@@ -121,6 +125,15 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
 /** A tool's server or a sub-agent asks a person. */
 const answering: Activity = { lane: 'waits', label: 'an answer' }
 
+function findApproval(context: AgentContext): Activity | undefined {
+  const names = listAnswerableCalls(context).flatMap(({ needs, name }) =>
+    needs === 'approval' ? toLabel(name, context) : [],
+  )
+  return names.length === 0
+    ? undefined
+    : { lane: 'waits', label: `${[...new Set(names)].join(', ')} (approval)` }
+}
+
 function findSleep(context: AgentContext): Activity | undefined {
   const wakeAt = findWakeTime(context)
   if (wakeAt === null) return undefined
@@ -130,9 +143,13 @@ function findSleep(context: AgentContext): Activity | undefined {
   return { lane: 'waits', label: `${rests} until ${formatWakeTime(wakeAt)}` }
 }
 
+/** An unknown name is unchecked text of the model. */
+const toLabel = (name: string, { tools }: AgentContext): string =>
+  Object.hasOwn(tools, name) ? shorten(name, 60) : 'call'
+
 function toActivity(call: BatchCall, context: AgentContext): Activity {
-  const known = Object.hasOwn(context.tools, call.name)
-  const label = known ? shorten(call.name, 60) : 'call'
-  if (!known || !context.tools[call.name]?.delegate) return { lane: 'tools', label }
+  const label = toLabel(call.name, context)
+  if (!Object.hasOwn(context.tools, call.name) || !context.tools[call.name]?.delegate)
+    return { lane: 'tools', label }
   return { lane: 'children', label, sessionId: getChildSessionId(context, call.id) }
 }

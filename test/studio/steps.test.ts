@@ -44,9 +44,9 @@ describe('the steps of a run', () => {
         isPaid: tokens > 0,
       })),
     ).toEqual([
-      { step: 1, calls: ['look_up ok'], open: [], flags: ['retry', 'error'], hasFailed: true, isPaid: true },
+      { step: 1, calls: ['look_up ok'], open: [], flags: ['retry'], hasFailed: false, isPaid: true },
       { step: 2, calls: ['research ok'], open: [], flags: [], hasFailed: false, isPaid: true },
-      { step: 3, calls: [], open: ['approval'], flags: ['wait'], hasFailed: false, isPaid: true },
+      { step: 3, calls: [], open: ['pay (approval)'], flags: ['wait'], hasFailed: false, isPaid: true },
     ])
     expect(steps[1]?.children.map(({ label }) => label)).toEqual(['research'])
     expect(steps.flatMap(({ from, to }) => [from, to])).toEqual([0, 5, 6, 7, 8, 8])

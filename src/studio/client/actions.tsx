@@ -10,10 +10,14 @@ interface ActionsProps {
   isAsleep: boolean
   /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null
+  /** Whether the verdict has the button that resumes the run. */
+  hasResume: boolean
+  /** See `SessionView.otherAgent`. */
+  otherAgent: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }
 
-export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) {
+export function Actions({ moment, isAsleep, readOnly, hasResume, otherAgent, onAnswer }: ActionsProps) {
   const { pending, actions } = moment
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
@@ -29,9 +33,10 @@ export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) 
     }
   }
   const may = new Set(actions)
-  const buttons = (['pause', 'resume', 'cancel'] as const).filter((type) => may.has(type))
+  const buttons = (['pause', 'resume', 'cancel'] as const).filter(
+    (type) => may.has(type) && !(type === 'resume' && hasResume),
+  )
   const says = (['reply', 'steer'] as const).find((type) => may.has(type))
-  if (pending.length === 0 && actions.length === 0) return null
   return (
     <section class="actions" aria-label="Actions" aria-busy={isBusy}>
       {trouble !== '' && (
@@ -39,6 +44,7 @@ export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) 
           {trouble}
         </p>
       )}
+      {otherAgent !== null && !hasResume && actions.length > 0 && <p class="other-agent">{otherAgent}</p>}
       {pending.map(({ elicitation, ...call }) => {
         const key = `${call.callId} ${call.messageId} ${call.fingerprint}`
         return elicitation && may.has('tool_output') ? (
@@ -48,7 +54,7 @@ export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) 
         )
       })}
       {pending.length > 0 && readOnly !== null && <p class="read-only">{readOnly}</p>}
-      {says && <SayForm key={says} type={says} isBusy={isBusy} send={send} />}
+      {says && <SayForm key={says} type={says} isPaused={may.has('resume')} isBusy={isBusy} send={send} />}
       {buttons.length > 0 && (
         <div class="buttons">
           {buttons.map((type) => (
@@ -156,10 +162,12 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
 
 function SayForm({
   type,
+  isPaused,
   isBusy,
   send,
 }: {
   type: 'reply' | 'steer'
+  isPaused: boolean
   isBusy: boolean
   send: PendingProps['send']
 }) {
@@ -178,7 +186,13 @@ function SayForm({
         id="say"
         type="text"
         value={text}
-        placeholder={type === 'reply' ? 'Reply …' : 'Send guidance while it runs …'}
+        placeholder={
+          type === 'reply'
+            ? 'Reply …'
+            : isPaused
+              ? 'Guidance for when it resumes …'
+              : 'Send guidance while it runs …'
+        }
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <button type="submit" disabled={isBusy || text.trim() === ''}>

@@ -1,24 +1,58 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ForkEdit, ForkRequest } from '../protocol.js'
+import type { ForkEdit, ForkRequest, MomentView, RecordRow } from '../protocol.js'
 import { shorten } from '../../core/format/format-words.js'
 import { formatJson } from './format.js'
-import { Icon } from './icons.js'
-import type { WhatIf } from './what-if.js'
+import type { RunStep } from './run-steps.js'
+import { type Choice, describeFork, listChanges, type WhatIf } from './what-if.js'
+import { forkableStates } from '../session-query.js'
 import { parseJsonOr } from '../../core/base/json.js'
 
 interface ForkProps {
+  /** The record of a fork without a change. */
   seq: number
-  /** Null for a fork without a change. */
+  /** The change whose pencil the reader has used. Null if the dialog offers all. */
   wanted: WhatIf | null
-  /** Whether a run is active at that record. */
-  canRun: boolean
-  describeEffect: (asksFirst: boolean) => string
-  onFork: (request: ForkRequest) => Promise<void>
+  moment: MomentView | null
+  rows: readonly RecordRow[]
+  steps: readonly RunStep[]
+  /** See `SessionView.otherAgent`. */
+  otherAgent: string | null
+  onFork: (request: ForkRequest, wanted: WhatIf | null) => Promise<void>
   onClose: () => void
 }
 
-export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClose }: ForkProps) {
+/** Without a pencil, the latest change before the record is chosen. */
+export function ForkDialog(props: ForkProps) {
+  const { seq, moment } = props
+  const [choices] = useState(() => (props.wanted || !moment ? [] : listChanges(moment)))
+  const [wanted, choose] = useState(
+    () => props.wanted ?? (choices.find((one) => one.wanted.at <= seq) ?? choices[0])?.wanted ?? null,
+  )
+  const chosen = choices.findIndex((choice) => choice.wanted === wanted)
+  return (
+    <ForkForm
+      key={chosen}
+      {...props}
+      seq={wanted?.at ?? seq}
+      wanted={wanted}
+      choices={choices}
+      chosen={chosen}
+      onChoose={choose}
+    />
+  )
+}
+
+interface FormProps extends ForkProps {
+  choices: readonly Choice[]
+  chosen: number
+  onChoose: (wanted: WhatIf | null) => void
+}
+
+function ForkForm(props: FormProps) {
+  const { seq, wanted, choices, chosen, onChoose, rows, steps, otherAgent, onFork, onClose } = props
+  const place = rows.findIndex((row) => row.seq === seq)
+  const canRun = forkableStates.has(rows[place]?.state ?? '')
   const dialog = useRef<HTMLDialogElement>(null)
   const { title, label, before } = wanted === null ? plainFork(seq) : describeWanted(wanted)
   const call = wanted !== null && 'call' in wanted ? wanted.call : undefined
@@ -37,7 +71,7 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
     setBusy(true)
     setTrouble('')
     try {
-      await onFork({ at: seq, run, askFirst: asksFirst, ...request })
+      await onFork({ at: seq, run, askFirst: asksFirst, ...request }, wanted)
     } catch (error) {
       setTrouble(error instanceof Error ? error.message : String(error))
       setBusy(false)
@@ -57,14 +91,26 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
       <form onSubmit={submit}>
         <h2 id="fork-title">{title}</h2>
         <p>The fork starts at record {seq}. This session does not change.</p>
-        <p class="effect">{describeEffect(asksFirst)}</p>
+        <p class="effect">{describeFork(place, steps, rows, asksFirst)}</p>
+        {otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
+        {choices.length > 0 && (
+          <label>
+            What to change
+            <select
+              value={chosen}
+              onChange={({ currentTarget: { value } }) => onChoose(choices[Number(value)]?.wanted ?? null)}
+            >
+              {choices.map(({ label, wanted: { at } }, index) => (
+                <option key={index} value={index}>
+                  {label} (record {at})
+                </option>
+              ))}
+              <option value={-1}>Nothing, only run it again</option>
+            </select>
+          </label>
+        )}
         {call && <CallFacts call={call} />}
-        {wanted === null ? (
-          <p>
-            This changes nothing. To change a message, arguments, a result, a decision or the instructions,
-            close this dialog and use the pencil <Icon name="edit" /> in the transcript.
-          </p>
-        ) : (
+        {wanted !== null && (
           <label>
             {label}
             <textarea

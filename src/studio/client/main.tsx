@@ -24,7 +24,8 @@ function decodePart(part: string): string {
 }
 
 function App({ source, onlySession }: { source: Source; onlySession: string | null }) {
-  const [screen, a = '', b = ''] = parseHash(useAddressHash())
+  const address = useAddressHash()
+  const [screen, a = '', b = ''] = parseHash(address.hash)
   const [problem, setProblem] = useState<string | null>(null)
   const seq = /^\d+$/.test(b) ? Number(b) : null
   // The record is part of the key, because a link may lead to another record of the same session.
@@ -71,7 +72,12 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
         ) : screen === 'compare' ? (
           <CompareScreen source={source} a={a} b={b} />
         ) : (
-          <SessionsScreen source={source} query={screen === 'find' ? a : ''} onProblem={setProblem} />
+          <SessionsScreen
+            source={source}
+            query={screen === 'find' ? a : ''}
+            address={address}
+            onProblem={setProblem}
+          />
         )}
       </ErrorBoundary>
     </>

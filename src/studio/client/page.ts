@@ -3,8 +3,8 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 
 let shown: string | null = null
 
-export function useAddressHash(): string {
-  // An object, so that returning to the same address renders it again after `replaceAddress`.
+/** A new object for each navigation, because `replaceAddress` may have changed the address in between. */
+export function useAddressHash(): { hash: string } {
   const [state, setState] = useState(() => ({ hash: location.hash }))
   useLayoutEffect(() => {
     shown = state.hash
@@ -16,7 +16,7 @@ export function useAddressHash(): string {
     if (location.hash !== shown) listen()
     return () => removeEventListener('hashchange', listen)
   }, [])
-  return state.hash
+  return state
 }
 
 /** Writes the current view into the address, unless the page is already navigating to another one. */

@@ -3,16 +3,18 @@ import { useMemo, useRef, useState } from 'preact/hooks'
 import { formatCount, formatDuration, getCachedPercent } from '../../core/format/format-words.js'
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
+import { isFailed } from '../session-query.js'
 import { formatShort, formatStatePath, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
-import { isFailed, type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
+import { type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
 
 export function RunHead({
   view,
   row,
   step,
   onFork,
+  readOnly,
   children,
 }: {
   view: SessionView
@@ -20,6 +22,8 @@ export function RunHead({
   /** The step that contains the record. */
   step: RunStep | undefined
   onFork: (() => void) | null
+  /** Why forks are not possible. Null if they are. */
+  readOnly: string | null
   /** The marks of the step. */
   children: ComponentChildren
 }) {
@@ -76,12 +80,13 @@ export function RunHead({
       {onFork && (
         <button
           type="button"
-          title="Run again from this record. To change a result, message, instruction or approval, use its pencil"
+          title="Change a result, message, instruction or decision, and run it again in a fork"
           onClick={onFork}
         >
           <Icon name="fork" /> What if
         </button>
       )}
+      {readOnly !== null && <p class="no-fork">{readOnly}</p>}
     </div>
   )
 }
@@ -113,13 +118,24 @@ interface VerdictProps {
   onFork: ((seq: number) => void) | null
   /** Null in an exported file. */
   onShare: (() => Promise<void>) | null
+  /** See `SessionView.otherAgent`. */
+  otherAgent: string | null
   /** Null if the run cannot be resumed. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
 }
 
 /** The stop reason and the usage of the session. Each part links to its records, one after another. */
-export function VerdictStrip({ view, steps, now, onFork, onShare, onResume, onPlace }: VerdictProps) {
+export function VerdictStrip({
+  view,
+  steps,
+  now,
+  onFork,
+  onShare,
+  otherAgent,
+  onResume,
+  onPlace,
+}: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
@@ -167,6 +183,7 @@ export function VerdictStrip({ view, steps, now, onFork, onShare, onResume, onPl
           )}
         </div>
       </div>
+      {onResume && otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
       {trouble !== '' && (
         <p class="refusal" role="alert">
           {trouble}

@@ -2,8 +2,9 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
-import { forkableStates, isRequestEnd } from '../session-query.js'
-import { describeFork, lastTried, type WhatIf } from './what-if.js'
+import { isRequestEnd } from '../session-query.js'
+import { lastTried } from './last-tried.js'
+import type { WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
@@ -123,7 +124,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [fork, setFork] = useState<{
     Dialog: typeof ForkDialog
     wanted: WhatIf | null
-    seq?: number | undefined
+    /** The record of a fork without a change. */
+    seq: number
   } | null>(null)
   const [sharing, setSharing] = useState<{ Dialog: typeof ShareDialog } | null>(null)
   const [stepWords, setStepWords] = useState('')
@@ -200,13 +202,16 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const at = before === -1 ? rows.findIndex(matches) : before
     if (at !== -1) go(at)
   }
+  /** Another process that holds a session acts on it with its own agent. */
+  const isOwn = !session.isAttached && session.holder === null
   const canAct = !source.isFile && readOnly === null
-  const openFork = (wanted: WhatIf | null, seq = wanted?.at): void => {
+  const openFork = (wanted: WhatIf | null, seq = row?.seq ?? 1): void => {
     loadPart(() => import('./fork-dialog.js')).then(
       ({ ForkDialog: Dialog }) => setFork({ Dialog, wanted, seq }),
       (error: unknown) => onProblem(error instanceof Error ? error.message : String(error)),
     )
   }
+  const openPlainFork = useLatest((seq: number) => openFork(null, seq))
   const onEdit = useLatest((wanted: WhatIf) => openFork(wanted))
   useEffect(() => {
     const wanted = takeTried(id)
@@ -233,8 +238,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         view={view}
         steps={steps}
         now={now}
-        onFork={canAct ? (seq) => openFork(null, seq) : null}
+        onFork={canAct ? openPlainFork : null}
         onShare={source.isFile ? null : share}
+        otherAgent={isOwn ? view.otherAgent : null}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
       />
@@ -262,10 +268,15 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     (one) => (one !== 'chart' || isNarrow) && (one !== 'request' || !source.isFile),
   )
   const shownTab = shownTabs.includes(tab) ? tab : 'transcript'
-  const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
   return (
     <main class="run">
-      <RunHead view={view} row={row} step={step} onFork={canAct ? () => openFork(null) : null}>
+      <RunHead
+        view={view}
+        row={row}
+        step={step}
+        onFork={canAct ? () => openFork(null) : null}
+        readOnly={source.isFile ? null : readOnly}
+      >
         {step && (canAct || (session.isAttached && !source.isFile)) && (
           <StepMarks
             step={step.step}
@@ -348,6 +359,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               moment={moment}
               row={row}
               rows={rows}
+              steps={steps}
               place={place}
               bars={view.bars}
               elapsedMs={measureElapsed(rows, place)}
@@ -364,6 +376,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               moment={moment}
               isAsleep={row.wakeAt !== undefined}
               readOnly={session.isAttached ? null : readOnly}
+              hasResume={canAct && mayResume(view)}
+              otherAgent={isOwn ? view.otherAgent : null}
               onAnswer={answer}
             />
           )}
@@ -406,14 +420,16 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       )}
       {fork && (
         <fork.Dialog
-          seq={forkRow.seq}
+          seq={fork.seq}
           wanted={fork.wanted}
-          canRun={forkableStates.has(forkRow.state)}
-          describeEffect={(asksFirst) => describeFork(rows.indexOf(forkRow), steps, rows, asksFirst)}
-          onFork={async (request) => {
+          moment={moment instanceof Error ? null : moment}
+          rows={rows}
+          steps={steps}
+          otherAgent={view.otherAgent}
+          onFork={async (request, wanted) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
-            Object.assign(lastTried, { id, wanted: fork.wanted })
+            Object.assign(lastTried, { id, wanted })
             const [from, to] = [id, sessionId].map(encodeURIComponent)
             location.hash = request.run ? `#/compare/${from}/${to}` : `#/session/${to}`
           }}

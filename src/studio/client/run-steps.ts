@@ -1,6 +1,6 @@
 import { type CostSum, sumCosts } from '../costs.js'
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
-import { readComparison, readTerm, splitQuery } from '../session-query.js'
+import { isFailed, readComparison, readTerm, splitQuery } from '../session-query.js'
 
 /** A step of a run, from its request, including retries, to the last result of its calls. */
 export interface RunStep {
@@ -148,13 +148,6 @@ function createStep(
   }
 }
 
-/** Whether a call failed. Calls refused by a guard or a person never ran and do not count. */
-export function isFailed({ status }: Pick<SettledCall, 'status'>): boolean {
-  return failures.has(status)
-}
-
-const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
-
 /** The time covered by bars of these lanes, counting overlaps once. */
 export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][], now: number): number {
   const spans = bars
@@ -253,6 +246,8 @@ function readFilterWord(word: string): (step: RunStep) => boolean {
   const { name, value = '' } = readTerm(word) ?? {}
   if (name === 'tool')
     return ({ calls, open }) => [...calls.map((call) => call.name), ...open].some((one) => has(one, value))
+  if (name === 'failed')
+    return ({ calls }) => calls.some((call) => isFailed(call) && has(call.name, value.replace(/\*$/, '')))
   if (name === 'state') return ({ states }) => states.some((state) => has(state, value))
   const comparison = readComparison(word)
   if (comparison !== null && comparison.measure !== 'steps') {

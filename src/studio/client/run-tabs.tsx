@@ -1,6 +1,7 @@
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
+import type { RunStep } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
 import { RequestTab } from './request-tab.js'
@@ -197,15 +198,17 @@ interface CostProps {
   /** The elapsed time of a run without a deadline, whose budget does not count time. */
   elapsedMs: number
   rows: readonly RecordRow[]
+  steps: readonly RunStep[]
   place: number
   bars: readonly Bar[]
 }
 
 /** The usage up to this record against the limits of the run, and by model, tool and sub-agent. */
-function CostTab({ budget, elapsedMs, rows, place, bars }: CostProps) {
+function CostTab({ budget, elapsedMs, rows, steps, place, bars }: CostProps) {
   return (
     <div class="stack">
       <Spenders rows={rows.slice(0, place + 1)} bars={bars} />
+      <StepCosts steps={steps.filter(({ from, tokens }) => from <= place && tokens > 0)} />
       <Gauges budget={budget} elapsedMs={elapsedMs} />
     </div>
   )
@@ -256,6 +259,40 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
             </tr>
           )
         })}
+      </tbody>
+    </table>
+  )
+}
+
+const mostSteps = 20
+
+/** The most expensive steps, up to this record. */
+function StepCosts({ steps }: { steps: readonly RunStep[] }) {
+  if (steps.length === 0) return null
+  const sorted = steps.toSorted((a, b) => b.cost.usd - a.cost.usd || b.tokens - a.tokens)
+  return (
+    <table class="spenders">
+      <caption class="sr">Cost by step</caption>
+      <thead>
+        <tr>
+          <th scope="col">
+            {steps.length > mostSteps ? `The ${mostSteps} most expensive steps` : 'Steps by cost'}
+          </th>
+          <th scope="col">Tokens</th>
+          <th scope="col">Cost</th>
+        </tr>
+      </thead>
+      <tbody>
+        {sorted.slice(0, mostSteps).map(({ run, step, calls, tokens, cost }) => (
+          <tr key={`${run}.${step}`}>
+            <th scope="row">
+              Step {step}
+              <small>{[...new Set(calls.map(({ name }) => name))].join(', ')}</small>
+            </th>
+            <td>{formatCount(tokens)}</td>
+            <td>{formatCost(cost)}</td>
+          </tr>
+        ))}
       </tbody>
     </table>
   )

@@ -42,7 +42,7 @@ export function SessionDays({
       {reasons.length > 0 && (
         <figure>
           <figcaption>
-            Failed
+            Failed or halted
             {reasons.slice(0, 6).map(([reason, count]) => (
               <button key={reason} type="button" class="reason" onClick={() => onReason(reason)}>
                 <i class={classOf.get(reason)} /> {reason.replaceAll('_', ' ')} <strong>{count}</strong>
@@ -50,7 +50,7 @@ export function SessionDays({
             ))}
           </figcaption>
           <Columns
-            label={`Failed sessions by day: ${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')}`}
+            label={`Failed or halted sessions by day: ${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')}`}
             days={days.map(({ day, failures }) => ({
               day,
               text: `${day}: ${

@@ -7,6 +7,7 @@ const names: Partial<Record<QueryKey, string>> = {
   state: 'State',
   reason: 'Reason',
   tool: 'Tool',
+  failed: 'Failed call',
   guard: 'Guard that halted',
   model: 'Model',
   agent: 'Agent',
@@ -73,7 +74,12 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
             key={key}
             name={names[key] ?? key}
             chosen={findTerm(q, `${key}:`)}
-            values={(facets[key] ?? []).map(([value, count]) => [value, `${value} (${formatCount(count)})`])}
+            values={[
+              ...(key === 'failed' ? [['*', 'of any tool'] as const] : []),
+              ...(facets[key] ?? []).map(
+                ([value, count]) => [value, `${value} (${formatCount(count)})`] as const,
+              ),
+            ]}
             onChoose={(value) => onQuery(replaceTerm(q, `${key}:`, value))}
           />
         ))}

@@ -17,6 +17,8 @@ interface RowsProps {
 }
 
 interface TableProps {
+  /** `no-agents`, `no-models`: a column without values gives its room to the title. */
+  hidden: readonly string[]
   /** A sort order, or its reverse with a leading `-`. */
   sort: string
   onSort: (sort: string) => void
@@ -35,9 +37,9 @@ const columns: readonly (readonly [sort: SessionSort, name: string, isText: bool
   ['updated', 'Age', false],
 ]
 
-export function SessionTable({ sort, onSort, children }: TableProps) {
+export function SessionTable({ hidden, sort, onSort, children }: TableProps) {
   return (
-    <table class="session-list">
+    <table class={['session-list', ...hidden].join(' ')}>
       <thead>
         <tr>
           <th class="session-choose">
@@ -126,6 +128,7 @@ interface RowProps {
 
 /** The small words are for phones, where the table has no header. */
 function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
+  const { failedCalls } = row
   const { id, name, title, state, reason, wakeAt, agent, models, steps, duration, tokens, cost, updatedAt } =
     row
   return (
@@ -155,6 +158,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
         {reason !== null && reason !== 'sleeping' && reason !== state?.toLowerCase() && (
           <small>{reason.replaceAll('_', ' ')}</small>
         )}
+        {failedCalls > 0 && <small class="failed-calls">{formatCount(failedCalls, 'failed call')}</small>}
         {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
       </td>
       <td class="session-fact">{agent}</td>

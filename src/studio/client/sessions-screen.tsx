@@ -41,8 +41,14 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
 }
 
 /** Sessions of the store. Sessions that wait for a person come first. */
-export function SessionsScreen({ source, query, onProblem }: ScreenProps & { query: string }) {
+export function SessionsScreen({
+  source,
+  query,
+  address,
+  onProblem,
+}: ScreenProps & { query: string; address: object }) {
   const [q, setQuery] = useState(query)
+  useEffect(() => setQuery(query), [address])
   const [sort, setSort] = useState('standing')
   const [chosen, choose] = useState<readonly string[]>([])
   const field = useRef<HTMLInputElement>(null)
@@ -59,6 +65,10 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
   // The first search is invalid.
   const view = found ?? noSessions
   const { sessions, total, store, readOnly } = view
+  const hidden = [
+    ...(sessions.some(({ agent }) => agent !== null) ? [] : ['no-agents']),
+    ...(sessions.some(({ models }) => models.length > 0) ? [] : ['no-models']),
+  ]
   const toggle = (id: string): void =>
     choose((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before.slice(-1), id]))
   const [a, b] = chosen
@@ -77,7 +87,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
               ref={field}
               type="search"
               placeholder="Search  /"
-              title="Words of messages, titles and tags, and tool:pay, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
+              title="Words of messages, failed calls, titles and tags, and tool:pay, failed:pay, failed:*, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
               maxLength={longestQuery}
               value={q}
               onInput={(event) => setQuery(event.currentTarget.value)}
@@ -121,12 +131,12 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
       )}
       {total === 0 && error === null && <EmptyList view={view} q={q} />}
       {sessions.length > 0 && (
-        <SessionTable sort={sort} onSort={setSort}>
+        <SessionTable hidden={hidden} sort={sort} onSort={setSort}>
           {groupRows(sessions, sort).map(({ standing, rows }) => (
             <tbody key={standing} class={`group group-${standing}`}>
               {standing !== 'all' && (
                 <tr>
-                  <th colSpan={10} scope="rowgroup">
+                  <th colSpan={10 - hidden.length} scope="rowgroup">
                     <h2>
                       {titles[standing]} <small>{formatCount(view.counts[standing] ?? rows.length)}</small>
                     </h2>

@@ -2,12 +2,12 @@ import { formatCount, formatDuration } from '../../core/format/format-words.js'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type CostSum, formatCost, addCosts } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protocol.js'
+import { isFailed } from '../session-query.js'
 import { formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { showOnSmallScreen, useLatest } from './run-hooks.js'
 import {
   createStepFilter,
-  isFailed,
   listRunSteps,
   mergeSteps,
   type RunStep,
@@ -93,8 +93,8 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
           id="find-steps"
           type="search"
           value={words}
-          placeholder="tool:pay error >1s cost>0.01"
-          title="Plain words, tool:NAME, state:NAME, error, >1s, tokens>500, cost>0.01"
+          placeholder="tool:pay failed:pay >1s cost>0.01"
+          title="Plain words, tool:NAME, failed:NAME, state:NAME, error, >1s, tokens>500, cost>0.01"
           onInput={(event) => onWords(event.currentTarget.value)}
         />
         {words.trim() !== '' && (
@@ -243,7 +243,7 @@ function Said({ step, times = 1, mark }: { step: RunStep; times?: number; mark?:
     <span class="step-said">
       {times > 1 && <b>{times} ×</b>}
       {groups.map(({ name, status, count }) => (
-        <span key={`${name} ${status}`} class={`step-call ${toOutcome(status)}`}>
+        <span key={`${name} ${status}`} class={`step-call ${toOutcome(status)}`} title={`${name}: ${status}`}>
           <Icon name={toOutcome(status)} size={13} />
           {count > 1 ? `${count} × ${name}` : name}
           <span class="sr">{status}</span>

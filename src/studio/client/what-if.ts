@@ -1,6 +1,6 @@
-import { formatCount, formatMoney } from '../../core/format/format-words.js'
+import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
 import { sumCosts } from '../costs.js'
-import type { Decision, ForkEdit, RecordRow, ShownMessage } from '../protocol.js'
+import type { Decision, ForkEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
 import { isRequestEnd } from '../session-query.js'
 import type { RunStep } from './run-steps.js'
 
@@ -9,11 +9,47 @@ type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'r
 /** A change that a user wants to try, and the record at which the fork starts. `call` is the call that it concerns. */
 export type WhatIf = { at: number } & ({ edit: ForkEdit; call?: Call } | { decided: Decision; call: Call })
 
-/** The change that was tried last, for another attempt from the comparison. */
-export const lastTried: { id: string; wanted: WhatIf | null; isDue: boolean } = {
-  id: '',
-  wanted: null,
-  isDue: false,
+export interface Choice {
+  label: string
+  wanted: WhatIf
+}
+
+/** The changes that a transcript offers, the latest first. */
+export function listChanges({
+  transcript,
+  instructions,
+}: Pick<MomentView, 'transcript' | 'instructions'>): Choice[] {
+  const choices = transcript.toReversed().flatMap(({ role, id, text, forkAt, calls, marks }) => {
+    const ofCalls = calls.toReversed().flatMap((call): (Choice | null)[] => [
+      call.result === null || call.forkAt === null
+        ? null
+        : {
+            label: `Result of ${call.name}`,
+            wanted: { edit: { call: call.id, result: call.result }, call, at: call.forkAt },
+          },
+      call.decision && {
+        label: `Decision on ${call.name}`,
+        wanted: { decided: call.decision, call, at: call.decision.seq - 1 },
+      },
+      forkAt === null
+        ? null
+        : {
+            label: `Arguments of ${call.name}`,
+            wanted: { edit: { call: call.id, arguments: call.arguments }, call, at: forkAt },
+          },
+    ])
+    const isOfUser = role === 'user' && !marks.includes('internal') && forkAt !== null
+    const message: Choice | null = isOfUser
+      ? {
+          label: `Message: ${shorten(text, 40)}`,
+          wanted: { edit: { message: id, content: text }, at: forkAt },
+        }
+      : null
+    return [...ofCalls, message].filter((choice) => choice !== null)
+  })
+  if (instructions === null || instructions.forkAt === null) return choices
+  const { text, forkAt: at } = instructions
+  return [...choices, { label: 'Instructions', wanted: { edit: { instructions: text }, at } }]
 }
 
 /** Describes the records that a fork at this record drops and the calls that may run again. */

@@ -135,7 +135,7 @@ export function describeStrangers(): void {
       const other = await browser.newContext()
       const response = await (await other.newPage()).goto(address)
       expect(response?.status()).toBe(403)
-      expect(await response?.text()).toContain('This address was already opened')
+      expect(await response?.text()).toContain('another browser has already opened it')
       await other.close()
     })
 

@@ -92,13 +92,17 @@ export function describeWhatIf(): void {
       expect(await store.read('s')).toEqual(log)
     })
 
-    it('says at a fork in which nothing is changed where to change one thing', async () => {
+    it('offers every change of the session at the button, the latest first', async () => {
       await page.getByRole('button', { name: 'What if', exact: true }).click()
       await page.waitForSelector('.fork')
-      expect(await page.locator('.fork').textContent()).toMatch(
-        /To change a message, .*a decision or the instructions, close this dialog and use the pencil/,
-      )
-      expect(await page.locator('.fork .icon-edit').count()).toBe(1)
+      const choice = page.getByLabel('What to change')
+      expect(await choice.locator('option:checked').textContent()).toMatch(/^(Result|Arguments) of look_up/)
+      await page.waitForSelector('.fork textarea')
+      await choice.selectOption({ label: 'Nothing, only run it again' })
+      await page.waitForSelector('.fork textarea', { state: 'detached' })
+      const message = choice.locator('option', { hasText: 'Message:' }).first()
+      await choice.selectOption((await message.getAttribute('value')) ?? '')
+      expect(await page.locator('.fork h2').textContent()).toBe('What if the user had said something else?')
     })
 
     it('lets a person decide anew, with other instructions, in forks of their own, and asks before it acts', async () => {
