@@ -111,18 +111,16 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('5. with plain: model: calls of every kind, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('5. with plain: model: calls of every kind, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // reject meanwhile
-      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // hand in output meanwhile
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
   test('6. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
@@ -367,7 +365,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('24. with with custom guards and shields: model: call, own guards let the calls pass, calls allowed → WAITING_FOR_TOOL.executing', async () => {
+  test('24. with with custom guards and shields: model: call, own guards let the calls pass → WAITING_FOR_TOOL.screeningCalls', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with custom guards and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -375,10 +373,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls allowed
-      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
   test('25. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
@@ -597,7 +593,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('40. with with questions that expire: model done, approve meanwhile, the time of a question is over, tool runner gave up, approve an edit → WAITING_FOR_TOOL.screeningCalls', async () => {
+  test('40. with with questions that expire: model done, approve meanwhile, …, calls allowed, model done, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -611,8 +607,14 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // approve an edit
       { event: {"type":"APPROVE","callId":"c","arguments":"{\"n\":2}","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":2}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"c"}],"actorId":"callShields","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: a call and two questions that expire
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a2","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b2","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}},{"id":"c2","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a2","needs":"nobody","decisions":[]},{"id":"b2","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000}]},{"id":"c2","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"pause"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // reject meanwhile
+      { event: {"type":"REJECT","callId":"b2","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
   })
 
   test('41. with with questions that expire: model: a question that cancels, approve an edit, the time of a question is over → CANCELLED (done)', async () => {
