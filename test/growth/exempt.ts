@@ -27,6 +27,8 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/skills instructionsFrom',
     'statewright/ai-sdk languageModel',
     'statewright/ai-sdk aiTools',
+    'statewright/cedar cedar',
+    'statewright/opa opa',
     'statewright/dbos dbosSessions',
     'statewright/restate restateSessions',
     'statewright/studio startStudio',

@@ -232,6 +232,8 @@ const rowOfEntryPoint: Rows<string> = {
   './durable': 'no: a chart of the app sees the output of an agent, as results tell of it',
   './restate': 'exit: driven',
   './dbos': 'exit: driven',
+  './cedar': 'no: a policy decides, and no text comes from it but a reason',
+  './opa': 'no: a policy decides, and no text comes from it but a reason',
   './records.schema.json': 'no: it says what records are',
   './package.json': 'no words',
 }
