@@ -14,7 +14,7 @@ export interface RepeatedOutputConfig {
   strict: boolean
   /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
-  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
+  /** Whether a halt that pauses the run first asks for last words, in one request without tools. Default true. */
   lastWords?: boolean
 }
 

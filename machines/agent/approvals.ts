@@ -204,7 +204,7 @@ export function addApproval(
   return isEdit ? [approval] : [...approvals, approval]
 }
 
-/** An answer of a person. New arguments make it an edit. */
+/** A person's answer. New arguments make it an edit. */
 export interface Vote {
   type: 'APPROVE' | 'REJECT'
   by?: Principal

@@ -107,7 +107,7 @@ export const isStoppedByCap = ({ context: { reason } }: ConditionScope): boolean
 
 export const isBudgetSpent = ({ context }: ConditionScope): boolean => findBudgetReason(context) !== null
 
-/** The budget right after a response. A natural end or the current batch may be allowed to finish. */
+/** The budget is used up right after a response, and the settings let neither its answer nor its batch finish. */
 export const isOverBudget = (scope: ConditionScope): boolean => {
   const { response, config } = scope.context
   if (!isBudgetSpent(scope)) return false
@@ -163,7 +163,7 @@ export const mayRetry = (scope: ConditionScope): boolean => {
   return failure !== null && canRetry({ ...failure, attempt, rateLimits }, config.retry)
 }
 
-/** The provider refuses content that the request can omit. Each refusal counts once, so attempts end. */
+/** The provider refuses content that the request can omit. Each refusal counts once, so attempts are limited. */
 export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
   const refusal = readRefusal(event)
   return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
@@ -216,12 +216,12 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
 
 /** A built-in guard has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
-/** Whether user guards check the calls: not if all are refused or only load tools. */
+/** Whether user guards check the calls. They do not if all calls are refused or only load tools. */
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
 /**
- * Whether user code checks the results: guards, `stopWhen`, or the output schema for a result that is the answer. Not
- * if all calls only load tools.
+ * Whether user code checks the results: guards, `stopWhen`, or the output schema for a result that is the answer. It
+ * does not if all calls only load tools.
  */
 export const consultsOnResults = ({ context }: ConditionScope): boolean => {
   const { userGuards, stopWhen, structuredOutput } = context.features
@@ -257,14 +257,14 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 
 export const hasRunnableCalls = ({ context, event }: ConditionScope): boolean =>
   context.calls.some((call) => isRunnable(call) && !isLate(call, getEventTime(event)))
-/** Calls or questions whose time has passed. */
+/** Calls or questions have expired. */
 export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).length > 0
 export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).some(
     (asked) => getQuestionTerms(context, asked).onExpiry === 'cancel',
   )
-/** Edited arguments are screened and decided like the model's. */
+/** Shields screen edited arguments, and policies decide on them, as for the model's arguments. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -313,7 +313,7 @@ export const isLastResult = (scope: ConditionScope): boolean =>
 export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
 export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
 
-/** The answer decides the last open question, or lets a call start that expires. An approval may need others. */
+/** The answer decides the last open question, or approves a call that can expire. One approval may not be enough. */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)
   if (terms === undefined || !decides(scope, terms)) return false
@@ -370,7 +370,7 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
   return Math.min(count, 2)
 }
 
-/** Searches from the end, where calls finish last, so each of thousands of results reads few calls. */
+/** Searches from the end, because later calls finish later. Each of thousands of results then reads few calls. */
 function hasExactlyOne(calls: readonly BatchCall[], isIt: (call: BatchCall) => boolean): boolean {
   const last = calls.findLastIndex(isIt)
   return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0

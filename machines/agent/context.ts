@@ -140,7 +140,7 @@ export interface AgentContext {
   /** Why the run rests or ended; null while it runs. */
   reason: Reason | null
   error: RunFailure | null
-  /** Whether the run pauses at its next safe point. The text is the reason of that pause. */
+  /** Whether the run pauses at its next safe point. A string is the reason for that pause. */
   pausing: boolean | 'approval_expired'
 
   steps: number

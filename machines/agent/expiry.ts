@@ -3,7 +3,7 @@ import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
 import { type AskedCall, listOpenQuestions } from './sub-agent-questions.js'
 
-/** The call with the time at which its question expires, which starts when the question is asked. */
+/** The call with the expiry of its question, counted from `now`, when the question is asked. */
 export function withExpiry(
   { expiry }: Pick<AgentContext, 'expiry'>,
   call: BatchCall,
@@ -25,7 +25,7 @@ function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   })
 }
 
-/** What can no longer be approved or started. */
+/** The calls and questions whose time is up. */
 export function listLate(context: Pick<AgentContext, 'calls'>, now: number): AskedCall[] {
   return listExpiring(context).filter(({ call, question = call }) => isLate(question, now))
 }

@@ -10,7 +10,7 @@ export interface Principal {
   roles?: readonly string[]
 }
 
-/** The authors of the words of a run, each once, with the latest one last. */
+/** Adds an author to the authors of the messages of a run. Each is listed once, and the latest is last. */
 export function addRequester(
   requesters: readonly Principal[] = [],
   by: Principal | undefined,

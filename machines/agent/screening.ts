@@ -96,7 +96,7 @@ export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }
 
-/** The model reads it before the reason, for a call that a person has rejected. */
+/** Precedes the reason in the result of a call that a person rejected. */
 export const rejectionPrefix = 'Rejected by the user: '
 
 /** The reason that a person gave for rejecting a call, or null for any other result. */

@@ -70,7 +70,7 @@ export function withAnswer(
   const found = findQuestion(calls, callId)
   if (found === undefined) return undefined
   const answered = withQuestion(found.call, found.question, { answer })
-  // An approved call that expires does not wait for the other questions.
+  // An approved call that can expire does not wait for the other questions.
   const isUrgent = answer.type === 'approve' && found.question.expiresAt !== undefined
   const isAnswered = isUrgent || answered.questions.every((one) => one.answer !== undefined)
   const next = isAnswered ? { ...answered, needs: 'nobody' as const } : answered

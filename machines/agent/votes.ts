@@ -28,14 +28,14 @@ export function findVoteFault(
   return isVote ? findAnswerFault(terms, event, requesters, getEventTime(event)) : null
 }
 
-/** The question with the approval of an event. */
+/** The question with the approval from an event added. */
 export function withApproval(terms: Question, event: Approve): Question & { approvals: readonly Approval[] } {
   const { by, why } = event
   const approval = { ...(by && { by }), at: getEventTime(event), ...(why !== undefined && { why }) }
   return { ...terms, approvals: addApproval(terms, approval, event.arguments !== undefined) }
 }
 
-/** The calls with the approvals of one question, which needs more of them. */
+/** The calls with the approvals of a question that needs more of them. */
 export function withVote(
   calls: readonly BatchCall[],
   { call, question }: AskedCall,

@@ -65,7 +65,7 @@ const stub = {
   getPersistedSnapshot: (snapshot: unknown) => snapshot,
 } as unknown as AnyActorLogic
 
-/** The transitions after one event. A chart whose `always` transitions never end would block the process. */
+/** Maximum transitions per event, because a chart whose `always` transitions never end would block the process. */
 const mostMicrosteps = 10_000
 
 interface ExecutableAction {

@@ -120,13 +120,14 @@ export interface WorkerOptions {
   concurrency?: number
 }
 
-/** Continues sessions whose time has come, that have unread events, or that a dead process left. */
+/** Continues sessions that are due, that have unread events, or that a dead process left behind. */
 export interface DurableWorker {
   /** The number of sessions that the worker runs. */
   readonly active: number
   /**
    * Stops where another process can continue. Waits for actors in `once`. Other actors are aborted, and run again in
-   * another process. From its start on, `send` only stores events, and calls that would run a session reject with `draining`.
+   * another process. Once it has started, `send` only stores events, and calls that would run a session
+   * reject with `draining`.
    */
   drain(): Promise<void>
 }

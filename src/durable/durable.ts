@@ -180,7 +180,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const id = checkSessionId(sessionId)
     checkOptions('start(id, options)', options, { input: null })
     const input = options.input === undefined ? undefined : copyJson(options.input, 'input')
-    /* oxlint-disable no-await-in-loop -- one look after the other */
+    /* oxlint-disable no-await-in-loop -- one poll at a time */
     for (;;) {
       await this.#take(id, { input })
       const { head, record } = await readLogEnd(this.#store, id, 1)
@@ -220,7 +220,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
     const isLate = (): boolean => readElapsed(this.#clock) - since >= timeoutMs
     try {
-      /* oxlint-disable no-await-in-loop -- one look after the other */
+      /* oxlint-disable no-await-in-loop -- one poll at a time */
       for (;;) {
         const { record, head } = await this.#readEnd(id)
         if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
@@ -586,7 +586,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     )
   }
 
-  /** The stored state, if this chart has all of it. */
+  /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
   async #fit(id: string, { state, chart }: MachineRecord): Promise<StoredMachineState> {
     const { migrate } = this.#options
     const isOther = chart !== this.machine.version
@@ -638,7 +638,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return { isResting: false, stop: () => void actor.stop() }
   }
 
-  /** For the worker. @returns the remaining sleep in milliseconds */
+  /** Continues a session for the worker. @returns the remaining sleep in milliseconds */
   async #continue(id: string): Promise<number | undefined> {
     const local = await this.#take(id)
     if (!local) throw new StoreError('session_busy', `Session '${id}' is in use by another process.`, id)

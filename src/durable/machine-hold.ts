@@ -48,7 +48,7 @@ interface Incoming {
   isHeld?: true
 }
 
-/** The events of one write. More would delay their effects. */
+/** Maximum number of events per write. More would delay their effects. */
 const mostPerWrite = 100
 
 /** One machine's session while this process holds it. It drives the machine until it settles. */
@@ -147,7 +147,7 @@ export class MachineHold {
     }
   }
 
-  /** Stops where another process can continue: when no actor runs that must not run again. */
+  /** Stops once no actor that must not run again is still running, so that another process can continue. */
   stop(): void {
     this.#isStopping = true
     this.#wake()
@@ -314,7 +314,7 @@ export class MachineHold {
     }
     try {
       const running = this.#parts.actors.run(actor, report)
-      // An actor may end before it returns.
+      // The actor may have ended before `run` returned.
       if (!isOver) this.#running.set(id, { key, actor: running })
     } catch (error) {
       report.failed(error)
@@ -375,7 +375,7 @@ export class MachineHold {
     await log.rest(this.state, this.#wakeAt)
   }
 
-  /** This process no longer holds the session, or is about to release it. */
+  /** Stops all actors, because this process no longer holds the session or is about to release it. */
   async #stopActors(): Promise<void> {
     const running = [...this.#running.values()]
     this.#running.clear()

@@ -110,7 +110,7 @@ export class RunningAgent implements RunningActor {
       parentSessionId: child.parent,
       isUnwanted: () => this.#state !== 'working',
     }
-    /* oxlint-disable no-await-in-loop -- one look after the other */
+    /* oxlint-disable no-await-in-loop -- one poll at a time */
     while (this.#state === 'working') {
       try {
         const opened = await runChild(agent.host, store, session, () => this.#openInput())
@@ -144,7 +144,7 @@ export class RunningAgent implements RunningActor {
   async #follow(run: Run): Promise<AgentContext | 'stopped'> {
     const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+      // oxlint-disable-next-line no-await-in-loop -- one rest at a time
       const outcome = await Promise.race([run.result, this.#stopped])
       if (outcome === 'stopped') return outcome
       const context = getContext()
@@ -175,5 +175,5 @@ export class RunningAgent implements RunningActor {
   }
 }
 
-/** As the output of the agent's actor. */
+/** The output of the agent's actor, as plain JSON. */
 const toOutput = (context: AgentContext): unknown => JSON.parse(JSON.stringify(toRunResult(context)))

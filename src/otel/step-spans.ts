@@ -218,7 +218,7 @@ export function createStretchEnd(
   return attributes
 }
 
-/** Events of a stretch. Content of people, tools and models is included only when it is captured. */
+/** The span event for a run's event, or null. Content from people, tools and models is included only if captured. */
 export function toSpanEvent(
   announcement: EmittedEvent,
   captureContent: boolean,

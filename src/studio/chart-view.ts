@@ -34,7 +34,7 @@ async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
   return { chart, sheets, tested: machine === agentMachine ? await readTestedIds() : null }
 }
 
-/** The file of `npm run generate` in a checkout, or its copy in the package. */
+/** Reads the file that `npm run generate` writes in a checkout, or its copy in the package. */
 async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   const [file] = ['visualizations', 'dist/src/studio/chart']
     .map((folder) => join(packageRoot, folder, 'agent.coverage.json'))

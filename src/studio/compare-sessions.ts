@@ -14,7 +14,6 @@ import { findEffectiveInstructions } from './session-step.js'
 interface ComparedSession {
   view: SessionView
   fold: SessionFold
-  /** Instructions of the agent. */
   instructions: string | undefined
 }
 
@@ -97,7 +96,7 @@ function findChange(
   return null
 }
 
-/** A call that people decided differently. */
+/** Finds a call on which people decided differently. */
 function findOtherDecision(
   messages: readonly ShownMessage[],
   otherMessages: readonly ShownMessage[],

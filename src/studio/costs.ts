@@ -6,7 +6,7 @@ export interface CostSum {
   isWhole: boolean
 }
 
-/** Null is usage without a price. */
+/** Null stands for usage without a price. */
 export function sumCosts(costs: readonly (number | null)[]): CostSum {
   return {
     usd: costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0),

@@ -157,7 +157,7 @@ class EmbeddedRun implements AttachableRun {
   }
 
   steer(text: string): void {
-    // Throws for an empty text.
+    // Throws if the text is empty.
     toMessages(text)
     this.#send({ type: 'STEER', text })
   }
@@ -223,7 +223,7 @@ class ActorLog implements ActorFollower {
     this.#lease = logs.acquire(id, { holder: 'an actor of this program', ttlMs: Number.MAX_SAFE_INTEGER })
   }
 
-  /** The log of an actor that has already started has a snapshot as its first record. */
+  /** Writes a snapshot, with which the log of an actor that has already started begins. */
   writeState(reached: FoldedRun): void {
     this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
   }

@@ -70,7 +70,7 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
 
 /**
  * Removes all text of people, models and tools from a session. States, times, counts and the names of tools and
- * models stay. This is an allow list: every kept field is listed here.
+ * models are kept. This is an allow list: every kept field is listed here.
  */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
   const tools = listToolNames(moments)
@@ -84,7 +84,7 @@ export function withoutTexts({ chart, visits, session, moments }: ExportedSessio
   return { chart, visits, session: bareSession(session, names), moments: packer.packed }
 }
 
-/** A generator, because all moments at once need much memory. */
+/** A generator, because holding all moments at once takes a lot of memory. */
 function* unpackAll(packed: PackedMoments): Generator<MomentView> {
   for (const { seq } of packed.moments) {
     const moment = unpackMoment(packed, seq)
@@ -102,7 +102,7 @@ function once<Given extends object, Made>(make: (source: Given) => Made): (sourc
   }
 }
 
-/** Names of the agent's tools. A model can call any other name and so leak text. */
+/** Names of the agent's tools. Any other name was made up by the model, and could contain text. */
 function listToolNames(moments: PackedMoments): Set<string> {
   const names = new Set<string>()
   for (const { context } of unpackAll(moments))

@@ -18,8 +18,8 @@ const [longestWalk, rest] = [0.8, 3]
 const arrival = 0.7
 
 /**
- * Animates an SVG with CSS alone. It has parts that are visible in some scenes, and a token that walks. Without motion,
- * the last scene is shown.
+ * Animates an SVG with CSS alone. It has parts that are visible in some scenes, and a token that walks. Viewers who
+ * prefer reduced motion see the last scene.
  */
 export class FilmReel<Scene extends Shown = Shown> {
   readonly scenes: readonly Scene[]
@@ -130,7 +130,7 @@ export class FilmReel<Scene extends Shown = Shown> {
   }
 }
 
-/** Too short to be seen, in seconds. */
+/** A duration too short to be seen, in seconds. */
 const jump = 0.01
 
 const measure = ([x, y]: Point, [u, v]: Point): number => Math.hypot(u - x, v - y)

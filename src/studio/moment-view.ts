@@ -142,7 +142,7 @@ function getContent(entry: RecordContent): object {
   }
 }
 
-/** Paths where two contexts differ. Lists and texts count as one value. */
+/** Paths where two contexts differ. Each list and each string counts as one value. */
 function listChanges(before: object, after: object, depth = 3): string[] {
   const [a, b] = [before as Record<string, unknown>, after as Record<string, unknown>]
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])]

@@ -37,7 +37,7 @@ export class Prefetcher {
     try {
       const likely = rows.filter(({ problem }) => problem === null)
       for (const row of likely.slice(0, maxSessions)) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other, or it would not be in the background
+        // oxlint-disable-next-line no-await-in-loop -- one session at a time, to stay in the background
         if (!(await this.#waitForQuiet()) || !(await this.#readAhead(row))) return
       }
       await this.#catalogue?.readLogs(() => this.#waitForQuiet())
@@ -64,7 +64,7 @@ export class Prefetcher {
     const until = performance.now() + maxWaitMs
     do {
       const ms = Math.max(4, this.#busyUntil - performance.now())
-      // oxlint-disable-next-line no-await-in-loop -- it waits until it is quiet
+      // oxlint-disable-next-line no-await-in-loop -- waits until the server is idle
       await new Promise((resolve) => setTimeout(resolve, ms).unref())
     } while (this.#busyUntil > performance.now() && performance.now() < until && !this.#isClosed)
     return !this.#isClosed && this.#busyUntil <= performance.now()

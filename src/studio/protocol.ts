@@ -42,7 +42,7 @@ export interface BudgetView {
   spent: number
   reserved: number
   limit: number
-  /** When the budget is full again. Null if never. */
+  /** When the budget resets. Null if never. */
   resetsAt: number | null
 }
 
@@ -95,7 +95,7 @@ export interface SessionRow {
   parent: string | null
   /** Number of sub-agent sessions below it. */
   children: number
-  /** The marks of people, in the order of the records. */
+  /** Marks that people set, in record order. */
   marks: StepMark[]
   /** Why the session cannot be read. */
   problem: string | null
@@ -202,7 +202,7 @@ export interface SessionView {
   parent: string | null
   rows: RecordRow[]
   bars: Bar[]
-  /** Times without a process, between records. */
+  /** Periods between records in which no process ran the session. */
   gaps: { from: number; to: number }[]
   forks: { sessionId: string; seq: number }[]
 }
@@ -306,9 +306,9 @@ export interface RequestView {
   /** The model that was asked, its provider and its server. */
   model: { name: string; provider: string; host: string | null } | null
   instructions: string | null
-  /** The messages that the previous request did not have, or all. */
+  /** The messages that were not in the previous request, or all messages. */
   messages: RequestMessage[]
-  /** Number of messages of the request. */
+  /** Number of messages in the request. */
   total: number
   /** Guidance for this request only. */
   nudges: string[]
@@ -421,7 +421,7 @@ export interface ChartTransition {
 }
 
 export interface VisitsView {
-  /** Number of counted sessions, the latest ones. */
+  /** Number of sessions counted. Only the latest are counted. */
   sessions: number
   /** Number of times a transition was taken or a state entered. Absent if never. */
   counts: Record<string, number>

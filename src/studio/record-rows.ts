@@ -157,7 +157,7 @@ const failureTypes: ReadonlySet<string> = new Set([
 
 const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
 
-/** A request that a shared budget refused, so it was not sent. Null for other events. */
+/** Describes a request that a shared budget refused. It was not sent. Null for other events. */
 export function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   if (!isFailure(event)) return null
   const { code, budget } = event.error
@@ -271,7 +271,7 @@ function isReadOnly({ tools }: AgentContext, name: string): boolean {
   return Object.hasOwn(tools, name) && tools[name]?.readOnly === true
 }
 
-/** An unknown tool name is unchecked text of the model, so it is not shown. */
+/** An unknown tool name is unchecked text from the model, so it is not shown. */
 export function getCallName(callId: string, ...contexts: (AgentContext | null)[]): string {
   for (const context of contexts) {
     const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))

@@ -65,7 +65,7 @@ export const markSchema = z.strictObject({
 })
 export type MarkRequest = z.infer<typeof markSchema>
 
-/** Searches of the list with their order, under unique names. */
+/** List searches with their sort order, under unique names. */
 export const savedViewsSchema = z.strictObject({
   views: z
     .array(

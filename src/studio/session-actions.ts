@@ -26,7 +26,7 @@ import type { MarkRequest } from './requests.js'
 import { findGap, getWords, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
 
-/** An agent of any output, tools and context. */
+/** An agent, whatever its output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
   /** The options depend on the `context` type of the agent's tools. */
   resume(sessionId: string, options: never): Promise<AttachableRun>

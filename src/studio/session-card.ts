@@ -78,8 +78,8 @@ export const [left, chartLeft] = [44, 772]
 export const plotWidth = chartLeft - left - 36
 const font = 'font-family="Helvetica,Arial,sans-serif"'
 /**
- * Colors that follow the viewer's theme (`diagram/theme.ts`) if the picture has its styles, except the tone of
- * waits.
+ * If the picture has the styles of `diagram/theme.ts`, these colors follow the viewer's theme. Only the color of
+ * waits stays the same.
  */
 export const ink = '#1f2328'
 export const quiet = '#59636e'
@@ -95,7 +95,7 @@ const toneColours: Record<ReturnType<typeof getTone>, string> = {
 }
 
 export function drawTitle({ session }: SessionView): { name: string; parts: string[]; bottom: number } {
-  // Bold text is as wide as larger text.
+  // Measured at a larger size, because the text is bold.
   const title = wrapText(session.title || session.name || session.id, plotWidth, 36, 2)
   return {
     name: escapeXml(title.join(' ')),
@@ -141,7 +141,7 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
 export function drawVisited({ session: { rows }, chart }: ExportedSession): string {
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
   const visited = new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)]))
-  // Pictures have no titles to hover.
+  // Pictures do not show titles on hover.
   return drawVisitedChart(chart, visited).replaceAll(/<title>[^<]*<\/title>/g, '')
 }
 
@@ -180,7 +180,7 @@ const dropUnseen = (text: string): string => text.replaceAll(/[\p{Cf}\p{Cc}]/gu,
 
 export const round = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Wraps a text to a width in pixels. The last line ends in an ellipsis if text was cut. */
+/** Wraps text to a width in pixels. The last line ends in an ellipsis if text was cut. */
 export function wrapText(text: string, room: number, size: number, most: number): string[] {
   const words = text.split(/\s+/).flatMap((word) => cutWord(dropUnseen(word), room, size))
   const lines = wrapPieces(words, ' ', room, size)

@@ -33,7 +33,7 @@ const pageSize = 500
 const [sweepRest, longestRestMs] = [20, 60_000]
 /** Maximum delay with which a write may appear in the list after later writes. */
 const overlapMs = 2_000
-/** Maximum wait of a request for a large store. */
+/** Maximum time that a request waits for a large store, in milliseconds. */
 const patienceMs = 150
 /** More changes at once are reported as one. */
 const maxReported = 200
@@ -135,7 +135,7 @@ export class SessionCatalogue {
     const until = performance.now() + readingMs
     for (const { id } of [...changed.values()].sort(compareStanding)) {
       if (performance.now() >= until) break
-      // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+      // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
       const row = await this.library.readRow(id)
       if (row === null) continue
       this.#put(row)
@@ -154,7 +154,7 @@ export class SessionCatalogue {
   async #listBeginning(note: (row: SessionRow) => void): Promise<boolean> {
     let isMore = false
     for (const state of [...openStates, undefined]) {
-      // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+      // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
       const rows = await this.library.listPage({ state, children: false, limit: firstListed })
       for (const row of rows) note(row)
       isMore ||= rows.length === firstListed
@@ -204,7 +204,7 @@ export class SessionCatalogue {
     const gone: string[] = []
     for (const { row } of this.#entries.values()) {
       if (row.holder === null && !row.isAttached) continue
-      // oxlint-disable-next-line no-await-in-loop -- as many as there are runs at work
+      // oxlint-disable-next-line no-await-in-loop -- one for each run that is working
       const now = await this.library.findRow(row.id)
       if (now) note(now)
       else gone.push(row.id)
@@ -382,7 +382,7 @@ function reverseKnown(sorted: readonly Entry[], by: SessionSort): readonly Entry
   return [...sorted.toReversed().filter((entry) => !isUnknown(entry)), ...sorted.filter(isUnknown)]
 }
 
-/** Absent texts come last. */
+/** Missing values come last. */
 function compareTexts(a: string | null, b: string | null): number {
   if ((a || null) === (b || null)) return 0
   if (!a || !b) return a ? -1 : 1

@@ -87,7 +87,7 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
     const day = days.get(number) ?? createDay(number * dayMs)
     days.set(number, day)
     day.sessions += 1
-    // The row of a session does not have its priced part.
+    // If some usage of a session has no price, its row does not say what the rest cost.
     if (row.cost !== null) day.cost.usd += row.cost
     else if (row.tokens > 0) day.cost.isWhole = false
     const failure = findFailure(row)

@@ -109,7 +109,7 @@ const textSize = 14
 /** Limits on the characters of a text and of a line that are measured. */
 const [mostText, mostOfLine] = [2_000, 300]
 
-/** The end of a transcript, as far as it fits. */
+/** Draws as much of the end of a transcript as fits. */
 export function drawTranscript(transcript: readonly ShownMessage[], { x, y, width, height }: Panel): string {
   const most = Math.max(1, Math.floor((height - 26) / lineHeight))
   const room = width - 28

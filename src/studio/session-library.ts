@@ -370,7 +370,7 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
     reason: context?.reason ?? null,
     wakeAt: context && findWakeTime(context),
     title: toShownText(getListedTitle(null, standing), 200),
-    // The log of a later run has the steps of earlier ones.
+    // The context counts only the steps of the latest run.
     steps: standing.runs > 1 ? null : (context?.steps ?? 0),
     duration: 0,
     failedCalls: 0,

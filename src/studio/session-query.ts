@@ -80,7 +80,7 @@ export const longestQuery = 1_000
 
 /**
  * Parses a query such as `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. All words must match.
- * Plain words are literal, and `*` at the end of a value matches any rest.
+ * Plain words are literal, and `*` at the end of a value matches any ending.
  *
  * @throws {UsageError} `invalid_option` for a query that is too long, or has an unknown value or an invalid date
  */

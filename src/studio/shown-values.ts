@@ -11,7 +11,7 @@ import { redactEvent } from '../diagram/redact.js'
 import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
-/** The longest text of a view, in characters. A tool result may have megabytes. */
+/** Maximum length of a text in a view, in characters. A tool result can be megabytes long. */
 const maxTextLength = 20_000
 
 /** Scrubs secrets from a text and truncates it. */

@@ -26,7 +26,7 @@ export interface StudioOptions<Context = unknown> {
   agent?: StudioAgent & ContextCarrier<Context>
   /** The app's context object, passed to tools when the studio resumes a run. */
   context?: unknown
-  /** The person who answers in this studio. The log has it with each answer. */
+  /** The person who answers in this studio, recorded in the log with each answer. */
   by?: string | Principal
   /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine

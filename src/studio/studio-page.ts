@@ -14,7 +14,7 @@ function findRoot(folder: string): string {
 
 /** The built client. */
 export interface ClientCode {
-  /** Scripts by address, which are `/client.js` and the chunks that it loads. */
+  /** Scripts by address: `/client.js` and the chunks that it loads. */
   scripts: ReadonlyMap<string, string>
   style: string
   /** The whole client as one script, for exported files. */

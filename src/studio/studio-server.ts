@@ -182,7 +182,7 @@ function findFile(
   }
 }
 
-/** A page on another port is same-site, so the browser sends the cookie, and no origin for plain loads. */
+/** A page on another port is same-site, so the browser sends the cookie, and sends no origin with plain loads. */
 function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }

@@ -49,7 +49,7 @@ interface Range {
 
 type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
-/** Milliseconds for reading logs before a list is shown. The rest follows live. */
+/** Milliseconds spent on reading logs before a list is shown. The rest is sent live. */
 const readingMs = 100
 
 const maxMoments = 256
@@ -252,7 +252,7 @@ export class StudioViews {
     return { ...view, editor: { ...this.#editor, machine } }
   }
 
-  /** The use of the chart by sessions. Empty for a custom machine. */
+  /** How often sessions visited each part of the chart. Empty for a custom machine. */
   async getVisits(): Promise<VisitsView> {
     if (this.#machine !== undefined) return { sessions: 0, counts: {} }
     this.#counting ??= this.#countVisits().finally(() => {
@@ -268,7 +268,7 @@ export class StudioViews {
     let sessions = 0
     for (const { id, records } of latest) {
       if (this.#counted.get(id)?.head !== records && performance.now() < until) {
-        // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+        // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
         const fold = await this.#library.readForCounting(id)
         const visits = new Map<string, number>()
         if (fold) countVisits(visits, fold)
@@ -296,7 +296,7 @@ export class StudioViews {
   }
 }
 
-/** Maximum wait of a list for budgets. Later results appear in the next list. */
+/** Maximum time that a list waits for budgets, in milliseconds. Later results appear in the next list. */
 const patienceMs = 150
 
 /** Shared budgets of the store, as last read. Empty when the store has none or is unavailable. */

@@ -32,7 +32,7 @@ const activityByState: Record<string, Activity> = {
 
 export class TimelineBars {
   readonly all: Bar[] = []
-  /** Times without a process. */
+  /** Periods between records in which no process ran the session. */
   readonly gaps: { from: number; to: number }[] = []
   readonly #open = new Map<string, Bar>()
   #last = 0
@@ -112,7 +112,7 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
       (path === 'PAUSED' && findSleep(context)) ||
       (path === 'WAITING_FOR_INPUT.approval' && findApproval(context)) ||
       (asks ? answering : activityByState[path])
-    // The label includes the date and the calls, because a run with others starts a new wait.
+    // The label is part of the key, so that a wait for another date or other calls gets its own bar.
     if (doing) all.set(`${path} ${doing.label}`, doing)
   }
   for (const call of context.calls) {
@@ -143,7 +143,7 @@ function findSleep(context: AgentContext): Activity | undefined {
   return { lane: 'waits', label: `${rests} until ${formatWakeTime(wakeAt)}` }
 }
 
-/** An unknown name is unchecked text of the model. */
+/** An unknown name is unchecked text from the model. */
 const toLabel = (name: string, { tools }: AgentContext): string =>
   Object.hasOwn(tools, name) ? shorten(name, 60) : 'call'
 

@@ -112,8 +112,8 @@ const completedWords: Record<string, string> = {
 const answerLength = 200
 
 /**
- * The first meaningful line without its Markdown. Headings count only if there is nothing else. Text that starts
- * with a bracket, such as JSON, is not cut at its line.
+ * The first meaningful line without its Markdown. Headings count only if there is nothing else. If the first line is
+ * a lone bracket, as in formatted JSON, the following lines are included.
  */
 export function toPlainLine(text: string): string {
   const beginning = text.slice(0, answerLength * 10).trim()

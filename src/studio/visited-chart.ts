@@ -3,8 +3,8 @@ import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
- * Draws the visited part of the chart, or all of it, at text size for a narrow pane. Outer states are below each other,
- * with their inner states, and a row per outer state that transitions lead to. Uses the classes and names of the overview.
+ * Draws the visited part of the chart, or all of it, at text size for a narrow pane. Outer states are stacked. Each
+ * lists its inner states and the outer states that its transitions lead to. Uses the classes and names of the overview.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): string {
   const states = chart.states.filter(

@@ -308,7 +308,7 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     this.#chunks.push(chunk)
   }
 
-  /** Writes the part that the history also has, because `abort` and `error` leave nothing in a message. */
+  /** Writes the end as a part, as in the history, because `abort` and `error` chunks leave nothing in a message. */
   #writeEnd(): void {
     const [state, reason] = [this.#state, this.#reason]
     const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'

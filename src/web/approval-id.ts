@@ -9,7 +9,7 @@ export interface CallReference {
   fingerprint: string
 }
 
-/** Whether an id is the call itself, or a request or call of its tool or sub-agent. */
+/** Whether an id belongs to the call itself, or to a request or call made by its tool or sub-agent. */
 export function isOfCall(id: string, callId: string): boolean {
   return id === callId || id.startsWith(`${callId}/`)
 }

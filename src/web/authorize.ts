@@ -27,7 +27,7 @@ export type Grant<Context = unknown> =
   | undefined
 
 /**
- * Called before anything else of a request is read. `'none'` lets every request read, answer and continue every session. If
+ * Called before anything else in a request is read. `'none'` lets every request read, answer and continue every session. If
  * the function throws a `Response`, that is the response; any other error becomes a 500.
  *
  * @example

@@ -79,7 +79,7 @@ export class BranchedRuns {
     })
   }
 
-  /** Whether a branch that the session has left contains a message with this id, because the request is late or repeated. */
+  /** Whether a branch that the session has left contains a message with this id. If so, the request is late or repeated. */
   async isOnOtherBranch(
     { sessionId, lastMessageNumber, messages }: AgentContext,
     clientId: string | undefined,
@@ -89,7 +89,7 @@ export class BranchedRuns {
     return (await this.#sessions.readStored(sessionId))?.branches?.left.includes(clientId) === true
   }
 
-  /** The answer that the same request has started already; null if the request may start one. */
+  /** The answer that an earlier copy of this request started; null if this request may start one. */
   async #join(
     sessionId: string,
     { from, edit, key, branch }: BranchRequest,

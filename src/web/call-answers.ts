@@ -17,8 +17,8 @@ export interface PageAnswers {
 }
 
 /**
- * Returns the answers to apply. Pages repeat earlier answers with each new one; the repeated ones are dropped if there is a
- * new one.
+ * Returns the answers to apply. Pages send earlier answers again with each new one. If there is a new answer, the earlier
+ * ones are dropped.
  *
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`; no answer is applied then
  */
@@ -48,8 +48,8 @@ export function staleBranchError(subject: string): UsageError {
 }
 
 /**
- * Puts answers into a session's inbox for the process that holds the session. Skips calls that another page answered a moment
- * ago. Returns null if at least one answer was sent, otherwise the first refusal.
+ * Puts answers into a session's inbox for the process that holds the session. Skips calls that another page has just
+ * answered. Returns null if at least one answer was sent, otherwise the first refusal.
  */
 export async function sendAnswers(
   agent: Pick<Agent, 'send'>,

@@ -55,7 +55,7 @@ export interface SessionView {
   state: AgentState | null
   /** When the run continues if it is sleeping. */
   wakeAt: number | null
-  /** The ends of runs that did not answer in full, by user message. */
+  /** How each run that did not answer in full ended, by user message. */
   ends: readonly TurnEnd[]
   /** The points where its messages diverge from other branches. */
   points: readonly BranchPoint[]
@@ -332,7 +332,7 @@ export class ChatService {
     }
   }
 
-  /** A run is working in this or another process: queues the message, steers the run with it, or refuses it. */
+  /** Queues a message, steers the run with it, or refuses it, because a run is working in this or another process. */
   async #sendWhileBusy(
     sessionId: string,
     message: IncomingMessage,
@@ -413,7 +413,7 @@ export class ChatService {
     try {
       await this.#sessions.sendAnswers(sessionId, newAnswers)
     } catch (error) {
-      // A process that resumes the run ends the question.
+      // The process that resumes the run also ends the expired question.
       if (hasCode(error, 'approval_expired')) await this.#runs.resumeOrFollow(sessionId, caller)
       throw error
     }

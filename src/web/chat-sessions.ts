@@ -156,7 +156,7 @@ export class ChatSessions {
     return this.agent.resume(sessionId, { context: caller.context } as never)
   }
 
-  /** Retries while the process that recorded the rest still holds the session. */
+  /** Resumes a resting run. Retries while the process that recorded the rest still holds the session. */
   resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
     return this.retryWhileTaken(
       () => this.resume(sessionId, caller),

@@ -171,7 +171,7 @@ export class PageView {
       }
       case 'usage':
         return usage === true ? event : null
-      // Names the app's limits.
+      // Limiter ids are internal to the app.
       case 'waiting_for_slot':
         return null
       case 'budget_warning':

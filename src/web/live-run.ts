@@ -10,7 +10,7 @@ import type { CheckedExpose, EventFailure } from './exposure.js'
 import type { ReplayBuffer } from './replay-buffer.js'
 import type { RunHooks } from './run-hooks.js'
 
-/** An agent with a store, and with any output, tools and context. */
+/** An agent with a store, whatever its output, tools and context. */
 export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'selectBranch'> & {
   /** The type of the options depends on the `context` that the agent's tools take. */
   run(input: RunInput, options: never): AnyRun

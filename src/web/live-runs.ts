@@ -20,7 +20,7 @@ import {
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
 
-/** Runs at work in this process, by session. Runs of other processes are followed through the log. */
+/** The runs that are working in this process, by session. Runs of other processes are followed through the log. */
 export class LiveRuns {
   readonly #sessions: ChatSessions
   readonly #runs = new Map<string, LiveRun>()
@@ -196,7 +196,7 @@ async function copyEvents(events: AsyncIterable<WatchedEvent>, buffer: ReplayBuf
   let restRecord: number | null = null
   try {
     for await (const event of events) {
-      // A rest may arrive together with later events.
+      // Events recorded after a rest may arrive together with it.
       if (restRecord !== null && event.record > restRecord) break
       buffer.push(event as AgentEvent)
       if (event.type === 'state_changed') restRecord = isWorkState(event.to) ? null : event.record

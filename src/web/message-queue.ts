@@ -310,7 +310,7 @@ export class MessageQueue {
     return { stored, isHeld }
   }
 
-  /** The process of the run has died. A page that may continue the run resumes it; the queue follows. */
+  /** Handles a run whose process has died. A page that may continue the run resumes it, and the queue follows it. */
   async #pollInterrupted({ sessionId, messageId, caller }: AwaitedMessage): Promise<Poll> {
     if (!caller.mayContinue) return { answer: null }
     await this.#runs.resumeOrFollow(sessionId, caller)

@@ -261,7 +261,7 @@ function notFoundError(pathname: string): StatewrightError {
 const defaultMaxBodyBytes = 10_000_000
 
 /**
- * Refuses requests that are not JSON, even if their body is not read. Pages of other origins can send forms and plain text
+ * Refuses requests that are not JSON, even if their body is not read. Pages from other origins can send forms and plain text
  * anywhere, but JSON only if CORS allows it.
  *
  * @throws {StatewrightError} `wrong_content_type`

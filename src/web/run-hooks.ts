@@ -20,15 +20,15 @@ export interface HookContext {
  * }
  */
 export interface HandlerHooks {
-  /** A run starts, or continues after a rest or an interruption. */
+  /** Called when a run starts, or continues after a rest or an interruption. */
   onStart?: (at: HookContext) => unknown
   /**
-   * A run waits or has ended. `usage` of the result is the run's total so far, so bill in `onFinish`, or bill the
+   * Called when a run waits or has ended. The result's `usage` is the run's total so far, so bill in `onFinish`, or bill the
    * difference. The response stays open until the returned promise settles, for at most 30 seconds. The page already has the
-   * full answer, but `useChat` stays busy, so do not return a promise that the page need not wait for.
+   * full answer, but `useChat` stays busy, so do not return a promise that the page does not need to wait for.
    */
   onSettle?: (result: RunResult, at: HookContext) => unknown
-  /** A run has ended. Called after `onSettle` and awaited with it. */
+  /** Called when a run has ended, after `onSettle`. Both are awaited together. */
   onFinish?: (result: RunResult, at: HookContext) => unknown
 }
 

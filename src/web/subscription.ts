@@ -14,7 +14,7 @@ import { ReplayBuffer, type ReplayReader } from './replay-buffer.js'
 export interface Subscription {
   /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** The ends of the session's runs so far that did not answer in full. */
+  /** How each of the session's runs so far ended, if it did not answer in full. */
   ends: readonly TurnEnd[]
   /** The answer before the first event of the reader; null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null
@@ -92,7 +92,7 @@ export function findTurn(run: AnyRun): Turn | null {
   return context ? toTurn(context) : null
 }
 
-/** A run that started here has its context once the session was read. */
+/** A run that started here has a context once its session has been read. */
 function getPast({ run, turn }: LiveRun): Pick<Subscription, 'before' | 'ends'> {
   if (turn) return { before: turn.before, ends: turn.ends }
   const context = findContext(run) as AgentContext

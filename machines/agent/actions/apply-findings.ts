@@ -9,7 +9,7 @@ import type { Reason } from '../run-result.js'
 
 export interface AppliedFinding extends GuardrailVerdict {
   action: 'nudge' | 'block' | 'halt'
-  /** The calls that a block refuses. */
+  /** Whether a block refuses a call. */
   refuses: (call: BatchCall) => boolean
 }
 
@@ -69,7 +69,7 @@ function blockCalls(
   )
 }
 
-/** A guard stops the run. Closes the calls that did not run, and emits the reason. */
+/** Emits the reason why a guard stops the run, and closes the calls that did not run. */
 export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined

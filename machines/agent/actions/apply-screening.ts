@@ -203,7 +203,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
   }
 })
 
-/** Policies decide changed arguments again. Without a decision the call is denied. */
+/** Applies the new decisions of policies about changed arguments. Without a decision the call is denied. */
 function decideAgain(
   call: BatchCall,
   { action, decisions }: CallScreening,
@@ -242,7 +242,7 @@ function toScreenedCall(call: BatchCall, { action, content, name }: Partial<Call
   return { ...refused, arguments: withheldArguments }
 }
 
-/** Redaction can break the JSON, which messages cannot carry. Falls back to `{}`. */
+/** Replaces arguments with `{}` if redaction broke their JSON, because messages need valid JSON. */
 function withJsonArguments(call: BatchCall): BatchCall {
   return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
 }
@@ -295,7 +295,7 @@ export const applyResultScreening = toAction((context, event, emit) => {
   return { calls }
 })
 
-/** Blocking the reason of a rejection does not block the rejection. */
+/** Blocking the reason for a rejection does not block the rejection. */
 const rejectedWithoutReason = {
   status: 'rejected' as const,
   content: 'Rejected by the user, for a reason that a shield withheld.',

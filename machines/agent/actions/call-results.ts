@@ -143,7 +143,7 @@ export const settleBatch = toAction((context, event, emit) => {
   }
 })
 
-/** Questions expire a time after they are first asked. */
+/** Asks the open questions. A question's time limit starts when it is first asked. */
 export const askPeople = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const calls = context.calls.map((call) => withExpiry(context, call, now))
@@ -152,13 +152,13 @@ export const askPeople = toAction((context, event, emit) => {
   return isTimed ? { calls } : undefined
 })
 
-/** Ends what can no longer be approved or started. A sub-agent ends its own calls. */
+/** Ends the calls and questions whose time is up. A sub-agent ends its own calls. */
 export const expireCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const late = listLate(context, now)
   const expire = (calls: BatchCall[], { call, question }: (typeof late)[number]): BatchCall[] => {
     if (question) return withAnswer(calls, toQuestionId(call, question), { type: 'expired' }) ?? calls
-    // The question of an approved call has ended before.
+    // The question about an approved call has already ended.
     if (!call.approved) announceOutcome(context, call, 'expired', event, emit)
     const result = createExpired(getExpiry(call, context.expiry), call.approved === true)
     return settleCall(calls, call.id, result, now, emit)
@@ -208,7 +208,7 @@ export const approve = toAction((context, event, emit) => {
   const time = expiresAt !== undefined && !client && { expiresAt }
   const openCall = { ...open, ...time, ...(terms.approvers && { approvals }) }
   const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
-  // Earlier questions about the arguments no longer apply, and policies decided the former arguments.
+  // Earlier questions about the arguments no longer apply, and policies decided on the former arguments.
   const { questions: _questions, memo: _memo, ...fresh } = openCall
   const undecided = call.decisions && { undecided: true as const }
   const approved =

@@ -218,7 +218,6 @@ function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
   return isCapped ? { run, response, tool } : null
 }
 
-/** Applies the findings of user guards. */
 export const applyUserGuards = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
     return undefined

@@ -8,7 +8,7 @@ import { isChildPaused } from '../sub-agent-questions.js'
 export const noteSleep = toAction((context, event) => {
   const now = getEventTime(event)
   const dates = context.calls.flatMap((call): number[] => {
-    // Only its run wakes a sleeping sub-agent, even if its time has passed.
+    // Only its own run wakes a sleeping sub-agent, even after its wake time.
     if (isChildPaused(call)) return isTime(call.wakeAt) ? [call.wakeAt] : []
     const { status, wakeAt } = call.result ?? {}
     return status === 'ok' && isTime(wakeAt) && wakeAt > now ? [wakeAt] : []

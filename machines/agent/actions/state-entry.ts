@@ -39,7 +39,7 @@ export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
     : { reason: verdict?.guard ?? (pausing === 'approval_expired' ? pausing : 'paused'), wakeAt: null },
 )
 
-/** Without CANCEL, a question has expired. */
+/** Any event other than CANCEL means that a question has expired. */
 export const setCancelReason = toAction((_context, { type }) => ({
   reason: type === 'CANCEL' ? 'cancelled' : 'approval_expired',
   pausing: false,

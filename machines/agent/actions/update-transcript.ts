@@ -114,7 +114,7 @@ export function maskUnclearedResults(calls: readonly BatchCall[], now: number, e
   })
 }
 
-/** Closes all open calls. Calls that never ran read `notExecuted`; running ones have an unknown outcome. */
+/** Closes all open calls. Calls that never ran get the text `notExecuted`; running ones have an unknown outcome. */
 export function closeOpenCalls(
   context: AgentContext,
   notExecuted: string,
@@ -162,7 +162,7 @@ function createClosingResult(call: BatchCall, notExecuted: string): ToolResult {
 
 const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
 
-/** Adds the results of the batch after the message that called, in call order. */
+/** Adds the results of the batch after the message that made the calls, in call order. */
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
@@ -188,7 +188,6 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
   return context.messages.slice(0, context.batchAt + 1).concat(results)
 }
 
-/** Applies the skill changes of the batch. */
 export function applySkillChanges(
   { skills: before, batchNumber }: AgentContext,
   calls: readonly BatchCall[],

@@ -43,7 +43,7 @@ export const deliverSteering = toAction((context, event, emit) => {
   if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
     return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
-  // A message keeps a run awake that is about to sleep.
+  // A message keeps the run awake if it is about to sleep.
   const awake = { steering: [], reason: null, wakeAt: null }
   return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...awake }
 })

@@ -4,18 +4,18 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentRuntime } from './runtime.js'
 
-/** Whether the open call of a sub-agent has a session, because it is settled or was started. */
+/** Whether a call is open and its sub-agent has a session, because the sub-agent was started or is at rest. */
 export function hasOpenChild(
   { tools }: Pick<AgentContext, 'tools'>,
   { name, questions, started, result }: BatchCall,
 ): boolean {
-  // A tool that asks has no session.
+  // A tool that asks questions has no session.
   if (questions?.some(({ fromTool }) => fromTool)) return false
   const isBegun = questions !== undefined || (started === true && tools[name]?.delegate === true)
   return isBegun && result === undefined
 }
 
-/** The sessions of calls of sub-agents that are open. */
+/** The sessions of open sub-agent calls. */
 export function listOpenChildren(context: AgentContext): string[] {
   return context.calls
     .filter((call) => hasOpenChild(context, call))
@@ -31,8 +31,8 @@ export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
 }
 
 /**
- * Closed calls of sub-agents whose logs have no end, because their process is gone or the log could not be
- * written.
+ * Closed sub-agent calls whose sub-agent has no end in its log, because its process is gone or the log could not
+ * be written.
  */
 export function findAbandonedCalls(
   runtime: AgentRuntime,

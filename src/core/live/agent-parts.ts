@@ -39,13 +39,13 @@ export interface AgentParts {
   prepareStep?: PrepareStep
   /** Models that a step may use instead of `model`. */
   models?: Readonly<Record<string, ModelProvider>>
-  /** Whether a run ends with the results of a batch. */
+  /** Decides after each batch whether the run ends. */
   stopWhen?: StopWhen
   sampling: Sampling
   toolChoice: ToolChoice | undefined
   extraBody: JsonObject
   prices: PriceBook
-  /** Counts what requests need of `context.window`. Default: gpt-tokenizer. */
+  /** Counts the tokens of requests for `context.window`. Default: gpt-tokenizer. */
   tokenizer?: Tokenizer
   /** The required format of answers. */
   output?: StructuredOutput

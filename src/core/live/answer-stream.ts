@@ -3,7 +3,6 @@ import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 /** Emits, or defers emitting until the machine's transition has been applied. */
 export type Defer = (emit: () => void) => void
 
-/** Emits events. */
 export interface Emitter {
   emit(announcement: EmittedEvent): void
 }

@@ -14,7 +14,7 @@ import { isAccountExhausted } from '../models/to-model-failure.js'
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
 
-/** The run of a sub-agent, as its call sees it. It survives pauses of both. */
+/** The run of a sub-agent, as its call sees it. It outlives pauses of the sub-agent and of the parent run. */
 export class ChildRun {
   #run: DelegateRun | undefined
   #end: RunResult | undefined
@@ -93,7 +93,7 @@ export class ChildRun {
     if (this.#isCancelled) this.cancel()
   }
 
-  /** The run was refused, or has no log. */
+  /** Records that the run was refused, or has no log. */
   markNotBegun(): void {
     this.#isNotBegun = true
     this.#isOpened()

@@ -25,7 +25,7 @@ import { toPlainError } from '../base/errors.js'
 import type { FoldedRun } from '../sessions/fold-session.js'
 
 /**
- * The agent machine. Its input can also be a text or messages. Only an actor restored from a snapshot needs
+ * The agent machine. Its input can also be a string or messages. Only an actor restored from a snapshot needs
  * no input. If tools require a `context`, the input must come from `agent.createInput`.
  */
 export type AgentMachine<AppContext = unknown> =
@@ -192,7 +192,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       runtime.notifyListener(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
       runtime.binding.journal?.onReached?.(next)
-      // Questions get their time at a rest, or from an early approval.
+      // The expiry of a question is set when the run comes to rest, or by an early approval.
       if (isRestState(next.context.state) || event.type === 'APPROVE') runtime.watchExpiry(next.context)
       if (runtime.hasLostRun(sealed)) {
         runtime.releaseChildren()
@@ -238,7 +238,7 @@ function collectPartialAnswer(
   return text === '' && usage === null ? null : { text, usage }
 }
 
-/** The event that starts the effects of a restored run again, with fresh input. */
+/** The event that restarts the effects of a restored run, with fresh input. */
 function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
   const isKnown = JSON.stringify(now) === JSON.stringify(tools)
   return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }

@@ -30,7 +30,7 @@ interface OpenStep {
   work: StepWork<StepType, unknown>
   owner: AnyActorRef
   startedAt: number
-  /** The event that ended the work, and when, while shields screen the output. */
+  /** While shields screen the output, the event that ended the work, and its time. */
   endedBy?: { event: AgentMachineEvent; completedAt: number }
   isOver?: true
 }
@@ -48,7 +48,7 @@ export class OpenSteps {
     this.#emitter = teller
   }
 
-  /** `owner` has started to work. A subscriber may stop the work: check the signal afterwards. */
+  /** Opens a step for work that `owner` has started. A subscriber may stop the work, so check the signal afterwards. */
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
@@ -59,7 +59,7 @@ export class OpenSteps {
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
-  /** The work has ended before its actor. */
+  /** Ends the step of work that ended before its actor. */
   end<Type extends StepType, Output>(work: StepWork<Type, Output>, ending: StepEnding<Type>): void {
     const open = this.#open.find((one) => one.work === (work as unknown))
     if (open === undefined) return
@@ -93,7 +93,7 @@ export class OpenSteps {
     })
   }
 
-  /** In one pass, because one event can end thousands of steps. */
+  /** Drops ended steps in one pass, because one event can end thousands. */
   #dropEnded(): void {
     if (this.#open.some(({ isOver }) => isOver)) this.#open = this.#open.filter(({ isOver }) => !isOver)
   }
@@ -109,7 +109,7 @@ export class OpenSteps {
   }
 }
 
-/** The end of a step by an event; null if the event does not concern it. */
+/** How an event ends a step; null if the event does not concern it. */
 function findEnding(
   event: AgentMachineEvent,
   open: OpenStep,

@@ -14,7 +14,7 @@ export function registerControls(run: object, of: RunControls): void {
   controls.set(run, of)
 }
 
-/** Ends the questions of a resting run that expire at this time of another clock. */
+/** Ends the questions of a resting run that have expired at `at`, which may come from another clock. */
 export function expireRun(run: object, at: number): void {
   controls.get(run)?.expire(at)
 }

@@ -70,7 +70,7 @@ export interface RuntimeOptions {
 /** Listens to the events that the machine has processed. */
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
-  /** A question has expired. */
+  /** Called when a question has expired. */
   onExpired(): void
 }
 
@@ -141,7 +141,7 @@ export class AgentRuntime {
         this.telemetry?.event(announcement as unknown as EmittedEvent)
         const { type } = announcement as unknown as EmittedEvent
         if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
-          // It also uses a number, so late subscribers never see a number twice.
+          // An event without a listener also uses a number, so late subscribers never see a number twice.
           this.#seq += 1
           freezeOnce(announcement)
           return
@@ -198,8 +198,8 @@ export class AgentRuntime {
   }
 
   /**
-   * The time of the run. The clock stands still at rest, and is synchronized afterwards. The time of a question that
-   * another process has asked follows that process's clock.
+   * The time of the run. It stands still at rest, and is then synchronized with the clock. A restored run that rests
+   * with a question that can expire keeps the time of the process that asked it.
    */
   readTime({ state, attempt, calls }: AgentContext): number {
     const isIdle = isRestState(state) && attempt === 1
@@ -245,8 +245,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Settles once this process is confirmed to still own the run. Undefined if that is certain. Otherwise like
-   * `flushed`.
+   * Resolves once this process is confirmed to still own the run. Undefined if that is already certain. If this process
+   * no longer owns the run, the run ends here, as after a failed `waitUntilDurable`.
    */
   waitUntilHeld(): Promise<void> | undefined {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())

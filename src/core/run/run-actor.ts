@@ -42,7 +42,7 @@ export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
 export interface ActorListener {
   onSnapshot: (snapshot: AgentSnapshot) => void
-  /** Only for bugs of the machine. An agent that fails reaches a final state. */
+  /** Called only for bugs in the machine. An agent that fails reaches a final state. */
   onBroken: (error: unknown) => void
 }
 

@@ -143,8 +143,8 @@ export class RestPromise<Result> {
 }
 
 /**
- * The result of an end that could not be written. It carries the store's error, because the answer is paid
- * for.
+ * The result of a run whose end could not be written. The store's error is added to it, because the answer has
+ * been paid for.
  */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null

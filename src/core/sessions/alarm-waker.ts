@@ -154,7 +154,7 @@ export class AlarmWaker implements Waker {
     this.#clock.clearTimeout(renewal)
     renewal = null
     if (leftMs === null) return
-    // The last renewal was about `claimMs` before `at`. A remaining wait counts from there.
+    // The remaining wait is counted from the last renewal, about `claimMs` before `at`.
     const to = leftMs === undefined ? null : at - claimMs + leftMs
     try {
       await this.#timers.move({ id, from: at, to })

@@ -41,7 +41,7 @@ export function listTurnEnds(context: AgentContext): TurnEnd[] {
   const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)
   const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
-  // A message that is not in the transcript yet cannot carry its end.
+  // An end belongs to a message in the transcript, and messages in the inbox are not there yet.
   if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
     return [...turnEnds]
   const end: TurnEnd = {

@@ -81,7 +81,7 @@ export interface McpCommonOptions {
    * Milliseconds that a call may take without progress. 0 = off. Default 60 000, or the `ttl` of a task that has one.
    */
   timeoutMs?: number
-  /** Milliseconds that the server has to start and list its tools. Default 30 000. */
+  /** Maximum milliseconds for the server to start and list its tools. Default 30 000. */
   startTimeoutMs?: number
   /** Maximum bytes of one message. A longer message ends the connection. Default 10 485 760 (10 MiB). */
   maxMessageBytes?: number

@@ -172,7 +172,7 @@ export class TaskDesk {
     let stop = (): void => undefined
     const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
     try {
-      /* oxlint-disable no-await-in-loop -- one look after the other */
+      /* oxlint-disable no-await-in-loop -- one poll at a time */
       for (;;) {
         const task = await this.look(id, grant, { continues: true })
         if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
@@ -187,7 +187,7 @@ export class TaskDesk {
   /** Yields a description of the task with each change, until `signal` aborts. */
   async *follow(id: string, grant: AccessGrant, signal: AbortSignal): AsyncGenerator<string, void> {
     let last = ''
-    /* oxlint-disable no-await-in-loop -- one look after the other */
+    /* oxlint-disable no-await-in-loop -- one poll at a time */
     while (!signal.aborted) {
       const found = await this.#find(id, grant)
       if (found === null) return

@@ -257,7 +257,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
 
 const ignoreError = (): void => undefined
 
-/** The version, or null without tables. Queries the catalog, because a connection may cache that a name is unknown. */
+/** The schema version, or null without tables. Asks the catalog, because a connection may cache an unknown name. */
 async function currentVersion(client: Pool | PoolClient, schema: string): Promise<number | null> {
   const found = await client.query(
     `SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'`,
