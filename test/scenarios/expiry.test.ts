@@ -9,6 +9,7 @@ import {
 } from '../../src/index.js'
 import { aguiHandler } from '../../src/agui/index.js'
 import { createWaker } from '../../src/fleet/index.js'
+import { wait } from '../../src/core/base/clock.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { chatHandler } from '../../src/ui/index.js'
@@ -36,16 +37,23 @@ function createModel(...calls: (readonly [name: string, input?: object])[]): Mod
 }
 
 /** Processes with their own clocks on one store. Each runs an agent whose calls of `pay` ask for approval. */
-function world(options: Partial<AgentOptions> & { calls?: (readonly [string, object?])[] } = {}) {
-  const { calls = [['pay', { n: 1 }]], ...others } = options
+interface WorldOptions extends Partial<AgentOptions> {
+  calls?: (readonly [string, object?])[]
+  /** Milliseconds that a payment takes. */
+  takes?: number
+}
+
+function world({ calls = [['pay', { n: 1 }]], takes = 0, ...others }: WorldOptions = {}) {
   const hosts = new Hosts(start)
   const store = memoryStore({ now: () => hosts.now })
   const paid: { n: unknown; at: number }[] = []
   const open = (skew = 0) => {
     const host: Host = hosts.start(store, () => skew)
-    const pay = tool('pay', ({ n }) => void (host.isDead || paid.push({ n, at: hosts.now })), {
-      needsApproval: true,
-    })
+    const work = ({ n }: { n?: unknown }): unknown => {
+      if (!host.isDead) paid.push({ n, at: hosts.now })
+      return takes > 0 ? wait(host.clock, takes) : undefined
+    }
+    const pay = tool('pay', work, { needsApproval: true, timeoutMs: 0 })
     const agent = createAgent({
       model: createModel(...calls),
       store: host.store,
@@ -139,6 +147,24 @@ describe('a question that expires', () => {
         content === 'ok' ? expect.any(String) : content,
       ),
     )
+    expect(checkSessionLog(store.read('s'))).toBeNull()
+  })
+
+  it('ends an approved call that waits for a free place until its time has passed', async () => {
+    const calls: [string, object][] = [1, 2, 3].map((n) => ['pay', { n }])
+    const { hosts, paid, ask, store } = world({ calls, toolCalls: { concurrency: 1 }, takes: 10 * minute })
+    const { run, pending } = await ask()
+    await hosts.pass(minute)
+    for (const one of pending) run.approve(one)
+    await hosts.pass(hour)
+    expect(paid).toEqual([
+      { n: 1, at: start + minute },
+      { n: 2, at: start + 11 * minute },
+    ])
+    expect(await run.result).toMatchObject({
+      state: 'COMPLETED',
+      output: 'Not executed: it could not start within 15 minutes. This is not a refusal.',
+    })
     expect(checkSessionLog(store.read('s'))).toBeNull()
   })
 

@@ -1,6 +1,7 @@
 import { getCallStepId, type StepWork } from '../live/open-steps.js'
 import { loadOnce } from '../base/platform.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
+import { createExpired, getExpiry, isLate } from '../../../machines/agent/approvals.js'
 import { isInDoubt, isUnderWay } from '../../../machines/agent/call-state.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
@@ -32,6 +33,7 @@ export class ToolBatch implements RunBatchOptions {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
   readonly #calls: readonly BatchCall[]
+  readonly #since: number
   #begun = 0
   #ended = 0
   #running: RunningBatch | undefined
@@ -42,6 +44,7 @@ export class ToolBatch implements RunBatchOptions {
     this.#scope = scope
     const { calls } = scope.context
     this.#calls = calls.every(isUnderWay) ? calls : calls.filter(isUnderWay)
+    this.#since = scope.runtime.time.now()
   }
 
   async start(): Promise<void> {
@@ -200,6 +203,16 @@ export class ToolBatch implements RunBatchOptions {
 
   ready(): Promise<void> | undefined {
     return this.#scope.runtime.waitUntilHeld()
+  }
+
+  /** A call that waits for a free place or for the store can expire. A call that another process started continues. */
+  refuseNext(): ToolResult | null {
+    const { context, runtime } = this.#scope
+    const call = this.#calls[this.#begun]
+    if (call?.expiresAt === undefined || !isLate(call, runtime.time.now())) return null
+    if (runtime.isRestored && isLate(call, this.#since)) return null
+    this.#begun += 1
+    return createExpired(getExpiry(call, context.expiry), true)
   }
 
   onStart(): void {

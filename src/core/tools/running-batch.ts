@@ -10,6 +10,8 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly abort: CallAbort
   /** Awaited before each call. Undefined: start immediately. */
   ready?(): Promise<void> | undefined
+  /** The result of the next call if it may no longer start. */
+  refuseNext?(): ToolResult | null
   /** Called before a call is executed. */
   onStart?(callId: string): void
   /** Called once per call, in order of completion, but not for calls that wait. */
@@ -59,14 +61,16 @@ export class RunningBatch implements CallOwner {
     if (this.#options.abort.aborted) return
     const lane = this.#lanes.indexOf(ended)
     this.#lanes[lane] = null
-    if (result !== null) {
-      try {
-        this.#options.onResult(ended.call.id, result)
-      } catch {
-        // The remaining calls must still run.
-      }
-    }
+    if (result !== null) this.#report(ended.call, result)
     this.#takeNext(lane)
+  }
+
+  #report({ id }: RunnableCall, result: ToolResult): void {
+    try {
+      this.#options.onResult(id, result)
+    } catch {
+      // The remaining calls must still run.
+    }
   }
 
   async #takeNextAfter(ready: Promise<void>, lane: number): Promise<void> {
@@ -112,6 +116,12 @@ export class RunningBatch implements CallOwner {
     }
     this.#used += 1
     this.#inTurn += 1
+    const refusal = this.#options.refuseNext?.() ?? null
+    if (refusal !== null) {
+      this.#report(call, refusal)
+      this.#takeNext(lane)
+      return
+    }
     this.#options.onStart?.(call.id)
     // A subscriber may stop the batch here.
     if (!abort.aborted) this.#lanes[lane] = new RunningCall(call, this.#options, this)
