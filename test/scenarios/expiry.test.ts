@@ -10,6 +10,7 @@ import {
 import { aguiHandler } from '../../src/agui/index.js'
 import { createWaker } from '../../src/fleet/index.js'
 import { wait } from '../../src/core/base/clock.js'
+import { releaseRun } from '../../src/core/live/release-run.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { chatHandler } from '../../src/ui/index.js'
@@ -166,6 +167,57 @@ describe('a question that expires', () => {
       output: 'Not executed: it could not start within 15 minutes. This is not a refusal.',
     })
     expect(checkSessionLog(store.read('s'))).toBeNull()
+  })
+
+  it('ends each open question in time while an approved call runs', async () => {
+    const policy: Policy = {
+      id: 'p',
+      decide: ({ arguments: { n } }) => ({
+        decision: 'ask',
+        expiresMs: n * minute,
+        onExpiry: n === 3 ? 'cancel' : 'reject',
+      }),
+    }
+    const calls: [string, object][] = [1, 2, 3].map((n) => ['pay', { n }])
+    const { hosts, ask, store } = world({ calls, policy, takes: hour })
+    const { run, pending } = await ask()
+    run.approve(pending[0]!)
+    await hosts.pass(3 * minute - second)
+    expect(run.state).toBe('WAITING_FOR_TOOL')
+    await hosts.pass(2 * second)
+    expect(await run.result).toMatchObject({ state: 'CANCELLED', reason: 'approval_expired' })
+    expect(checkSessionLog(store.read('s'))).toBeNull()
+  })
+
+  it.each(['cancel', 'reject', 'release'] as const)('leaves no timer after %s', async (end) => {
+    const { hosts, open } = world()
+    const timers = new Map<unknown, number>()
+    const { clock } = open().host
+    const counted = {
+      ...clock,
+      setTimeout: (fn: () => void, ms: number) => {
+        const id = clock.setTimeout(() => (timers.delete(id), fn()), ms)
+        timers.set(id, ms)
+        return id
+      },
+      clearTimeout: (id: unknown) => {
+        expect(id).toBeDefined()
+        timers.delete(id)
+        clock.clearTimeout(id)
+      },
+    }
+    const pay = tool('pay', () => 'ok', { needsApproval: true })
+    const approvals = { expiresMs: hour }
+    const agent = createAgent({ model: createModel(['pay']), clock: counted, tools: [pay], approvals })
+    const run = agent.run('Pay.')
+    await hosts.settleUntil(() => run.state === 'WAITING_FOR_INPUT')
+    expect([...timers.values()]).toEqual([hour])
+    if (end === 'cancel') run.cancel()
+    else if (end === 'release') await hosts.until(releaseRun(run))
+    else for (const one of (await run.result).pending ?? []) run.reject(one)
+    if (end !== 'release')
+      await hosts.settleUntil(() => run.state === 'COMPLETED' || run.state === 'CANCELLED')
+    expect([...timers.values()].filter((ms) => ms === hour)).toEqual([])
   })
 
   it('takes the strictest end of several, and a decision replaces the terms of the agent', async () => {

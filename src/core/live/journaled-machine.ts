@@ -171,6 +171,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       if ((event.type as string) === 'xstate.stop') {
         runtime.isLeft = runtime.isHalted
         runtime.endChildren([], () => undefined)
+        runtime.watchExpiry(null)
         if (snapshot.status === 'active') scope.defer(() => runtime.telemetry?.end())
         return transition(snapshot, event, scope)
       }
@@ -192,8 +193,9 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       runtime.notifyListener(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
       runtime.binding.journal?.onReached?.(next)
-      // The expiry of a question is set when the run comes to rest, or by an early approval.
-      if (isRestState(next.context.state) || event.type === 'APPROVE') runtime.watchExpiry(next.context)
+      if (next.status !== 'active') runtime.watchExpiry(null)
+      else if (isRestState(next.context.state) || timesQuestions.has(event.type))
+        runtime.watchExpiry(next.context)
       if (runtime.hasLostRun(sealed)) {
         runtime.releaseChildren()
         return next
@@ -206,6 +208,9 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['transition'],
   })
 }
+
+/** Events of a working run after which another question may be the next to expire. */
+const timesQuestions: ReadonlySet<string> = new Set(['APPROVE', 'APPROVAL_EXPIRED', 'CHILD_WAITING'])
 
 /** Events that stop a request and keep the partial answer. */
 const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])

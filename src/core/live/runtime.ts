@@ -207,10 +207,11 @@ export class AgentRuntime {
     return this.time.now()
   }
 
-  /** Reports when the next question expires. The parent run does that for a sub-agent. */
-  watchExpiry(context: AgentContext): void {
-    const at = this.binding.depth === undefined ? findNextExpiry(context) : null
-    this.clock.clearTimeout(this.#expiryTimer)
+  /** Reports when the next question expires. The parent run does that for a sub-agent. Null: never. */
+  watchExpiry(context: AgentContext | null): void {
+    const at = context && this.binding.depth === undefined ? findNextExpiry(context) : null
+    if (this.#expiryTimer !== undefined) this.clock.clearTimeout(this.#expiryTimer)
+    this.#expiryTimer = undefined
     if (at === null) return
     const look = (): void => {
       const { status, context: latest } = this.scope.self.getSnapshot() as SnapshotFrom<typeof agentMachine>
