@@ -83,10 +83,12 @@ export const isPast = (expiresAt: Json, now: number): boolean =>
   typeof expiresAt === 'number' && now >= expiresAt
 /** The call, or the questions of its sub-agent, if their time has passed. */
 export const listLate = (call: Call, now: number): Json[] => {
-  if (call.done || call.started) return []
+  if (call.done) return []
+  const open = call.questions.filter((one) => !one.answer && isPast(one.expiresAt, now))
+  // A sub-agent that works ends its questions itself, but cannot cancel the run.
+  if (call.started) return open.filter(({ onExpiry }) => onExpiry === 'cancel')
   if (call.expiresAt !== null) return isPast(call.expiresAt, now) ? [call] : []
-  if (call.needs !== 'child') return []
-  return call.questions.filter((one) => !one.answer && isPast(one.expiresAt, now))
+  return call.needs === 'child' ? open : []
 }
 const waitsFor = ({ done, needs, questions }: Call, who: RegExp): boolean =>
   !done &&

@@ -17,12 +17,22 @@ export function withExpiry(
 /** Calls that have not started, and questions without an answer, if they expire. */
 function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   return calls.flatMap((call): AskedCall[] => {
-    if (call.result !== undefined || call.started) return []
+    if (call.result !== undefined) return []
+    if (call.started) return listCancelling(call)
     if (call.expiresAt !== undefined) return [{ call }]
     return listOpenQuestions(call).flatMap((question) =>
       question.expiresAt === undefined ? [] : [{ call, question }],
     )
   })
+}
+
+/** A sub-agent that works for an answer ends its other questions itself, but cannot cancel the run. */
+function listCancelling(call: BatchCall): AskedCall[] {
+  return (call.questions ?? []).flatMap((question) =>
+    question.answer === undefined && question.expiresAt !== undefined && question.onExpiry === 'cancel'
+      ? [{ call, question }]
+      : [],
+  )
 }
 
 /** The calls and questions whose time is up. */

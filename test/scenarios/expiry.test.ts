@@ -430,6 +430,36 @@ describe('a question of a sub-agent', () => {
     expect(pending).toHaveLength(1)
   })
 
+  it.each([
+    ['another call of the run', [['clerk', { task: 'a' }], ['work']], [2]],
+    ['another call of the sub-agent', [['clerk', { task: 'a' }]], [1, 2]],
+  ] as const)('cancels the run in time during %s', async (_, calls, times) => {
+    const hosts = new Hosts(start)
+    const store = memoryStore({ now: () => hosts.now })
+    const host = hosts.start(store)
+    const { clock } = host
+    const work = (name: string) => tool(name, () => wait(clock, hour), { timeoutMs: 0 })
+    const policy: Policy = {
+      id: 'p',
+      decide: ({ arguments: { n } }) => ({ decision: 'ask', expiresMs: n * minute, onExpiry: 'cancel' }),
+    }
+    const asked = times.map((n) => ['pay', { n }] as const)
+    const clerk = createAgent({ model: createModel(...asked), clock, policy, tools: [work('pay')] })
+    const delegate = clerk.asTool({ name: 'clerk', description: 'Pays.', timeoutMs: 0 })
+    const tools = [delegate, work('work')]
+    const run = createAgent({ model: createModel(...calls), store: host.store, clock, tools }).run('Go.', {
+      session: 's',
+    })
+    await hosts.pass(second)
+    const { pending = [] } = times.length > 1 ? await run.result : {}
+    if (pending[0]) run.approve(pending[0])
+    await hosts.pass(2 * minute - 2 * second)
+    expect(run.state).toBe('WAITING_FOR_TOOL')
+    await hosts.pass(2 * second)
+    expect(await run.result).toMatchObject({ state: 'CANCELLED', reason: 'approval_expired' })
+    for (const { id } of store.list()) expect(checkSessionLog(store.read(id))).toBeNull()
+  })
+
   it('runs its call when it is approved in time', async () => {
     const { hosts, paid, first } = family()
     const run = first.boss.run('Go.', { session: 's' })
