@@ -299,6 +299,20 @@ describe('while no process holds the session', () => {
     expect([late.state, late.output, paid]).toEqual(['COMPLETED', refused, []])
   })
 
+  it('runSession ends the question also where its timer has not fired yet', async () => {
+    const { hosts, paid, ask, open } = world()
+    const { host, asked } = await ask()
+    host.kill()
+    const { host: other, agents } = open()
+    const setTimer = other.clock.setTimeout.bind(other.clock)
+    other.clock.setTimeout = (fn, ms) => (ms === 0 ? 0 : setTimer(fn, ms))
+    await hosts.pass(15 * minute)
+    const { callId, fingerprint } = asked
+    const answers = [{ type: 'approve' as const, callId, fingerprint }]
+    const late = await hosts.until(runSession(agents, { session: 's', answers }))
+    expect([late.state, late.output, paid]).toEqual(['COMPLETED', refused, []])
+  })
+
   it.each([
     ['ahead', hour],
     ['behind', -hour],

@@ -44,6 +44,7 @@ const lateAnswerCodes: ReadonlySet<string> = new Set([
   'unknown_call',
   'already_answered',
   'stale_answer',
+  'approval_expired',
   'wrong_state',
 ])
 
