@@ -5,7 +5,7 @@ import { isRecord } from '../../guards/lib/stored.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import type { AnyEventObject } from 'xstate'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
-import { type Clock, wait } from '../core/base/clock.js'
+import { type Clock, RunClock, wait } from '../core/base/clock.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { findDueTime } from '../../machines/agent/expiry.js'
 import { isDue, wakeRun } from '../core/drive/wake-sleepers.js'
@@ -119,7 +119,7 @@ export class RunningAgent implements RunningActor {
         // The state may have been exited while the session was being opened.
         if (this.#isLeft()) return await cancelChild(store, clock, child.session)
         if (this.#isOver()) return await releaseRun(opened.run)
-        const context = await this.#follow(opened.run)
+        const context = await this.#follow(opened.run, new RunClock(clock, opened.log.resumesAt))
         if (context === 'stopped') return
         if (!opened.log.hasFailed && !isRestState(context.state)) return report.done(toOutput(context))
         if (opened.log.hasFailed) await Promise.race([wait(clock, 1000), this.#stopped])
@@ -140,15 +140,15 @@ export class RunningAgent implements RunningActor {
     return this.#state !== 'working'
   }
 
-  /** Follows a run until it settles or ends. A run whose sleep is over continues. */
-  async #follow(run: Run): Promise<AgentContext | 'stopped'> {
+  /** Follows a run until it settles or ends. A run whose sleep is over continues. `time` is that of the run. */
+  async #follow(run: Run, time: RunClock): Promise<AgentContext | 'stopped'> {
     const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- one rest at a time
       const outcome = await Promise.race([run.result, this.#stopped])
       if (outcome === 'stopped') return outcome
       const context = getContext()
-      if (!isDue(context, this.#parts.clock.now())) return context
+      if (!isDue(context, time.now())) return context
       wakeRun(run)
     }
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { assign, fromPromise, setup } from 'xstate'
-import { createAgent, memoryStore, StoreError } from '../../src/index.js'
+import { type AgentOptions, createAgent, memoryStore, StoreError } from '../../src/index.js'
 import { durable } from '../../src/durable/index.js'
 import { readSessionAt } from '../../src/core/sessions/replay-session.js'
 import { createOneCallModel } from '../support/manual-model.js'
@@ -10,17 +10,18 @@ import { type Host, Hosts } from '../fleet/host-clocks.js'
 
 const start = Date.parse('2026-05-04T06:00:00Z')
 
-function setUp() {
+function setUp(options: Pick<AgentOptions, 'approvals'> = {}) {
   const hosts = new Hosts(start)
   const shared = memoryStore({ now: () => hosts.now })
   const executed: string[] = []
-  const open = () => {
-    const host: Host = hosts.start(shared)
+  const open = (skew = 0) => {
+    const host: Host = hosts.start(shared, () => skew)
     const errors: unknown[] = []
     const agent = createAgent({
       model: createOneCallModel('book'),
       tools: [{ ...tool('book', () => void executed.push('book')), needsApproval: true }],
       clock: host.clock,
+      ...options,
     })
     const machine = setup({
       types: {
@@ -350,4 +351,26 @@ test('deleting a session deletes the sessions of its agents', async () => {
   await until(cases.settled('case-1'))
   expect(await until(cases.delete('case-1'))).toBe(true)
   expect(shared.list({ children: true })).toEqual([])
+})
+
+describe('a question that expires', () => {
+  const minute = 60_000
+  const approvals = { expiresMs: 15 * minute }
+
+  it.each([
+    ['an hour ahead', 60 * minute],
+    ['an hour behind', -60 * minute],
+  ])('ends in time in another process, whose clock is %s', async (_, skew) => {
+    const { hosts, executed, open, until } = setUp({ approvals })
+    const first = open()
+    await until(first.cases.start('case-1', { input }))
+    await until(first.cases.settled('case-1'))
+    first.host.kill()
+    const { cases, errors } = open(skew)
+    await hosts.pass(10 * minute)
+    expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaging', pending: [{}] })
+    await hosts.pass(6 * minute)
+    expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged', pending: [] })
+    expect([executed, errors]).toEqual([[], []])
+  })
 })
