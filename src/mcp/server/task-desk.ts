@@ -239,7 +239,7 @@ export class TaskDesk {
     void this.#work(session, grant)
   }
 
-  /** False if the answer is too late. */
+  /** False if the answer came too late to change anything. */
   async #send(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
     const { agents, store } = this.#options
     try {
@@ -247,6 +247,8 @@ export class TaskDesk {
       await sendToSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
       return true
     } catch (error) {
+      // Whoever continues the run ends the question.
+      if (hasCode(error, 'approval_expired')) return true
       if (error instanceof UsageError && lateCodes.has(error.code)) return false
       throw error
     }
