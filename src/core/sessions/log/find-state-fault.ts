@@ -81,6 +81,8 @@ function isMessage(value: unknown): boolean {
 
 const isTraitsByName = (value: unknown): boolean => isRecord(value) && Object.values(value).every(isRecord)
 
+const storedTime = number(-8.64e15, 8.64e15, 'a time')
+
 const callKind = fields(
   {
     id: anyText(),
@@ -95,11 +97,16 @@ const callKind = fields(
     ),
     questions: optional(
       list(
-        fields({ callId: anyText(), name: anyText(), arguments: anyText() }, 'a question', 'open'),
+        fields(
+          { callId: anyText(), name: anyText(), arguments: anyText(), expiresAt: optional(storedTime) },
+          'a question',
+          'open',
+        ),
         'a list',
       ),
     ),
     childUsage: optional(storedUsage),
+    expiresAt: optional(storedTime),
   },
   'a call',
   'open',
@@ -153,7 +160,7 @@ const contextKind = fields(
       (value) => typeof value === 'boolean' || value === 'approval_expired',
       'a boolean, or approval_expired',
     ),
-    wakeAt: nullable(number(-8.64e15, 8.64e15, 'a time')),
+    wakeAt: nullable(storedTime),
     loaded: textList(),
     terms: optional(storedTerms),
     turnEnds: optional(storedEnds),
