@@ -25,6 +25,9 @@ import { type ToolRequest, createCallName, formatClientId, listCalls } from './a
 import type { CheckedOptions } from './options.js'
 import { type Question, readFormAnswer, listQuestions } from './questions.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import { findDueTime } from '../../../machines/agent/expiry.js'
+import { isDue } from '../../core/drive/wake-sleepers.js'
+import { readRunTime } from '../../core/sessions/open-session.js'
 import { listPendingCalls, toCurrentResult } from '../../../machines/agent/to-result.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { formatToolName } from '../../core/format/format-call.js'
@@ -153,7 +156,7 @@ export class TaskDesk {
     const listed = await this.#options.store.get(task.session)
     const isIdle = isLatest && listed?.holder === null && !this.#working.has(task.session)
     const mayWork = grant.mayContinue || grant.context === undefined
-    const isWaiting = isIdle && canGoOn(folded, unread)
+    const isWaiting = isIdle && (canGoOn(folded, unread) || (await this.#isDue(folded)))
     if (isWaiting && mayWork && continues) void this.#work(task.session, grant)
     const current = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
@@ -278,6 +281,13 @@ export class TaskDesk {
       .filter(({ message }) => message > folded.inbox)
       .flatMap((found) => parseInboxMessage(found) ?? [])
     return { task, folded, isLatest: true, unread }
+  }
+
+  /** Whether a question has expired, or a sleep is over. */
+  async #isDue(folded: FoldedSession): Promise<boolean> {
+    const { run } = folded
+    if (run?.status !== 'active' || findDueTime(run.context) === null) return false
+    return isDue(run.context, await readRunTime(this.#options.store, folded, this.#clock))
   }
 
   async #read(session: string): Promise<FoldedSession | null> {
