@@ -54,7 +54,7 @@ test('another message in a session is refused while its run works', async () => 
   await say('Go.')
   await until(() => model.pending)
   const { result } = await say('And then?')
-  expect(JSON.stringify(result)).toContain("The session 's' still works on another message")
+  expect(JSON.stringify(result)).toContain("The session 's' is still working on another message")
   model.pending?.answer({ text: 'Done.' })
   await awaitTask(handler, 's', ['completed'])
 })
