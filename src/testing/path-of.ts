@@ -11,7 +11,7 @@ import type { ReplayPath, ReplayStep } from './replay-path.js'
  * that had no effect are left out. The path of a fork starts with the path of its source.
  *
  * @example
- * const path = await pathOf(claimStore, 'claim-17')
+ * const path = await pathOf(store, 'claim-17')
  * const result = await replay(path, createMachineHarness(claims.machine))
  * @throws {UsageError} `other_session` for the session of an agent
  * @throws {StoreError} `unknown_session`, `corrupt_log`, `newer_log`

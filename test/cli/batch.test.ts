@@ -187,8 +187,8 @@ test('a damaged line is named by its number, and does not stop the others', asyn
   const said = [
     "line 2 of 'in.jsonl' is not valid JSON.",
     `line 3 of 'in.jsonl' is a list. An item must be { "id", "input", "tags"? }.`,
-    `line 4 of 'in.jsonl' has the id "c/d": use letters`,
-    "line 5 of 'in.jsonl' has no input, but 'inputs': call it input.",
+    `line 4 of 'in.jsonl' has the id "c/d". Use letters`,
+    "line 5 of 'in.jsonl' has 'inputs' instead of input. Rename it to input.",
     "line 6 of 'in.jsonl' has an id that is a number",
     "line 7 of 'in.jsonl' has invalid tags",
     "line 8 of 'in.jsonl' has an invalid input",

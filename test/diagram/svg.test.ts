@@ -182,7 +182,7 @@ describe('the picture of the agent machine', () => {
     const guards = states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when ?? []))
     const names = new Set([...states.map(({ key }) => key), ...guards])
     const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
-    expect(ways).toHaveLength(21)
+    expect(ways).toHaveLength(22)
     // Each event with its transitions. None leads elsewhere.
     const targets = new Map(
       states.flatMap(({ transitions }) => transitions.map(({ id, targets }) => [id, targets])),

@@ -64,6 +64,7 @@ export const loose: Record<string, string[]> = {
   'docs/bring-your-own-loop.md › Watch it in Stately': ['TS2552'],
   'docs/bring-your-own-loop.md › Test its paths': ['TS2379'],
   'docs/check-an-agent.md › In your tests': ['TS2307'],
+  'docs/embedding.md › Test your machine': ['TS2304'],
   'docs/guards-of-your-own.md › Custom guards': ['TS2339'],
   'docs/guards-of-your-own.md › Custom guards (2)': ['TS18046'],
   'docs/mcp.md › Sign in (2)': ['TS2304'],

@@ -51,7 +51,7 @@ test('a chart without the date check starts calls too late', () => {
 
 test('every reachable state was asked', () => {
   expect(reports.reduce((states, report) => states + report.states, 0)).toBeGreaterThan(
-    isWhole ? 5_000 : 490 * sample.length,
+    isWhole ? 5_000 : 480 * sample.length,
   )
   expect(reports.every(({ holds }) => holds)).toBe(true)
 })

@@ -18,10 +18,10 @@ const library = { createAgent, defineTool, SimulatedClock }
 
 /** Their results do not report a wait. Without an annotation they look like a loop. */
 const needAnnotation = [
-  'a log that gets a line each 12 looks',
-  'two sensors in turn',
-  'a ticker with the market closed',
-  'the heartbeat of a supervisor',
+  'a log that grows every twelfth read',
+  'two sensors, read alternately',
+  'a stock ticker while the market is closed',
+  "a supervisor's heartbeat",
 ]
 
 describe.each(behaviours.honest)('an honest agent on the live loop: $name', (behaviour) => {

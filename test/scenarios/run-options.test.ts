@@ -19,7 +19,7 @@ test('an option that resume does not have is refused, too', async () => {
   await expect(stored.resume('s', { contxt: 1 } as never)).rejects.toMatchObject({
     code: 'invalid_option',
     subject: 'contxt',
-    message: "resume() has no option 'contxt'. It takes signal, context, budgets, inspect.",
+    message: "resume() has no option 'contxt'. The options are signal, context, budgets, inspect.",
   })
 })
 

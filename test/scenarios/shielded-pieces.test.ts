@@ -70,7 +70,7 @@ describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (
     const run = play.run()
     const result = await run.end(2)
     expect(result).toMatchObject({ state: 'BLOCKED', output: '' })
-    expect(result.error?.message).toContain('shown before')
+    expect(result.error?.message).toContain('already shown')
     expect(placesOf('project fal', result)).toEqual([])
   })
 

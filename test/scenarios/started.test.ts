@@ -96,7 +96,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
     })
     expect(warnings).toEqual([
       [
-        expect.stringMatching(/nothing awaits its result: .*wait until it/i),
+        expect.stringMatching(/nothing awaits its result: .*wait (?:until it|for its final state)/i),
         { type: 'StatewrightWarning', code: 'session_busy' },
       ],
     ])

@@ -111,8 +111,8 @@ export const planted = [
     patches: [
       {
         file: 'src/core/sessions/open-session.ts',
-        find: 'return since === null ? Math.max(at, clock.now()) : at + since',
-        put: 'return clock.now()',
+        find: ': null\n  return since === null ? Math.max(at, clock.now()) : at + since',
+        put: ': null\n  return since === null ? clock.now() : clock.now()',
       },
     ],
   },

@@ -99,7 +99,14 @@ export const tamperings: readonly Tampering[] = [
     eventOf(entry)['callId'] = 'another'
   }),
   inSnapshots(replace('a result is left out', is('TOOL_RESULT'), () => [])),
-  inSnapshots(replace('an approval is left out', is('APPROVE'), () => [])),
+  inSnapshots(
+    replace('an approval is left out', is('APPROVE'), (entry, log) => {
+      // The answer to a sub-agent is in its own log. A question that expires afterwards may also have had no answer.
+      const { callId } = eventOf(entry)
+      const isOwn = log.some((one) => isAnswer(one) && callsOf(one).some(({ id }) => id === callId))
+      return !isOwn && log.some(is('APPROVAL_EXPIRED')) ? null : []
+    }),
+  ),
   replace('an approval comes twice', is('APPROVE'), (entry) => [entry, entry]),
   edit('an approval is of another call', is('APPROVE'), (entry) => {
     eventOf(entry)['callId'] = 'another'

@@ -363,7 +363,7 @@ longTest('a session of another process is followed record by record', async () =
   await run.result
   const { rows, bars } = await feed.heard('rows')
   expect(rows[0]).toMatchObject({ seq: head + 1, label: 'approved pay' })
-  expect(bars.find(({ label }) => label === 'approval')).toMatchObject({ toSeq: head + 1 })
+  expect(bars.find(({ label }) => label === 'pay (approval)')).toMatchObject({ toSeq: head + 1 })
   await agent.deleteSession('s')
   await feed.heard('gone', ({ sessionId }) => sessionId === 's')
   await close()

@@ -106,7 +106,7 @@ test('the flags, bars and labels of a run tell what happened in it', async () =>
     ['model', 'request', 'ok', 6, 7],
     ['children', 'research', 'ok', 7, 8],
     ['model', 'request', 'ok', 8, 9],
-    ['waits', 'approval', 'waiting', 9, null],
+    ['waits', 'pay (approval)', 'waiting', 9, null],
   ])
   const child = bars.find(({ lane }) => lane === 'children')?.sessionId ?? ''
   expect((await visitor.get<SessionView>(paths.session(child))).session.state).toBe('COMPLETED')
