@@ -57,9 +57,9 @@ export class Hosts {
     const end = (): void => void (over.is = true)
     promise.then(end, end)
     for (let i = 0; i < 800 && !over.is; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- whatever is ready first
+      // oxlint-disable-next-line no-await-in-loop -- time passes only if nothing else happens
       await this.settle()
-      // oxlint-disable-next-line no-await-in-loop -- then time
+      // oxlint-disable-next-line no-await-in-loop -- as above
       if (!over.is && i % 10 === 9) await this.pass(1000)
     }
     return promise

@@ -42,7 +42,7 @@ it('The model reads that a question could not be loaded', async () => {
   expect(listResults()).toEqual([['error', 'The question could not be loaded: Offline.']])
 })
 
-it('Policies that could not be loaded deny the call, and those in shadow only say so', async () => {
+it('Policies that could not be loaded deny the call, and shadow policies only record it', async () => {
   const pay = tool('pay')
   const policy: Policy = { id: 'payments', decide: () => 'allow' }
   const denied = play('pay', { tools: [pay], policy })
@@ -58,7 +58,7 @@ it('Policies that could not be loaded deny the call, and those in shadow only sa
   expect(pay.inputs).toEqual([{ task: 'Go.' }])
 })
 
-it('A decision of needsApproval that could not be read asks a person', async () => {
+it('A person is asked if the decision of needsApproval could not be read', async () => {
   const pay = tool('pay', () => 'ok', { needsApproval: () => 'deny' })
   const { run } = play('pay', { tools: [pay] })
   expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ needs: 'approval' }] })
