@@ -185,6 +185,30 @@ describe('a server that asks for a sign-in', () => {
     expect(asked.filter(({ body }) => body.includes('grant_type=refresh_token'))).not.toHaveLength(0)
   })
 
+  it('refreshes tokens once, also for a request that begins while the new ones are stored', async () => {
+    const { url, expire, asked } = await authServer()
+    const texts = new Map<string, string>()
+    let whileStored = async (): Promise<void> => undefined
+    const openOne = () => {
+      const store = textStore(texts)
+      const set: typeof store.set = async (key, text) => {
+        await whileStored()
+        await store.set(key, text)
+      }
+      return open({ url, auth: { ...willing().auth, store: { ...store, set } } })
+    }
+    const [first, second] = [await openOne(), await openOne()]
+    expire()
+    let late: Promise<unknown> | undefined
+    whileStored = async () => {
+      late ??= use(second, 'safe_go')
+      for (let turn = 0; turn < 200; turn += 1) await settled()
+    }
+    expect(await use(first, 'safe_go')).toBe('ok')
+    expect(await late).toBe('ok')
+    expect(asked.filter(({ body }) => body.includes('grant_type=refresh_token'))).toHaveLength(1)
+  })
+
   it.each([
     ['another state', (back: URL) => back.searchParams.set('state', 'forged')],
     ['no state', (back: URL) => back.searchParams.delete('state')],
@@ -279,7 +303,7 @@ describe('addresses that a server names for the sign-in', () => {
     mine.hostname = 'mcp.example.com'
     theirs.hostname = 'auth.example.com'
     const asked: string[] = []
-    const load = createSignInFetch(mine, undefined, (host, _, done) => {
+    const load = createSignInFetch(mine, (host, _, done) => {
       asked.push(host)
       done(null, [{ address: '127.0.0.1', family: 4 }])
     })

@@ -16,18 +16,11 @@ const loopback = ['localhost', '127.0.0.1', '::1']
 
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
-/** Refreshes in flight of all connections, because a refresh token can be used once. */
-const refreshes = new Map<string, Promise<Response>>()
-
 /**
  * Fetches addresses that the server of `address` names for the sign-in. They must not lead into a private network,
- * unless the server is there itself. `onRefused` receives each refused refresh token.
+ * unless the server is there itself.
  */
-export function createSignInFetch(
-  address: URL,
-  onRefused: (refreshToken: string) => void = () => undefined,
-  resolve?: ResolveHost,
-): SignInFetch {
+export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
   const isLocal = loopback.includes(host) || host.endsWith('.localhost')
   const policy = createAddressPolicy([host, ...(isLocal ? loopback : [])])
@@ -42,7 +35,7 @@ export function createSignInFetch(
     return fetchByNode(to, init, createPublicLookup(policy, refuse, resolve ?? dns.lookup))
   }
 
-  const request: SignInFetch = async (to, init = {}) => {
+  return async (to, init = {}) => {
     let target = new URL(to)
     for (let hops = 0; ; hops += 1) {
       // oxlint-disable-next-line no-await-in-loop -- the next address is known only then
@@ -58,21 +51,6 @@ export function createSignInFetch(
       )
         return capResponse(response, maxAnswerBytes, { onExceeded: () => undefined, onEnd: () => undefined })
       target = new URL(location, target)
-    }
-  }
-
-  return async (to, init) => {
-    const token = init?.body instanceof URLSearchParams ? init.body.get('refresh_token') : null
-    if (token === null) return request(to, init)
-    const key = `${String(to)} ${token}`
-    const work = refreshes.get(key) ?? request(to, init)
-    refreshes.set(key, work)
-    try {
-      const response = await work
-      if (response.status === 400 || response.status === 401) onRefused(token)
-      return response.clone()
-    } finally {
-      refreshes.delete(key)
     }
   }
 }

@@ -6,7 +6,7 @@ import type {
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
 import { createId } from '../../../core/base/platform.js'
-import { parseJsonOr } from '../../../core/base/json.js'
+import { parseJsonOr, readProperty } from '../../../core/base/json.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 import { loadClientSdk } from '../server-wire.js'
 import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
@@ -65,7 +65,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   /** Requests that were refused before the last sign-in may still ask for one. */
   let endedState: string | undefined
   const refused = new Set<string>()
-  const fetchFn = createSignInFetch(address, (token) => refused.add(token))
+  const fetchFn = shareRefreshes(createSignInFetch(address), records, refused)
 
   const begin = (): Begun => (begun ??= { state: createId(), verifiers: [] })
 
@@ -151,6 +151,42 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
       (asking ??= askOnce().finally(() => {
         asking = undefined
       })),
+  }
+}
+
+/** Refreshes in progress, of all connections and stores. */
+const refreshes = new Map<string, Promise<Response>>()
+
+/**
+ * Uses each refresh token once. The new tokens are stored before the refresh ends, so a request that read the old
+ * token earlier finds the refresh or its result.
+ */
+function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string>): SignInFetch {
+  const refresh = async (token: string, ...[to, init]: Parameters<SignInFetch>): Promise<Response> => {
+    const { tokens } = await records.read()
+    if (tokens !== undefined && tokens.refresh_token !== token) return Response.json(tokens)
+    const response = await load(to, init)
+    if (response.status === 400 || response.status === 401) refused.add(token)
+    const fresh = response.ok
+      ? await response
+          .clone()
+          .json()
+          .catch(() => null)
+      : null
+    if (typeof readProperty(fresh, 'access_token') === 'string')
+      await records.change((record) => {
+        if (record.tokens?.refresh_token === token) record.tokens = { ...record.tokens, ...fresh }
+      })
+    return response
+  }
+
+  return async (to, init) => {
+    const token = init?.body instanceof URLSearchParams ? init.body.get('refresh_token') : null
+    if (token === null) return load(to, init)
+    const key = `${String(to)} ${token}`
+    const work = refreshes.get(key) ?? refresh(token, to, init).finally(() => refreshes.delete(key))
+    refreshes.set(key, work)
+    return (await work).clone()
   }
 }
 
