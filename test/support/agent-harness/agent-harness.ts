@@ -44,6 +44,8 @@ export class AgentHarness implements ReplayHarness {
   readonly sent: string[] = []
   readonly #steps: Steps
   readonly #clock = new LaggingClock(0)
+  /** The time of the last event of the path. */
+  #pathTime = 0
   readonly #bench = new ToolBench()
   #isDeferring = false
   readonly #cues = new Map<string, Cue<unknown>>()
@@ -76,6 +78,7 @@ export class AgentHarness implements ReplayHarness {
     const input = given as AgentInput
     this.#isDeferring = Object.values(input.tools).some(({ deferred }) => deferred)
     this.#clock.lag(input.now)
+    this.#pathTime = input.now
     this.#rehearsal = await startRehearsal({
       scenario: {
         turns: [({ body }) => this.#answers[Number(body.user)]?.promise ?? { status: 500 }],
@@ -231,10 +234,14 @@ export class AgentHarness implements ReplayHarness {
     this.#live.send(plain as AgentMachineEvent)
   }
 
-  /** Some events come late, because time passed while the event loop was too busy to fire a timer. */
+  /**
+   * Some events come late, because time passed while the event loop was too busy to fire a timer. The next event of a
+   * path can have an earlier time. The clock only goes forward.
+   */
   #lag({ type, now }: AnyEventObject): void {
-    const { now: started = 0 } = (this.#steps[0]?.event.input ?? {}) as Partial<AgentInput>
-    if (type !== 'DEADLINE' && typeof now === 'number' && now > started) this.#clock.lag(now - started)
+    if (typeof now !== 'number') return
+    if (type !== 'DEADLINE') this.#clock.lag(Math.max(0, now - this.#pathTime))
+    this.#pathTime = now
   }
 
   async #answer(event: AnyEventObject): Promise<void> {
