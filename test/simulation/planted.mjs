@@ -192,13 +192,13 @@ export const planted = [
     patches: [
       {
         file: 'src/core/drive/wake-sleepers.ts',
-        find: "return state === 'PAUSED' && wakeAt !== null && wakeAt > now",
-        put: 'return state === null && wakeAt === now',
+        find: 'return (findDueTime(context) ?? now) > now',
+        put: 'return findDueTime(context) === now',
       },
       {
         file: 'src/core/drive/wake-sleepers.ts',
-        find: "return state === 'PAUSED' && wakeAt !== null && wakeAt <= now",
-        put: "return state === 'PAUSED' && wakeAt !== null && now > 0",
+        find: 'return (findDueTime(context) ?? Infinity) <= now',
+        put: 'return findDueTime(context) !== null && now > 0',
       },
     ],
   },
@@ -208,8 +208,8 @@ export const planted = [
     patches: [
       {
         file: log,
-        find: 'if (context.wakeAt === null || isNews) this.setSummary(context)',
-        put: 'if (context.wakeAt === null || typeof isNews) this.setSummary(context)',
+        find: 'if (findDueTime(context) === null || isNews) this.setSummary(context)',
+        put: 'if (findDueTime(context) === null || typeof isNews) this.setSummary(context)',
       },
     ],
   },
