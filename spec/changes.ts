@@ -148,10 +148,11 @@ export const changes: Record<string, Change> = {
   clearCalls: (run, { event: { output } }) => {
     const clear = (call: Call): Call => {
       const { decisions } = output.find?.(({ callId }: Json) => callId === call.id) ?? {}
-      const terms = termsOf(run.setup, decisions)
+      const terms = decisions ? termsOf(run.setup, decisions) : call.terms
       const isApproved = call.approved && isEnough(run.setup, terms, call.votes)
       const asks = decides(decisions, 'ask') && !isApproved && call.needs !== 'approval'
       const asked = {
+        terms,
         limit: decisions ? limitOf(run.setup, decisions) : call.limit,
         expiresAt: asks ? null : call.expiresAt,
         needs: asks ? 'approval' : call.needs,
