@@ -42,11 +42,20 @@ interface WorldOptions extends Partial<AgentOptions> {
   calls?: (readonly [string, object?])[]
   /** Milliseconds that a payment takes. */
   takes?: number
+  timers?: boolean
 }
 
-function world({ calls = [['pay', { n: 1 }]], takes = 0, ...others }: WorldOptions = {}) {
+/** The codes of the warnings so far. */
+function listWarnings(run: Run): string[] {
+  const codes: string[] = []
+  run.events$.subscribe((event) => void (event.type === 'warning' && codes.push(event.code)))
+  return codes
+}
+
+function world({ calls = [['pay', { n: 1 }]], takes = 0, timers = true, ...others }: WorldOptions = {}) {
   const hosts = new Hosts(start)
-  const store = memoryStore({ now: () => hosts.now })
+  const whole = memoryStore({ now: () => hosts.now })
+  const store = timers ? whole : ({ ...whole, timers: undefined } as unknown as typeof whole)
   const paid: { n: unknown; at: number }[] = []
   const open = (skew = 0) => {
     const host: Host = hosts.start(store, () => skew)
@@ -68,9 +77,10 @@ function world({ calls = [['pay', { n: 1 }]], takes = 0, ...others }: WorldOptio
   /** A run that has asked. */
   const ask = async (process = open()) => {
     const run = process.agent.run('Pay.', { session: 's', by: 'ann' }) as Run
+    const warnings = listWarnings(run)
     await hosts.settleUntil(() => store.get('s')?.summary?.state === 'WAITING_FOR_INPUT')
     const { pending = [] } = await run.result
-    return { ...process, run, pending, asked: pending[0]! }
+    return { ...process, run, warnings, pending, asked: pending[0]! }
   }
   const resultOf = () =>
     store
@@ -349,6 +359,23 @@ describe('while no process holds the session', () => {
     expect(run.state).toBe('WAITING_FOR_INPUT')
     await hosts.pass(2 * minute)
     expect([(await run.result).state, checkSessionLog(store.read('s'))]).toEqual(['COMPLETED', null])
+  })
+
+  it('a store without timers ends no question, and the process that asks warns once', async () => {
+    const calls: [string, object][] = [1, 2].map((n) => ['pay', { n }])
+    const { hosts, paid, ask, open, store } = world({ calls, timers: false })
+    const { host, run, warnings, pending } = await ask()
+    expect(warnings).toEqual(['no_timers'])
+    run.approve(pending[0]!)
+    await hosts.pass(14 * minute)
+    expect([paid.length, run.state, warnings]).toEqual([1, 'WAITING_FOR_INPUT', ['no_timers']])
+    host.kill()
+    await hosts.pass(hour)
+    expect(store.get('s')?.summary?.state).toBe('WAITING_FOR_INPUT')
+    const again = await hosts.until(open().agent.resume('s'))
+    await hosts.pass(second)
+    expect([paid.length, (await again.result).output]).toEqual([1, refused])
+    expect((await world().ask()).warnings).toEqual([])
   })
 
   it('a process leaves the question to the one that has taken the session', async () => {

@@ -194,8 +194,10 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
       runtime.binding.journal?.onReached?.(next)
       if (next.status !== 'active') runtime.watchExpiry(null)
-      else if (isRestState(next.context.state) || timesQuestions.has(event.type))
+      else if (isRestState(next.context.state) || timesQuestions.has(event.type)) {
         runtime.watchExpiry(next.context)
+        runtime.warnOfMissingTimers()
+      }
       if (runtime.hasLostRun(sealed)) {
         runtime.releaseChildren()
         return next

@@ -112,6 +112,7 @@ export class AgentRuntime {
   openBill: { getUsageSoFar(): Usage | null } | null = null
   #isHalted = false
   #expiryTimer: unknown
+  #hasWarnedOfTimers = false
   /** Another process resumes the run, so work started elsewhere is still needed. */
   isLeft = false
   #onHalt: (() => void) | undefined
@@ -224,6 +225,17 @@ export class AgentRuntime {
     this.#expiryTimer = this.clock.setTimeout(look, Math.max(0, at - this.time.now()))
     // The alarm of the store ends the question if this process exits.
     unrefTimer(this.#expiryTimer)
+  }
+
+  /** Warns once if a question expires that no other process would end in time. */
+  warnOfMissingTimers(): void {
+    const { store } = this.binding
+    if (this.#expiryTimer === undefined || !store || store.timers || this.#hasWarnedOfTimers) return
+    this.#hasWarnedOfTimers = true
+    const message =
+      'The store has no timers. An approval request expires only in a process that holds the session, or when the session ' +
+      'is resumed.'
+    this.emit({ type: 'warning', code: 'no_timers', message })
   }
 
   notifyListener(event: AgentMachineEvent): void {
