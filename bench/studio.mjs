@@ -62,7 +62,7 @@ for (let i = 0; i < opens; i += 1) {
 }
 await page.waitForSelector('.steps-box .step')
 // Until the whole session is there, most records have nothing to draw.
-await page.waitForSelector('[aria-label="What it took"]', { timeout: 120_000 })
+await page.waitForSelector('[aria-label="Usage and duration"]', { timeout: 120_000 })
 // The page loads the blocks around the record before the keys arrive.
 await page.waitForTimeout(1_000)
 /** The intervals between frames in milliseconds, with one key per frame. */

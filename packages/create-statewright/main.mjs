@@ -67,7 +67,7 @@ async function main() {
   if (fault) throw new UsageError(fault)
   const isComplete = options.folder !== undefined && options.template !== undefined
   if (!isComplete && !process.stdin.isTTY)
-    throw new UsageError('There is no terminal to ask in. Give FOLDER and --template NAME.')
+    throw new UsageError('There is no terminal. Pass FOLDER and --template NAME.')
   const { folder, template } = isComplete ? options : await askRest(options)
   const count = createProject({ folder, template, packageSpec: options.package ?? `^${version}` })
   const place = relative(process.cwd(), folder)

@@ -90,7 +90,7 @@ const approvalAnswerSchema: Record<string, Json> = {
   properties: {
     approved: { type: 'boolean' },
     editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
-    reason: { type: 'string', description: 'Why. The model reads the reason of a rejection.' },
+    reason: { type: 'string', description: 'The reason for a rejection. The model reads it.' },
   },
   required: ['approved'],
 }

@@ -45,7 +45,11 @@ export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
 export async function cedar(options: CedarOptions): Promise<Policy> {
   const { policies, id = 'cedar', entities, engine, ...limits } = Object(options) as CedarOptions
   if (typeof policies !== 'string' && !isObject(policies))
-    throw new ConfigError('invalid_option', 'policies must be a text of Cedar, or { ID: TEXT }.', 'policies')
+    throw new ConfigError(
+      'invalid_option',
+      'policies must be a string of Cedar policies, or { ID: STRING }.',
+      'policies',
+    )
   const own = engine ?? (await loadPeer<CedarEngine>('@cedar-policy/cedar-wasm/nodejs', 'cedar()'))
   const policySet = { staticPolicies: policies }
   const { type, errors = [] } = own.checkParsePolicySet(policySet)
@@ -87,7 +91,7 @@ export async function cedar(options: CedarOptions): Promise<Policy> {
 function toCedarValue(value: unknown): unknown {
   if (typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)) return value
   if (Array.isArray(value)) return value.map(toCedarValue)
-  if (!isObject(value)) throw new Error(`Cedar has no value for ${typeof value}.`)
+  if (!isObject(value)) throw new Error(`Cedar cannot represent a ${typeof value}.`)
   const entries = Object.entries(value).filter(([, each]) => each !== null && each !== undefined)
   if (entries.some(([key]) => key.startsWith('__'))) throw new Error('A key starts with __.')
   return Object.fromEntries(entries.map(([key, each]) => [key, toCedarValue(each)]))

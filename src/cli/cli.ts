@@ -36,12 +36,12 @@ import { watchOutput } from './output.js'
 const sections: readonly { title: string; commands: readonly (Command | CommandGroup)[] }[] = [
   { title: 'Run agents', commands: [runCommand, resumeCommand, sendCommand, batchCommand, mcpCommand] },
   {
-    title: 'Look at runs',
+    title: 'Inspect runs',
     commands: [sessionsCommands, studioCommand, statelyCommand, budgetsCommand],
   },
   { title: 'Evaluate agents', commands: [evalCommand, guardsCommand] },
   {
-    title: 'Work on state machines',
+    title: 'Work with state machines',
     commands: [diagramCommand, pathsCommand, propertiesCommand, diffCommand],
   },
 ]

@@ -241,7 +241,7 @@ function checkWholeNumber(
 ): void {
   if (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
-  throw badUsageError(`${option} must be a whole number ${range} (is '${text}').`, option)
+  throw badUsageError(`${option} must be a whole number ${range} (got '${text}').`, option)
 }
 
 /** @throws {CliError} `bad_usage`, with the closest choice */
@@ -249,7 +249,7 @@ export function checkChoice(option: string, value: string, choices: readonly str
   if (choices.includes(value)) return
   const near = findNearestName(value, choices)
   const hint = near === undefined ? '' : ` Did you mean ${near}?`
-  throw badUsageError(`${option} must be one of ${choices.join(', ')} (is '${value}').${hint}`, option)
+  throw badUsageError(`${option} must be one of ${choices.join(', ')} (got '${value}').${hint}`, option)
 }
 
 export function unknownOptionError(rawName: string, specs: OptionSpecs): CliError {
@@ -270,7 +270,7 @@ export function unknownOptionError(rawName: string, specs: OptionSpecs): CliErro
 export function parseTag(text: string): [name: string, value: string] {
   const at = text.indexOf('=')
   if (at < 1 || at === text.length - 1)
-    throw badUsageError(`--tag must be NAME=VALUE, such as user=ann (is '${text}').`, '--tag')
+    throw badUsageError(`--tag must be NAME=VALUE, such as user=ann (got '${text}').`, '--tag')
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
@@ -282,7 +282,7 @@ export function parseDecimal(
 ): number | undefined {
   if (text === undefined) return undefined
   if (/^\d*\.?\d+$/.test(text) && is(Number(text))) return Number(text)
-  throw badUsageError(`${option} must be ${phrase} (is '${text}').`, option)
+  throw badUsageError(`${option} must be ${phrase} (got '${text}').`, option)
 }
 
 /**
@@ -295,7 +295,7 @@ export function parseTime(subject: string, text: string, now: number): number {
   const at = parseDate(text)
   if (at !== undefined) return at
   throw badUsageError(
-    `${subject} must be an age such as 12h or 7d, or a date with a time zone such as 2026-05-04T08:30:00Z (is '${text}').`,
+    `${subject} must be an age such as 12h or 7d, or a date with a time zone such as 2026-05-04T08:30:00Z (got '${text}').`,
     subject,
   )
 }

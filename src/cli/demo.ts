@@ -6,7 +6,7 @@ import { createNoteTools } from './note-tools.js'
 
 /** The run of `statewright run --rehearsal`: `largestExpense`, and a payment that needs approval. */
 
-export const demoPrompt = 'What was the largest expense of the quarter? Pay what is still open of it.'
+export const demoPrompt = 'What was the largest expense of the quarter? Pay its open invoice.'
 
 /** The script answers prompts about the notes and declines others. */
 const knownPrompt = /expens|cost|spen[dt]|invoice|quarter|notes/i

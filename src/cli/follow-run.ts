@@ -68,7 +68,7 @@ async function watchRun(
   const gone = new AbortController()
   // When the reader closes the pipe (`| head`), the run stops.
   const onGone = () => {
-    gone.abort(new Error('The reader of stdout has gone.'))
+    gone.abort(new Error('The reader of stdout has closed it.'))
   }
   io.stdout.on('error', onGone)
   // The terminal echoes ^C on the current line.

@@ -44,7 +44,7 @@ async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
   const refusal = new ToolError(
     'policy_denied',
-    `'${path}' is outside the folder of notes. Give a path inside it.`,
+    `'${path}' is outside the folder of notes. Use a path inside it.`,
   )
   const named = resolve(base, path)
   if (!isInside(base, named)) throw refusal

@@ -21,7 +21,7 @@ export const storeOption = {
 export const byOption = {
   by: {
     value: 'NAME',
-    about: 'the sender of messages and answers, for the log and for the terms of approvals',
+    about: 'the sender of messages and answers, for the log and the approval rules',
   },
 } satisfies OptionSpecs
 
@@ -76,7 +76,7 @@ export const runOptions = {
     value: 'FILE',
     optional: true,
     nextWord: /^[^-\s]\S*\.json$/,
-    about: 'play the demo, or the scenario in FILE, and call no model',
+    about: 'play the demo or the scenario in FILE, without calling a model',
   },
   ...storeOption,
   ...byOption,
@@ -85,8 +85,8 @@ export const runOptions = {
     min: 0,
     about: `after SIGTERM, how long the run continues before another process can resume it (default: ${drainSeconds})`,
   },
-  json: { about: 'print the RunResult as one line' },
-  events: { about: 'print each AgentEvent as one line' },
+  json: { about: 'print the RunResult as one line of JSON' },
+  events: { about: 'print each AgentEvent as one line of JSON' },
   inspect: { about: "watch the run in Stately's inspector, in a browser on this machine" },
 } as const satisfies OptionSpecs
 
@@ -114,9 +114,9 @@ export function readCommonOptions(
   parsed: Pick<ParsedOptions<typeof runOptions>, 'all' | 'text' | 'has' | 'number'>,
 ): CommonOptions {
   const { all, text, has } = parsed
-  excludeBoth(parsed, 'json', 'events', 'choose one form of output')
-  excludeBoth(parsed, 'rehearsal', 'model', 'a rehearsal calls no model')
-  excludeBoth(parsed, 'rehearsal', 'base-url', 'a rehearsal calls no model')
+  excludeBoth(parsed, 'json', 'events', 'Choose one output format')
+  excludeBoth(parsed, 'rehearsal', 'model', 'A rehearsal calls no model')
+  excludeBoth(parsed, 'rehearsal', 'base-url', 'A rehearsal calls no model')
   const baseURL = text('base-url')
   if (baseURL !== undefined) checkURL(baseURL, '--base-url')
   const preset = text('preset')
@@ -150,7 +150,7 @@ export function excludeBoth<Name extends string>(
   other: Name,
   why: string,
 ): void {
-  if (has(one) && has(other)) throw badUsageError(`--${one} and --${other} exclude each other: ${why}.`)
+  if (has(one) && has(other)) throw badUsageError(`--${one} and --${other} cannot be combined. ${why}.`)
 }
 
 /**
@@ -190,7 +190,7 @@ export function checkURL(url: string, origin: string): string {
   const isUsable: boolean = isHttpUrl(url)
   if (isUsable) return url
   throw badUsageError(
-    `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`,
+    `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (got '${url}').`,
     origin,
   )
 }

@@ -30,7 +30,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 process.on('beforeExit', () => {
   process.stderr.write(
     'statewright: the run hangs: a tool or module waits for a promise that never settles. ' +
-      'Give the tool a timeoutMs, or the run a --timeout.\n',
+      'Set timeoutMs on the tool, or --timeout on the run.\n',
   )
   process.exit(exitCodes.error)
 })

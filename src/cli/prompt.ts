@@ -131,7 +131,7 @@ async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | nul
     if (choice === null) return null
     if (/^y(es)?$/.test(choice)) return { type: 'approve', ...toTarget(call) }
     if (/^n(o)?$/.test(choice)) {
-      const why = await ask('Why not? The model reads it (Enter for no reason): ')
+      const why = await ask('Reason for the model (Enter for none): ')
       return { type: 'reject', ...toTarget(call), why: why ?? '' }
     }
     if (!/^e(dit)?$/.test(choice)) continue

@@ -159,7 +159,7 @@ export function toAllowance({ usd, tokens }: BudgetTerms): BudgetAllowance {
 function demand(key: string, isValid: boolean, value: unknown, phrase: string): void {
   if (isValid) return
   const found = typeof value === 'string' ? `'${value.slice(0, 100)}'` : String(value)
-  throw new ConfigError('invalid_config', `createBudget({ ${key} }) must be ${phrase} (is ${found}).`, key)
+  throw new ConfigError('invalid_config', `createBudget({ ${key} }) must be ${phrase} (got ${found}).`, key)
 }
 
 function isCalendar(per: unknown): per is 'hour' | 'day' | 'month' {

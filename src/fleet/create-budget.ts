@@ -209,7 +209,7 @@ function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: numb
     if (Number.isFinite(value) && value >= 0) continue
     throw new ConfigError(
       'invalid_config',
-      `${call}({ ${key} }) must be a non-negative number (is ${String(value)}).`,
+      `${call}({ ${key} }) must be a non-negative number (got ${String(value)}).`,
       key,
     )
   }
@@ -290,7 +290,7 @@ function createOpener(store: unknown): () => Promise<BudgetStore> {
   const isOwn = typeof candidate.reserve === 'function' && typeof candidate.settle === 'function'
   const openBudgets = isOwn ? () => candidate as BudgetStore : candidate.openBudgets
   if (typeof openBudgets !== 'function') {
-    const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
+    const hint = store instanceof Promise ? ' It is a promise. Await it first.' : ''
     throw new ConfigError(
       'invalid_config',
       `createBudget({ store }) must be a store that supports budgets: memoryStore(), fileStore(), postgresStore(), or a custom BudgetStore.${hint}`,
@@ -320,7 +320,7 @@ function exceededError(
   const { nanoUsd, tokens } = toAllowance(terms)
   const isUsd = nanoUsd !== null && spent.nanoUsd + amount.nanoUsd > nanoUsd
   const words = isUsd
-    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost up to up to ${fromNanoUsd(amount.nanoUsd)}`
+    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost up to ${fromNanoUsd(amount.nanoUsd)}`
     : `${spent.tokens} of ${tokens} tokens are spent, and the request may use up to ${amount.tokens}`
   const next = !fitsBeside(nothing, amount, terms)
     ? 'The request exceeds the whole limit. Raise the limit with replaceLimits(), or lower sampling.maxTokens.'

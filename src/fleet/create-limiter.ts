@@ -159,15 +159,15 @@ function checkOptions(options: unknown): CreateLimiterOptions {
   if (typeof id !== 'string' || id.trim() === '')
     throw limiterError('id', 'must be a string, which events contain')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
-    throw limiterError('concurrency', `must be a whole number of at least 1 (is ${String(concurrency)})`)
+    throw limiterError('concurrency', `must be a whole number of at least 1 (got ${String(concurrency)})`)
   for (const [key, value] of Object.entries({ requestsPerMinute, tokensPerMinute })) {
     if (value !== undefined && !(Number.isFinite(value) && value >= 1))
-      throw limiterError(key, `must be a number of at least 1 (is ${String(value)})`)
+      throw limiterError(key, `must be a number of at least 1 (got ${String(value)})`)
   }
   if (burst !== undefined && !(Number.isFinite(burst) && burst > 0 && burst <= 1))
     throw limiterError(
       'burst',
-      `must be a share of a minute's allowance, above 0 and at most 1 (is ${String(burst)})`,
+      `must be a share of a minute's allowance, above 0 and at most 1 (got ${String(burst)})`,
     )
   if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
     throw limiterError(

@@ -137,7 +137,7 @@ function checkOptions(options: unknown): RunAllOptions {
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
     throw optionError(
       'concurrency',
-      `concurrency must be a whole number of at least 1 (is ${String(concurrency)})`,
+      `concurrency must be a whole number of at least 1 (got ${String(concurrency)})`,
     )
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw optionError('signal', 'signal must be an AbortSignal')
@@ -146,7 +146,7 @@ function checkOptions(options: unknown): RunAllOptions {
   if (checked.retryFailed !== undefined && typeof checked.retryFailed !== 'boolean')
     throw optionError('retryFailed', 'retryFailed must be true or false')
   if (total !== undefined && !(Number.isSafeInteger(total) && total >= 0))
-    throw optionError('total', `total must be a whole number of at least 0 (is ${String(total)})`)
+    throw optionError('total', `total must be a whole number of at least 0 (got ${String(total)})`)
   return checked
 }
 

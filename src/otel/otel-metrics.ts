@@ -109,7 +109,7 @@ export class Metrics {
     })
     this.#approvalWait = meter.createHistogram('statewright.approval.wait.duration', {
       unit: 's',
-      description: 'How long calls waited for an approval, by outcome.',
+      description: 'Time that calls waited for approval, by outcome.',
       ...createAdvice(createSecondBoundaries(4)),
     })
     this.#policyDecisions = meter.createCounter('statewright.policy.decisions', {

@@ -224,7 +224,7 @@ function checkTurn(request: unknown, { TerminalError }: RestateLike): RestateTur
   const size = new TextEncoder().encode(JSON.stringify(turn)).length
   if (size <= maxTurnBytes) return turn
   throw new TerminalError(
-    `payload_too_large: a turn has at most ${maxTurnBytes} bytes, because Restate keeps it (${size} here). Leave the ` +
+    `payload_too_large: a turn has at most ${maxTurnBytes} bytes, because Restate stores it (${size} here). Leave the ` +
       'input out, and return it from the option loadInput.',
     { errorCode: 413 },
   )

@@ -89,15 +89,15 @@ function findNext(count: number, steps: object | null): Pick<GuardView, 'thresho
 
 const otherWatches: Record<string, string> = {
   repeatedCall: 'steps in a row with the same call',
-  repeatedOutput: 'rounds in which the same results came back',
-  cycle: 'rounds in which the calls repeat in the same order',
+  repeatedOutput: 'rounds with the same results',
+  cycle: 'rounds that repeat calls in the same order',
   failing: 'failed calls in a row',
   terminalDelegation: 'sub-agents that failed permanently',
   steps: 'answers of the model in this run',
   attempts: 'attempts of the current request',
   continuations: 'truncated answers that were continued',
-  reprompts: 'empty answers after which the model was asked again',
-  'empty answers': 'empty answers that were requested again',
+  reprompts: 'repeated prompts after empty answers',
+  'empty answers': 'repeated requests after empty answers',
   repairs: 'answers that did not match the schema',
 }
 

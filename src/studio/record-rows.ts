@@ -119,13 +119,13 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
     case 'CHILD_USAGE':
       return `${getCallName(event.callId, context)} has used ${event.usage.totalTokens} tokens`
     case 'CHILD_WAITING':
-      return `${getCallName(event.callId, context)} rests`
+      return `${getCallName(event.callId, context)} waits`
     case 'SKILL_CHANGED':
       return `skill ${shorten(event.change.name, 60)} ${event.change.action}ed`
     case 'RESUME':
       return findLaterResume(event) === null ? 'resumed' : `sleeps until ${formatWakeTime(event.at ?? 0)}`
     case 'HANDLE_SAVED':
-      return `${getCallName(event.callId, context)} keeps a handle`
+      return `${getCallName(event.callId, context)} stored a handle`
     case 'HANDED_OFF':
       return `handed to ${shorten(event.to, 60)}`
     case 'APPROVE':

@@ -225,7 +225,7 @@ test.each([
     '--concurrency must be a whole number of at least 1',
   ],
   ['a limit of nothing', questions(1), ['--cost-limit', '0'], '--cost-limit must be a number of USD above 0'],
-  ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(is 'five')"],
+  ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(got 'five')"],
   ['two inputs', questions(1), ['more.jsonl'], "Unexpected argument 'more.jsonl'."],
   ['a file of something else', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' does not contain results"],
   ['results in a folder', questions(1), ['--out', '.'], "--out: '.' is a folder"],

@@ -134,7 +134,7 @@ describe('the command line', () => {
     [['run', '--hlep'], 'Unknown option --hlep. Did you mean --help?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
     [['run', '--max-steps', '0', 'x'], '--max-steps must be a whole number of at least 1'],
-    [['run', '--json', '--events', 'x'], 'exclude each other'],
+    [['run', '--json', '--events', 'x'], 'cannot be combined'],
     [['run', '--base-url', 'http://h/v1', '-m', 'm'], 'stdin is empty.'],
     [['run', '--base-url', 'http://h/v1', '-m', 'm', ' '], 'There is no prompt.'],
     [['run', '--base-url', 'http://h/v1', 'x'], 'No model is named for http://h/v1.'],

@@ -44,7 +44,7 @@ describe('statewright run --rehearsal', () => {
   test('answers its question itself without a terminal, and leaves the Markdown to the reader of a pipe', async () => {
     const { code, out } = await cli(['run', '--rehearsal'])
     expect(code).toBe(0)
-    expect(out).toContain('Without a terminal to ask at, the demo approves its call itself.')
+    expect(out).toContain('Without a terminal, the demo approves its own call.')
     expect(out.match(/→ pay\(/g)).toHaveLength(1)
     expect(out).toContain('Invoice 2025-034 is paid.')
     expect(out).toContain('| Team offsite | 3,851.70 |')
@@ -54,7 +54,7 @@ describe('statewright run --rehearsal', () => {
     const { code, out, err } = await cli(['run', '--rehearsal', '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ state: 'COMPLETED' })
-    expect(err).toContain('the demo approves its call itself.')
+    expect(err).toContain('the demo approves its own call.')
   })
 
   test('declines a question that it does not know', async () => {

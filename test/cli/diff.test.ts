@@ -123,7 +123,7 @@ Starting with input 1:
     [['damaged.mjs', 'after.mjs'], /'damaged.mjs' cannot be loaded: SyntaxError/],
     [
       ['before.mjs', 'after.mjs', '-f', 'png'],
-      /--format must be one of text, json, svg, mermaid \(is 'png'\)/,
+      /--format must be one of text, json, svg, mermaid \(got 'png'\)/,
     ],
     [['before.mjs', 'after.mjs', '--limit', '0'], /--limit must be a whole number of at least 1/],
     [['before.mjs', 'after.mjs', '--out', 'no/such/file'], /--out: there is no folder for 'no\/such\/file'/],

@@ -88,7 +88,7 @@ describe('while a call is at work that must not come twice', () => {
 
 test('--drain takes whole seconds', async () => {
   const { code, err } = await cli(['run', '--drain', 'soon', 'Go'])
-  expect(err).toContain("--drain must be a whole number of at least 0 (is 'soon')")
+  expect(err).toContain("--drain must be a whole number of at least 0 (got 'soon')")
   expect(code).toBe(2)
 })
 

@@ -122,7 +122,7 @@ describe('eval', () => {
     const { code, out, err } = await evaluate(['--score', 'score.mjs'])
     expect({ code, err }).toEqual({
       code: 1,
-      err: 'statewright: 1 of 3 runs are errors, and have no score.\n',
+      err: 'statewright: 1 of 3 runs failed and have no score.\n',
     })
     expect(out).toMatch(/passed 2 {3}failed 0 {3}error 1/)
     expect(out).toMatch(/error {2}\S+\.at\.1\n {4}Scorer 'score' threw: No such file\./)
@@ -225,7 +225,7 @@ describe('eval', () => {
     )
     expect(await refused('cases.jsonl', ...agent, '--max-regression', '0.1')).toMatch(/needs --against/)
     expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/needs --from-store/)
-    expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/not both/)
+    expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/cannot be combined/)
     expect(await refused('cases.jsonl', ...agent, '--against', 'cases.jsonl')).toMatch(
       /is not a report of an evaluation/,
     )

@@ -196,9 +196,9 @@ describe('sessions export --as test', () => {
       [['--runner', 'jest'], 'needs --as test'],
       [['--as', 'poem'], 'must be one of json, markdown, html, card, film, test'],
       [['--as', 'test', '--runner', 'mocha'], 'must be one of jest, vitest, node'],
-      [['--as', 'test', '--html'], 'exclude each other'],
-      [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'exclude each other'],
-      [['--as', 'test', '-t', 'a.mjs', '-t', 'b.mjs'], 'takes one module'],
+      [['--as', 'test', '--html'], 'cannot be combined'],
+      [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'cannot be combined'],
+      [['--as', 'test', '-t', 'a.mjs', '-t', 'b.mjs'], 'accepts one module'],
       [['--as', 'test', '-t', 'live'], '--tools live needs tools'],
       [['--as', 'test', '--agent', 'a.mjs'], "there is no file 'a.mjs'"],
     ]

@@ -86,7 +86,7 @@ describe('guards', () => {
     for (const [args, pattern] of [
       [['--preset', 'arr'], /There is no preset 'arr'\. Did you mean 'aar'\?/],
       [['--preset', ','], /--preset needs names: aar, openhuman/],
-      [['--preset', 'aar', '--config', 'mine.json'], /--preset and --config exclude each other/],
+      [['--preset', 'aar', '--config', 'mine.json'], /--preset and --config cannot be combined/],
     ] as const) {
       const refused = await place.run(['guards', 'work', ...args])
       expect(refused.code).toBe(2)

@@ -96,10 +96,10 @@ describe('statewright paths', () => {
   })
 
   test.each([
-    [['--coverage', 'states'], "--coverage must be one of transitions, pairs (is 'states')"],
-    [['--limit', '0'], "--limit must be a whole number of at least 1 (is '0')"],
-    [['--limit', 'many'], "--limit must be a whole number of at least 1 (is 'many')"],
-    [['--limit', '1e3'], "--limit must be a whole number of at least 1 (is '1e3')"],
+    [['--coverage', 'states'], "--coverage must be one of transitions, pairs (got 'states')"],
+    [['--limit', '0'], "--limit must be a whole number of at least 1 (got '0')"],
+    [['--limit', 'many'], "--limit must be a whole number of at least 1 (got 'many')"],
+    [['--limit', '1e3'], "--limit must be a whole number of at least 1 (got '1e3')"],
     [['--limit', '1'], 'Stopped at the limit of 1 states'],
     [['other.mjs'], "Unexpected argument 'other.mjs'."],
     [['--emit', 'door.mjs'], 'is not a folder'],

@@ -192,7 +192,7 @@ describe('resume brings back a run', () => {
     await run(['run', '--session', 's', '--rehearsal=play.json', 'Go'])
     const { code, err } = await run(['resume', 's', 'And', 'then?'])
     expect(code).toBe(2)
-    expect(err).toContain('has ended (COMPLETED), so it takes no message')
+    expect(err).toContain('has ended (COMPLETED), so it accepts no messages')
     expect(err).toContain("statewright run --session s 'And then?'")
   })
 
@@ -317,7 +317,7 @@ describe('resume refuses', () => {
     [['resume'], "ID is missing. 'statewright sessions list' shows the ids."],
     [['resume', 'nobody'], "There is no session 'nobody' here. The store is empty."],
     [['resume', '../x'], '"../x" is not a valid session id.'],
-    [['resume', 's', '--json', '--events'], 'exclude each other'],
+    [['resume', 's', '--json', '--events'], 'cannot be combined'],
   ])('%j', async (args, message) => {
     const { code, out, err } = await (await kept()).run(args)
     expect({ code, out }).toEqual({ code: 2, out: '' })

@@ -57,7 +57,7 @@ test.each([
   [['--all', '--prefix', 'a', 'resume', 'soon'], 'soon'],
   [['--all', '--prefix', 'a', 'resume', '2026-05-04', 'x'], 'resume [DATE]'],
   [['--all', '--prefix', 'a', 'fly'], 'one of cancel, pause, resume, steer, message'],
-  [['--all', '--prefix', 'a', 'approve', 'm'], "(is 'approve')"],
+  [['--all', '--prefix', 'a', 'approve', 'm'], "(got 'approve')"],
   [['--prefix', 'a', 'x', 'cancel'], '--prefix needs --all.'],
 ])('%j is refused', async (args, words) => {
   const { run } = await kept({})

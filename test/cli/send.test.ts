@@ -47,7 +47,7 @@ test('cancel is carried out at once, and nothing can be told afterwards', async 
 test.each([
   [[], 'ID is missing.'],
   [['waits'], 'one of cancel, pause, resume, steer'],
-  [['waits', 'stop'], "(is 'stop')"],
+  [['waits', 'stop'], "(got 'stop')"],
   [['waits', 'steer'], 'statewright send ID steer TEXT'],
   [['waits', 'pause', 'now'], 'statewright send ID pause'],
   [['waits', 'tool-output', 'm', 'plain'], 'The output of a call must be JSON'],

@@ -164,7 +164,7 @@ test('sessions check --spec takes no agents', async () => {
   const { run } = await place()
   expect(await run([...check, '--spec'])).toMatchObject({
     code: 2,
-    err: expect.stringContaining('--spec and --agents exclude each other') as string,
+    err: expect.stringContaining('--spec and --agents cannot be combined') as string,
   })
 })
 

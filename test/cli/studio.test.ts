@@ -287,7 +287,7 @@ test('sessions export --html is one file that loads nothing, or says what is mis
   expect(html).not.toContain('<script>alert(1)')
 })
 
-test('--html and --markdown exclude each other', async () => {
+test('--html and --markdown cannot be combined', async () => {
   const { code, err } = await cli(['sessions', 'export', 'x', '--html', '--markdown'])
-  expect([code, err]).toEqual([2, expect.stringContaining('exclude each other')])
+  expect([code, err]).toEqual([2, expect.stringContaining('cannot be combined')])
 })

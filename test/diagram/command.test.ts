@@ -76,12 +76,12 @@ describe('statewright diagram', () => {
   })
 
   it.each([
-    [['--format', 'png'], /--format must be one of svg, mermaid, json, stately, scxml \(is 'png'\)/],
+    [['--format', 'png'], /--format must be one of svg, mermaid, json, stately, scxml \(got 'png'\)/],
     [['a.mjs', 'b.mjs'], /Unexpected argument 'b.mjs'. Usage: statewright diagram \[MODULE\]/],
     [['--format', 'json', '--overview'], /--overview needs --format svg\./],
     [
       ['--overview', '--coverage'],
-      /--overview and --coverage exclude each other: an overview shows no single transition/,
+      /--overview and --coverage cannot be combined\. An overview does not show single transitions/,
     ],
     [['--overview', '--state', 'PAUSED'], /'PAUSED' is not a state with nested states/],
     [

@@ -68,7 +68,7 @@ test('what cannot fit is refused, and says what is spent', async () => {
     code: 'budget_exceeded',
     subject: 'small',
     resetsAt: expect.any(Number),
-    message: expect.stringContaining('0.2 of 0.5 USD are spent, and the request may cost up to up to 0.4'),
+    message: expect.stringContaining('0.2 of 0.5 USD are spent, and the request may cost up to 0.4'),
   })
 })
 

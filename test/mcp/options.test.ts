@@ -10,7 +10,7 @@ describe('the options of mcpTools', () => {
     [{}, /either \{ command, args \}/],
     [{ command: 'a', url: 'http://a' }, /either/],
     [{ command: '' }, /command must be a non-empty string/],
-    [{ command: 'a', args: 'b' }, /args must be a list of strings \(is 'b'\)/],
+    [{ command: 'a', args: 'b' }, /args must be a list of strings \(got 'b'\)/],
     [{ command: 'a', env: { A: 1 } }, /env\.A must be a string\.$/],
     [{ command: 'a', headers: {} }, /headers is not a known key/],
     [{ command: 'a', timeoutms: 1 }, /Did you mean timeoutMs\?/],

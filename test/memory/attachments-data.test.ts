@@ -60,7 +60,7 @@ describe('text', () => {
 describe('a type that the content belies is refused', () => {
   it.each([
     ['a PDF as text', '%PDF-1.7', 'a.txt', 'text/plain', 'a PDF'],
-    ['text as a PDF', 'hello', 'a.pdf', 'application/pdf', 'no PDF'],
+    ['text as a PDF', 'hello', 'a.pdf', 'application/pdf', 'not a PDF'],
     ['nothing as a PDF', '', 'a.pdf', 'application/pdf', 'empty'],
     [
       'a ZIP archive as a PDF',

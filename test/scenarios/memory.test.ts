@@ -65,5 +65,5 @@ test('attachments go with the message as data, once', async () => {
 test('memory must be a retriever', () => {
   const model = openaiChat({ model: 'm', apiKey: 'none' })
   expect(() => createAgent({ model, memory: {} as never })).toThrow(/memory must have retrieve/)
-  expect(() => createAgent({ model, memory: Promise.resolve(handbook()) as never })).toThrow(/await it first/)
+  expect(() => createAgent({ model, memory: Promise.resolve(handbook()) as never })).toThrow(/Await it first/)
 })

@@ -155,9 +155,9 @@ describe('restoreSession', () => {
     ['null', null, /It must be the object/],
     ['a list', [], /It must be the object/],
     ['the text of one', '{"version":1}', /Parse it with JSON\.parse/],
-    ['an empty object', {}, /id must be a non-empty string \(is missing\)[^]*messages must be a list/],
+    ['an empty object', {}, /id must be a non-empty string \(got nothing\)[^]*messages must be a list/],
     ['an empty id', { id: '', messages: [] }, /id must be a non-empty string/],
-    ['messages that are none', { id: 's', messages: {} }, /messages must be a list \(is an object\)/],
+    ['messages that are none', { id: 's', messages: {} }, /messages must be a list \(got an object\)/],
     ['a message that is none', { id: 's', messages: [7] }, /messages\[0\] must be/],
     ['an unknown role', { id: 's', messages: [{ id: 'm1', role: 'bot' }] }, /messages\[0\]\.role must be/],
     [

@@ -70,7 +70,7 @@ test.each([
   [['new', 'more', '--template', 'agent'], "Give one FOLDER: 'more' is too much."],
   [['new', '--template', 'agent', '--package', ' '], '--package is empty.'],
   [['new', '--tempalte', 'agent'], '--tempalte'],
-  [['new'], 'There is no terminal to ask in. Give FOLDER and --template NAME.'],
+  [['new'], 'There is no terminal. Pass FOLDER and --template NAME.'],
 ])('%j is refused in a line, and nothing is written', (args, words) => {
   mkdirSync(join(folder, 'taken'))
   writeFileSync(join(folder, 'taken/mine.txt'), 'Mine.')

@@ -279,8 +279,8 @@ describe('sessions export --film', () => {
     expect(await refused('damaged')).toMatch(/A film needs a readable log\. .*record 3 is damaged/)
     expect(await refused('damaged', '--without-texts')).toContain('The log of this session is damaged.')
     expect(await refused('shart')).toContain("Did you mean 'short'?")
-    expect(await refused('short', '--card')).toContain('--card and --film exclude each other')
-    expect(await refused('short', '--as', 'test')).toContain('exclude each other')
+    expect(await refused('short', '--card')).toContain('--card and --film cannot be combined')
+    expect(await refused('short', '--as', 'test')).toContain('cannot be combined')
     expect(await refused('short', '--runner', 'jest')).toContain('--runner needs --as test.')
   })
 

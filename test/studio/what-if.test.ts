@@ -84,10 +84,10 @@ test('a fork says what it drops, what that cost, and what may run again', async 
   const { close, rows, steps, edits } = await played()
   const place = (edits[0]?.at ?? 0) - 1
   expect(describeFork(place, steps, rows, true)).toMatch(
-    /^The 5 steps after this are dropped and asked again, about \$0\.\d+\. 1 call that may not repeat \(pay\) will be asked for approval\. 3 calls that only read may run again\.$/,
+    /^The 5 steps after this are dropped and requested again, about \$0\.\d+\. 1 call with possible side effects \(pay\) will need approval\. 3 read-only calls may run again\.$/,
   )
   expect(describeFork(place, steps, rows, false)).toContain(
-    '1 call that may not repeat (pay) may run a second time.',
+    '1 call with possible side effects (pay) may run a second time.',
   )
   const settled = rows.findIndex(({ calls }) => calls.length > 0)
   expect(describeFork(settled, steps, rows, true)).toMatch(/Calls before it keep their results\.$/)

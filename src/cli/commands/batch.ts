@@ -38,10 +38,10 @@ const optionSpecs = {
   out: {
     short: 'o',
     value: 'FILE',
-    about: 'write the results to this file, one on each line (default: stdout)',
+    about: 'write the results to this file, one per line (default: stdout)',
   },
-  concurrency: { value: 'N', min: 1, about: 'how many lines run at once (default: 8)' },
-  'cost-limit': { value: 'USD', about: 'start no more lines when the batch has cost this much' },
+  concurrency: { value: 'N', min: 1, about: 'the number of lines to run concurrently (default: 8)' },
+  'cost-limit': { value: 'USD', about: 'start no new lines after the batch has cost this amount' },
   'retry-failed': { about: 'run failed lines again, as another run of their session' },
   ...storeOption,
   drain: runOptions.drain,

@@ -34,9 +34,9 @@ const optionSpecs = {
     value: 'MODULE',
     about: 'a module that exports score: a scorer, or several by name (default: a completed run scores 1)',
   },
-  against: { value: 'FILE', about: 'compare with this report of --out' },
+  against: { value: 'FILE', about: 'compare with a report that --out has written' },
   repeat: { value: 'N', min: 1, about: 'run each case this many times (default: 1)' },
-  concurrency: { value: 'N', min: 1, about: 'how many cases run at once (default: 4)' },
+  concurrency: { value: 'N', min: 1, about: 'the number of cases to run concurrently (default: 4)' },
   out: { short: 'o', value: 'FILE', about: 'write the report as JSON' },
   html: { value: 'FILE', about: 'write the report as a page with plots' },
   json: { about: 'print the report as one line of JSON instead of a table' },
@@ -45,20 +45,20 @@ const optionSpecs = {
     value: 'N',
     about: 'with --against: exit with 1 if the mean score has fallen by more than this number',
   },
-  'pass-at': { value: 'N', about: 'the score from which a case passes (default: 0.5)' },
+  'pass-at': { value: 'N', about: 'the minimum score of a passed case (default: 0.5)' },
   seed: { value: 'N', min: 0, about: 'the seed of the bootstrap (default: 1)' },
-  'from-store': { about: 'replay the sessions of the store instead of cases' },
+  'from-store': { about: 'replay stored sessions instead of cases' },
   last: {
     value: 'N',
     min: 1,
-    about: 'with --from-store: how many sessions, the latest first (default: 100)',
+    about: 'with --from-store: the number of recent sessions to replay (default: 100)',
   },
   tag: { value: 'NAME=VALUE', about: 'with --from-store: only sessions with this tag; may be repeated' },
   prefix: {
     value: 'TEXT',
     about: 'with --from-store: only sessions whose ids start with TEXT and a colon',
   },
-  marked: { about: 'with --from-store: only the steps that were marked in the studio, each as a case' },
+  marked: { about: 'with --from-store: only steps marked in the studio, one case per step' },
   id: {
     value: 'NAME',
     about: 'the id of the evaluation; its sessions are NAME.CASE.1 (default: a new one)',
@@ -97,7 +97,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
       'CASES',
     )
   if (cases !== undefined && isReplay)
-    throw badUsageError(`Give either --from-store or cases, not both ('${cases}').`, '--from-store')
+    throw badUsageError(`--from-store and cases ('${cases}') cannot be combined. Choose one.`, '--from-store')
   const stray = isReplay
     ? undefined
     : (['last', 'tag', 'prefix', 'marked'] as const).find((name) => has(name))
@@ -149,7 +149,7 @@ export const evalCommand = defineCommand({
       "arguments gets the recorded result. Another call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
       'The store is only read, and the sessions of the replay are not stored.',
     'Ctrl-C reports what has been scored. With --id, the same command continues, and finished sessions do not run again.',
-    'Exit codes: 0 no threshold crossed, 1 a threshold is crossed or a run is an error, 2 bad usage or configuration, 130 ' +
+    'Exit codes: 0 no threshold crossed, 1 a threshold was crossed or a run failed, 2 bad usage or configuration, 130 ' +
       'stopped by Ctrl-C.',
     'Examples:\n' +
       '  statewright eval cases.jsonl --agent ./agent.mjs --out base.json\n' +
@@ -283,7 +283,7 @@ class EvalCommand {
     const { verdicts, mean, runs } = summary
     const loss = -(comparison?.score?.value ?? 0)
     const crossed: string[] = []
-    if (verdicts.error > 0) crossed.push(`${verdicts.error} of ${runs} runs are errors, and have no score.`)
+    if (verdicts.error > 0) crossed.push(`${verdicts.error} of ${runs} runs failed and have no score.`)
     if (failBelow !== undefined && mean === null) crossed.push('no case has a score (--fail-below).')
     if (failBelow !== undefined && mean !== null && mean.value < failBelow)
       crossed.push(`the mean score ${mean.value.toFixed(3)} is below ${failBelow} (--fail-below).`)

@@ -25,21 +25,21 @@ import { findSession, missingSession, withSessionStore } from '../session-store.
 
 export const guardsCommand = defineCommand({
   name: 'guards',
-  about: 'Shows what guards would find in a session.',
+  about: 'Shows which guards would act in a session.',
   positional: 'ID',
   missing: missingSession,
   options: {
     config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
     preset: {
       value: 'NAMES',
-      about: 'where each of these presets would stop the session, and what it would save: aar,openhuman',
+      about: 'show where each preset would stop the session, and the savings: aar,openhuman',
     },
     json: { about: 'print one line of JSON: the findings, and the savings' },
     ...storeOption,
   },
   notes: [
-    "The model's answers stay as recorded, even after a nudge. Nothing runs, nothing is written.",
-    'With --preset the step limit counts, too. The saved tokens and costs are those of the responses after the stop.',
+    "The model's answers stay as recorded, even after a nudge. The command runs no tools and writes nothing.",
+    'With --preset, the step limit also counts. The saved tokens and costs are those of the responses after the stop.',
     'Exit codes: 0 no guard stops the session, 2 bad usage or configuration, 3 a guard stops it.',
     'Examples:\n  statewright guards work\n  statewright guards work --config stricter.json\n' +
       '  statewright guards work --preset aar,openhuman,strands',
@@ -47,7 +47,7 @@ export const guardsCommand = defineCommand({
   execute: async (parsed, io) => {
     const { has, text } = parsed
     const names = parsePresets(text('preset'))
-    excludeBoth(parsed, 'preset', 'config', 'compare presets, or try one file')
+    excludeBoth(parsed, 'preset', 'config', 'Compare presets, or try one file')
     const { preset, guardrails } = await loadConfig(text('config'), io.cwd)
     const { messages, tools, usage } = await withSessionStore(text('store'), io, async (store) => {
       const { id } = await findSession(store, parsed.positionals[0] ?? '')

@@ -54,15 +54,15 @@ export const resumeCommand = defineCommand({
   options: {
     approve: {
       value: 'CALL@FP[=JSON]',
-      about: 'let a call run, with other arguments if given; may be repeated',
+      about: 'approve a call, optionally with new arguments; may be repeated',
     },
-    reject: { value: 'CALL@FP[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
-    output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you carried out; may be repeated' },
+    reject: { value: 'CALL@FP[=WHY]', about: 'reject a call; the model reads the reason; may be repeated' },
+    output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you executed; may be repeated' },
     ...runOptions,
   },
   notes: [
     'A run that was interrupted or paused continues; the model reads MESSAGE (- is stdin). A run that waits for calls ' +
-      'continues when all are answered. A run that waits for a message continues with MESSAGE. On a terminal, you are asked. ' +
+      'continues when all are answered. A run that waits for a message continues with MESSAGE. On a terminal, the command asks you. ' +
       'A run that has ended is shown.',
     'Answers name a call and its fingerprint, CALL@FP, as the command prints it, because arguments may change. Use the model, ' +
       'tools and instructions of the run. Its limits do not change.',
@@ -127,7 +127,7 @@ async function resumeSession(
 async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
   const text = message === '-' ? await readPiped(io) : message
   if (text?.trim() === '')
-    throw badUsageError('The message is empty. Write a text, or leave out MESSAGE.', 'MESSAGE')
+    throw badUsageError('The message is empty. Write a message, or omit MESSAGE.', 'MESSAGE')
   return text
 }
 
@@ -142,7 +142,7 @@ function collectAnswers(
   if (isWorking(result)) return []
   if (!result.resumable) {
     throw badUsageError(
-      `The run has ended (${result.state}), so it takes no message. Start another run in its session: ` +
+      `The run has ended (${result.state}), so it accepts no messages. Start another run in its session: ` +
         `statewright run --session ${result.sessionId} ${quoteShellWord(shorten(message, 60))}`,
       'MESSAGE',
     )

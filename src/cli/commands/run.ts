@@ -18,7 +18,7 @@ export const runOptionSpecs = {
     min: 0,
     about: 'stop after this number of milliseconds; 0 is off (limits.timeoutMs)',
   },
-  'no-stream': { about: 'request whole responses instead of streams' },
+  'no-stream': { about: 'request complete responses instead of streams' },
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
 } as const
 
@@ -51,7 +51,7 @@ export const exitCodesNote =
 
 export const runCommand = defineCommand({
   name: 'run',
-  about: 'Runs an agent on a prompt and shows what it does.',
+  about: 'Runs an agent on a prompt and shows its progress.',
   positional: '[PROMPT…]',
   options: runOptionSpecs,
   notes: [
@@ -112,7 +112,7 @@ function runAgent(
         limits: agent.config.limits,
         view: options,
         opening: isUnattended
-          ? `${setup.opening}\nWithout a terminal to ask at, the demo approves its call itself.`
+          ? `${setup.opening}\nWithout a terminal, the demo approves its own call.`
           : setup.opening,
         answers: isUnattended && setup.answer ? [setup.answer] : [],
         carried: isKept ? formatCarriedOptions(options) : null,

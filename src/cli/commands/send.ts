@@ -81,7 +81,7 @@ export const sendCommand = defineCommand({
     'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',
     `With --all there is no ID, every session that matches gets the message, and MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
-    'From one second after the command ends, nothing new starts in these sessions.',
+    'One second after the command ends, these sessions start no new work.',
     'Examples:\n' +
       "  statewright send 6f1c… steer 'Use the newer file.'\n" +
       "  statewright send 6f1c… reject call_2 'Not on a Friday.'\n" +
@@ -152,7 +152,7 @@ function createTextMessage(word: string, text: string | undefined): MessageForAl
 function readWakeDate(text: string): Date {
   const at = parseDate(text)
   if (at !== undefined) return new Date(at)
-  throw badUsageError(`DATE must have a time zone, such as 2026-05-04T08:30:00Z (is '${text}').`, 'DATE')
+  throw badUsageError(`DATE must have a time zone, such as 2026-05-04T08:30:00Z (got '${text}').`, 'DATE')
 }
 
 async function createMessage(
@@ -190,7 +190,7 @@ function parseValue(text: string): unknown {
     return JSON.parse(text)
   } catch {
     throw badUsageError(
-      `The output of a call must be JSON. Write a text as: ${quoteShellWord(JSON.stringify(text))}.`,
+      `The output of a call must be JSON. Write a string as: ${quoteShellWord(JSON.stringify(text))}.`,
       'JSON',
     )
   }

@@ -70,7 +70,7 @@ export const statelyCommand = defineCommand({
   about: "Shows a session in the studio, with Stately's editor.",
   options: {
     session: { short: 's', value: 'ID', about: 'the session to show' },
-    live: { about: 'show new records as they are written, of that session or of the latest one' },
+    live: { about: 'show new records as they are written, from that session or the latest one' },
     context: { about: "send the studio's full view of each record instead of a few numbers" },
     editor: { value: 'URL', about: `the address of the editor (default: ${editorUrl})` },
     port: { ...portOption, short: 'p' },
@@ -88,7 +88,7 @@ export const statelyCommand = defineCommand({
       throw badUsageError(`Name a session with --session ID, or use --live. ${missingSession}`, '--session')
     const editor = text('editor') ?? editorUrl
     if (!isWebAddress(editor))
-      throw badUsageError(`--editor must be an address such as ${editorUrl} (is '${editor}').`, '--editor')
+      throw badUsageError(`--editor must be an address such as ${editorUrl} (got '${editor}').`, '--editor')
     if (id !== undefined) await withSessionStore(text('store'), io, (store) => findSession(store, id))
     const store = await openStoreToShow(text('store'), io)
     try {

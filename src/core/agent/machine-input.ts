@@ -46,7 +46,7 @@ export function createInput(
 ): AgentInput {
   expectArgument('createInput(input)', input, {
     is: (value) => typeof value === 'string' || Array.isArray(value),
-    phrase: 'a text or a list of user messages',
+    phrase: 'a string or a list of user messages',
   })
   expectArgument('createInput(input, options)', options, optionsRule)
   const {

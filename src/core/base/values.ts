@@ -102,8 +102,8 @@ export function functionRule(phrase: string): ArgumentRule {
  */
 export function expectArgument(argument: string, value: unknown, { is, phrase }: ArgumentRule): void {
   if (!isPromise(value) && is(value)) return
-  const found = isPromise(value) ? 'a promise: await it first' : describeArgument(value)
-  throw new UsageError('invalid_argument', `${argument} must be ${phrase} (is ${found}).`, argument)
+  const found = isPromise(value) ? 'a promise; await it first' : describeArgument(value)
+  throw new UsageError('invalid_argument', `${argument} must be ${phrase} (got ${found}).`, argument)
 }
 
 function isPromise(value: unknown): boolean {
@@ -111,7 +111,7 @@ function isPromise(value: unknown): boolean {
 }
 
 function describeArgument(value: unknown): string {
-  if (value === undefined) return 'missing'
+  if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   return typeof value === 'object' ? 'another object' : `a ${typeof value}`

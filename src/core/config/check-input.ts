@@ -33,7 +33,7 @@ export function checkInput<Value, Taken>(
       const sentence =
         phrase === null
           ? describeUnknownKey(at, kind, options.beside ?? [])
-          : `${path === '' ? 'It' : path} must be ${phrase}${options.isSecret?.(path) === true ? '' : ` (is ${showValue(getValueAt(input, at))})`}.`
+          : `${path === '' ? 'It' : path} must be ${phrase}${options.isSecret?.(path) === true ? '' : ` (got ${showValue(getValueAt(input, at))})`}.`
       problems.set(path, { path, sentence })
     })
   } catch (error) {
@@ -121,7 +121,7 @@ function showValue(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {
     case 'undefined':
-      return 'missing'
+      return 'nothing'
     case 'string':
       return `'${shortenText(value)}'`
     case 'object':

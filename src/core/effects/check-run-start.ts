@@ -28,7 +28,7 @@ export async function checkPriceKnown(
     throw new ConfigError(
       'unknown_price',
       `limits.costLimit is set, but the price of '${name}' (${provider}) is not known. ` +
-        `Give it in prices: { '${name}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
+        `Set it in prices: { '${name}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
         `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
       'limits.costLimit',
     )

@@ -53,7 +53,7 @@ export class MemoryError extends StatewrightError {
 export function checkMemory(memory: unknown): Retriever | undefined {
   if (memory === undefined) return undefined
   if (typeof (memory as Partial<Retriever> | null)?.retrieve === 'function') return memory as Retriever
-  const hint = memory instanceof Promise ? ' It is a promise: await it first.' : ''
+  const hint = memory instanceof Promise ? ' It is a promise. Await it first.' : ''
   throw new ConfigError(
     'invalid_config',
     `memory must have retrieve(query, { signal }), like memory({ documents }).${hint}`,

@@ -85,7 +85,7 @@ function findHistoryProblem(messages: readonly Message[]): string | null {
   for (const [i, message] of messages.entries()) {
     const number = parseMessageNumber(message.id) ?? 0
     if (number <= last)
-      return `messages[${i}].id must be 'm${last + 1}' or have a higher number (is '${message.id}').`
+      return `messages[${i}].id must be 'm${last + 1}' or have a higher number (got '${message.id}').`
     last = number
     if (message.role === 'tool') {
       if (message.tool_call_id === expected[0]) expected.shift()

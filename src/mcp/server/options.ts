@@ -110,9 +110,9 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
     ...(instructions !== undefined && { instructions }),
     ...(typeof answerCommand !== 'object' && answerCommand !== undefined && { answerCommand }),
   }))
-    if (typeof text !== 'string' || text === '') throw refuse(key, `${key} is a text.`)
+    if (typeof text !== 'string' || text === '') throw refuse(key, `${key} must be a non-empty string.`)
   for (const [key, call] of Object.entries({ answerUrl, onError }))
-    if (call !== undefined && typeof call !== 'function') throw refuse(key, `${key} is a function.`)
+    if (call !== undefined && typeof call !== 'function') throw refuse(key, `${key} must be a function.`)
   for (const [key, count] of Object.entries({ maxBodyBytes, pollMs }))
     if (count !== undefined && !(Number.isSafeInteger(count) && count > 0))
       throw refuse(key, `${key} must be a positive integer.`)

@@ -137,7 +137,7 @@ function decodeContent(
   }
   if (type.kind === 'pdf') {
     if (head.startsWith('%PDF-')) return undefined
-    throw mismatch(signature ?? (bytes.length === 0 ? 'empty' : 'no PDF'))
+    throw mismatch(signature ?? (bytes.length === 0 ? 'empty' : 'not a PDF'))
   }
   if (signature !== undefined) throw mismatch(signature)
   const text = decodeText(bytes, type.charset)

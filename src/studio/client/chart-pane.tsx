@@ -83,7 +83,7 @@ export function ChartPane(props: ChartProps) {
           <span class="sr">Picture</span>
           <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
             {canEdit && <option value="stately">Stately's editor</option>}
-            {isRun && <option value="visited">What this run visited</option>}
+            {isRun && <option value="visited">Visited by this run</option>}
             <option value="whole">Whole chart</option>
             {row && <option value="follow">Follow the active state</option>}
             <option value="outline">Outline</option>

@@ -72,10 +72,11 @@ function WholeChart({ chart, visits, onState }: AboutProps) {
       <p class="lead">{chart.description}</p>
       <p>
         {formatCount(chart.transitions.length, 'transition')}
-        {chart.transitions.some(({ isTested }) => isTested !== null) && `, generated tests take ${tested}`}
+        {chart.transitions.some(({ isTested }) => isTested !== null) &&
+          `, ${tested} covered by generated tests`}
         {visits !== null &&
           visits.sessions > 0 &&
-          `, ${formatCount(visits.sessions, 'stored session')} took ${visited}`}
+          `, ${visited} taken in ${formatCount(visits.sessions, 'stored session')}`}
         .
       </p>
       <h2>States</h2>

@@ -128,7 +128,7 @@ const changeTitles: Record<CompareChange['kind'], string> = {
 
 function Change({ change: { kind, name, a, b }, names }: { change: CompareChange; names: Names }) {
   return (
-    <section class="change" aria-label="What was changed">
+    <section class="change" aria-label="Change">
       <h2>
         {changeTitles[kind]}
         {name !== null && <code>{name}</code>}

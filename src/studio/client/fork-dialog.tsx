@@ -241,7 +241,7 @@ function describeWanted(wanted: WhatIf): Words {
     }
   if ('message' in edit)
     return {
-      title: 'What if the user had said something else?',
+      title: 'What if the user message were different?',
       label: 'Message in the fork',
       before: edit.content,
     }

@@ -35,7 +35,7 @@ const loopReasons: Readonly<Record<string, string>> = {
   max_tokens_recovery: 'asks for the rest of a truncated answer',
   output_repair: 'asks for an answer that matches the schema',
   empty_response: 'asks again after an empty answer',
-  resumed: 'states that the run was resumed',
+  resumed: 'reports that the run was resumed',
 }
 
 export function Message({ message, as, onEdit }: MessageProps) {
@@ -56,7 +56,7 @@ export function Message({ message, as, onEdit }: MessageProps) {
         ))}
         {role === 'user' && !isLoop && onEdit && forkAt !== null && (
           <Pencil
-            label="What if the user had said something else"
+            label="What if the user message were different"
             onClick={() => onEdit({ edit: { message: id, content: text }, at: forkAt })}
           />
         )}

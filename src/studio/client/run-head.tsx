@@ -231,7 +231,7 @@ function Chips({ view, steps, now, onPlace }: Pick<VerdictProps, 'view' | 'steps
   // The slider moves often and does not change these.
   const chips = useMemo(() => listChips({ rows, bars, verdict }, steps, now), [rows, bars, verdict, steps])
   return (
-    <div class="chips" role="group" aria-label="What it took">
+    <div class="chips" role="group" aria-label="Usage and duration">
       {chips.map((chip) => (
         <Chip key={chip.name} {...chip} onPlace={onPlace} />
       ))}
@@ -283,7 +283,7 @@ function listChips(
     },
     {
       name: 'tokens',
-      title: 'the steps with most tokens',
+      title: 'the steps with the most tokens',
       places: by(({ tokens }) => tokens),
       isInSteps: true,
       children: <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />,
@@ -319,7 +319,7 @@ function listChips(
       {
         name: 'guards',
         icon: 'block' as const,
-        title: 'what guards did',
+        title: 'the guard actions',
         places: guards.flatMap(({ places }) => places),
         children: (
           <>

@@ -128,7 +128,7 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
         {context.speaker && <Fact name="Agent">{context.speaker}</Fact>}
         <Fact name="Transcript">
           {context.messages ?? 'empty'}
-          {context.fit ? ', of which requests omit some' : ''}
+          {context.fit ? ', partly omitted from requests' : ''}
         </Fact>
         {calls.length > 0 && (
           <Fact name="Calls">
@@ -140,9 +140,7 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
         {nudges.length > 0 && (
           <Fact name="Nudges">{formatCount(nudges.length, 'nudge')} for the next request</Fact>
         )}
-        {steering.length > 0 && (
-          <Fact name="Steering">{formatCount(steering.length, 'message')} to deliver</Fact>
-        )}
+        {steering.length > 0 && <Fact name="Steering">{formatCount(steering.length, 'message')} queued</Fact>}
         {skills.length > 0 && <Fact name="Skills">{skills.map(({ name }) => name).join(', ')}</Fact>}
         {loaded.length > 0 && <Fact name="Loaded">{loaded.join(', ')}</Fact>}
         {context.wakeAt != null && <Fact name="Wakes up">{new Date(context.wakeAt).toLocaleString()}</Fact>}
@@ -234,7 +232,7 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
       <caption class="sr">Cost by model, tool and sub-agent</caption>
       <thead>
         <tr>
-          <th scope="col">Spent by</th>
+          <th scope="col">Source</th>
           <th scope="col">Tokens</th>
           <th scope="col">Cost</th>
         </tr>

@@ -111,7 +111,7 @@ export function SharedBudgets({ budgets }: { budgets: readonly BudgetView[] }) {
     <div class="days">
       {budgets.map(({ id, unit, spent, reserved, limit, resetsAt }) => {
         const [format, ending] = unit === 'usd' ? [formatMoney, ''] : [formatCount, ' tokens']
-        const whole = resetsAt === null ? '' : `, whole again ${new Date(resetsAt).toLocaleString()}`
+        const whole = resetsAt === null ? '' : `, resets at ${new Date(resetsAt).toLocaleString()}`
         return (
           <figure key={`${id} ${unit}`}>
             <figcaption>

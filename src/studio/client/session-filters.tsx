@@ -8,7 +8,7 @@ const names: Partial<Record<QueryKey, string>> = {
   reason: 'Reason',
   tool: 'Tool',
   failed: 'Failed call',
-  guard: 'Guard that halted',
+  guard: 'Halted by guard',
   model: 'Model',
   agent: 'Agent',
   tag: 'Tag',
@@ -41,7 +41,7 @@ const ranges: { start: string; name: string; values: readonly (readonly [value: 
 const sorts: readonly (readonly [SessionSort, string])[] = [
   ['standing', 'Waiting first'],
   ['updated', 'Last updated'],
-  ['created', 'Created last'],
+  ['created', 'Last created'],
   ['cost', 'Cost'],
   ['tokens', 'Tokens'],
   ['steps', 'Steps'],
@@ -75,7 +75,7 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
             name={names[key] ?? key}
             chosen={findTerm(q, `${key}:`)}
             values={[
-              ...(key === 'failed' ? [['*', 'of any tool'] as const] : []),
+              ...(key === 'failed' ? [['*', 'Any tool'] as const] : []),
               ...(facets[key] ?? []).map(
                 ([value, count]) => [value, `${value} (${formatCount(count)})`] as const,
               ),

@@ -87,7 +87,7 @@ export function SessionsScreen({
               ref={field}
               type="search"
               placeholder="Search  /"
-              title="Words of messages, failed calls, titles and tags, and tool:pay, failed:pay, failed:*, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
+              title="Words from messages, failed calls, titles and tags, or filters: tool:pay, failed:pay, failed:*, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
               maxLength={longestQuery}
               value={q}
               onInput={(event) => setQuery(event.currentTarget.value)}
@@ -126,7 +126,7 @@ export function SessionsScreen({
       </header>
       {error !== null && (
         <p class="refusal" role="alert">
-          {error instanceof Error ? error.message : 'The list could not be read.'}
+          {error instanceof Error ? error.message : 'The list could not be loaded.'}
         </p>
       )}
       {total === 0 && error === null && <EmptyList view={view} q={q} />}
@@ -169,7 +169,7 @@ function groupRows(
 function describeCount({ total, known, unread, isWhole }: SessionsView, q: string): string {
   const count = formatCount(q.trim() === '' ? total : known, 'session') + (isWhole ? '' : ' listed so far')
   const all = q.trim() === '' ? count : `${formatCount(total)} of ${count}`
-  return q.trim() !== '' && unread > 0 ? `${all}, and ${formatCount(unread)} are still being read` : all
+  return q.trim() !== '' && unread > 0 ? `${all}, with ${formatCount(unread)} not read yet` : all
 }
 
 function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuery: (q: string) => void }) {
@@ -197,8 +197,7 @@ function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuer
 }
 
 function EmptyList({ view: { known, store, unread }, q }: { view: SessionsView; q: string }) {
-  if (unread > 0)
-    return <p class="empty">No match so far. {formatCount(unread, 'session')} still to be read …</p>
+  if (unread > 0) return <p class="empty">No match so far. {formatCount(unread, 'session')} not read yet …</p>
   return known === 0 && q.trim() === '' ? (
     <div class="trouble">
       <h2>No sessions yet</h2>

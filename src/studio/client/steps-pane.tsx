@@ -299,7 +299,7 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
         <i class="share-tools" style={{ width: width(toolMs) }} />
       </span>
       <span>{formatDuration(ms)}</span>
-      {waitMs > ms / 2 && <span class="sr">, most of it a wait</span>}
+      {waitMs > ms / 2 && <span class="sr">, mostly waiting</span>}
       {tokens > 0 && <span>{formatShort(tokens)} tok</span>}
       {tokens > 0 && <Price cost={cost} />}
     </span>

@@ -226,7 +226,7 @@ function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   return (
     <div class="lane lane-cost">
       <span class="lane-name">Cost</span>
-      <div class="track" aria-hidden="true" title={`${formatCost(total)} in all`}>
+      <div class="track" aria-hidden="true" title={`${formatCost(total)} in total`}>
         <svg viewBox="0 0 1000 20" preserveAspectRatio="none">
           <path d={`${path}H1500`} />
         </svg>

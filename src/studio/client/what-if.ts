@@ -80,12 +80,11 @@ export function describeFork(
     acting.length === 0
       ? ''
       : asksFirst
-        ? ` ${formatCount(acting.length, 'call')} that may not repeat (${listNames(acting)}) will be asked for approval.`
-        : ` ${formatCount(acting.length, 'call')} that may not repeat (${listNames(acting)}) may run a second time.`
-  const read =
-    reading.length === 0 ? '' : ` ${formatCount(reading.length, 'call')} that only read may run again.`
+        ? ` ${formatCount(acting.length, 'call')} with possible side effects (${listNames(acting)}) will need approval.`
+        : ` ${formatCount(acting.length, 'call')} with possible side effects (${listNames(acting)}) may run a second time.`
+  const read = reading.length === 0 ? '' : ` ${formatCount(reading.length, 'read-only call')} may run again.`
   const hasEarlierCalls = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
-  return `${subject} dropped and asked again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Calls before it keep their results.' : ''}`
+  return `${subject} dropped and requested again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Calls before it keep their results.' : ''}`
 }
 
 const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly

@@ -154,15 +154,15 @@ function checkPlan<Fault extends string>({ of, unit, faults }: FaultKind<Fault>,
     for (const planned of plan as readonly unknown[]) {
       const { at, fault } = (planned ?? {}) as Partial<PlannedFault<string>>
       if (!Number.isSafeInteger(at) || Number(at) < 1)
-        refuse(`at must be the number of a ${unit}, a positive integer (is ${String(at)}).`)
+        refuse(`at must be the number of a ${unit}, a positive integer (got ${String(at)}).`)
       checkFault(fault)
     }
     return
   }
   const { seed, rate, faults: drawn } = plan as Partial<RandomFaults<string>>
-  if (!Number.isSafeInteger(seed)) refuse(`seed must be an integer (is ${String(seed)}).`)
+  if (!Number.isSafeInteger(seed)) refuse(`seed must be an integer (got ${String(seed)}).`)
   if (typeof rate !== 'number' || !(rate >= 0 && rate <= 1))
-    refuse(`rate must be a number from 0 to 1 (is ${String(rate)}).`)
+    refuse(`rate must be a number from 0 to 1 (got ${String(rate)}).`)
   if (drawn === undefined) return
   if (!Array.isArray(drawn) || drawn.length === 0) refuse('faults must be a list of at least one fault.')
   for (const fault of drawn as readonly unknown[]) checkFault(fault)

@@ -118,7 +118,7 @@ function checkOptions(options: ReplaySessionOptions): ReplaySessionOptions {
     if (!optionNames.includes(key)) throw refuse(key, `unknown option. Available: ${optionNames.join(', ')}.`)
   const { tools, limits, isSame } = options
   if (tools !== undefined && tools !== 'log' && tools !== 'live')
-    throw refuse('tools', `must be 'log' or 'live' (is ${JSON.stringify(tools)}).`)
+    throw refuse('tools', `must be 'log' or 'live' (got ${JSON.stringify(tools)}).`)
   if (isSame !== undefined && typeof isSame !== 'function')
     throw refuse('isSame', 'must be a function of the recorded and the current result.')
   try {

@@ -167,7 +167,7 @@ export interface ReadableRecording extends Omit<Recording, 'records'> {
 export function readRecording(value: unknown): ReadableRecording {
   if (Array.isArray(value)) return fromRecords(value as LogRecord[])
   if (typeof value === 'string')
-    throw invalidRecordingError('This is a text. Parse it with JSON.parse or import the file as JSON.')
+    throw invalidRecordingError('This is a string. Parse it with JSON.parse, or import the file as JSON.')
   if (typeof value !== 'object' || value === null) throw invalidRecordingError(`This is ${String(value)}.`)
   const { statewright, version, check, ...rest } = value as Partial<Recording>
   if (statewright !== 'recording') {

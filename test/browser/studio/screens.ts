@@ -56,7 +56,7 @@ export const screens: readonly Screen[] = [
       await page.waitForFunction(() => {
         const said = document.querySelector('.lead')?.textContent ?? ''
         const [, found, all] = /^(\d+) of (\d+) sessions/.exec(said) ?? []
-        return found !== '0' && found !== all && !said.includes('still being read')
+        return found !== '0' && found !== all && !said.includes('not read yet')
       })
       await page.click('.sub-agents')
       await page.waitForSelector('.session.inner')

@@ -65,7 +65,7 @@ export function describeWhatIf(): void {
       // The slider is at the end, and the fork starts at the batch results.
       expect(await page.locator('.fork p').first().textContent()).toContain('at record 5.')
       expect(await page.locator('.fork .effect').textContent()).toMatch(
-        /^The 2 steps after this are dropped and asked again, about \$[\d.]+\. 1 call that only read may run again\. Calls before it keep their results\.$/,
+        /^The 2 steps after this are dropped and requested again, about \$[\d.]+\. 1 read-only call may run again\. Calls before it keep their results\.$/,
       )
       await page.fill('.fork textarea', 'About tea: 4 letters.')
       await page.click('.fork [type=submit]')
@@ -102,7 +102,7 @@ export function describeWhatIf(): void {
       await page.waitForSelector('.fork textarea', { state: 'detached' })
       const message = choice.locator('option', { hasText: 'Message:' }).first()
       await choice.selectOption((await message.getAttribute('value')) ?? '')
-      expect(await page.locator('.fork h2').textContent()).toBe('What if the user had said something else?')
+      expect(await page.locator('.fork h2').textContent()).toBe('What if the user message were different?')
     })
 
     it('lets a person decide anew, with other instructions, in forks of their own, and asks before it acts', async () => {
@@ -114,7 +114,7 @@ export function describeWhatIf(): void {
       await page.waitForSelector('.fork')
       expect(await page.locator('.fork h2').textContent()).toBe('What if pay were decided differently?')
       expect(await page.locator('.fork .effect').textContent()).toMatch(
-        /1 call that may not repeat \(pay\) will be asked for approval\./,
+        /1 call with possible side effects \(pay\) will need approval\./,
       )
       await page.fill('.fork input[type=text]', 'Too dear.')
       await page.click('text=Reject and compare')

@@ -74,8 +74,8 @@ describe('parseConfigFile', () => {
     expect(error.message.split('\n')[0]).toBe('Invalid configuration in agent.json:')
     expect(error.message.split('\n')).toHaveLength(4)
     expect(error.message).toContain('limits.maxStep is not a known key. Did you mean limits.maxSteps?')
-    expect(error.message).toContain('sampling.temperature must be a number from 0 to 2 (is 3).')
-    expect(error.message).toContain('model.model must be a model name of the provider (is missing).')
+    expect(error.message).toContain('sampling.temperature must be a number from 0 to 2 (got 3).')
+    expect(error.message).toContain('model.model must be a model name of the provider (got nothing).')
   })
 
   test.each([

@@ -91,8 +91,8 @@ function read(value: unknown, path: string): unknown {
 describe('resolveConfig', () => {
   test('a guard that remembers only so much takes no larger number', () => {
     const found = refused({ guardrails: { cycle: { maxPeriod: 9 }, progress: { memory: 65 } } }).message
-    expect(found).toContain('guardrails.cycle.maxPeriod must be a whole number from 2 to 8 (is 9)')
-    expect(found).toContain('guardrails.progress.memory must be a whole number from 1 to 64 (is 65)')
+    expect(found).toContain('guardrails.cycle.maxPeriod must be a whole number from 2 to 8 (got 9)')
+    expect(found).toContain('guardrails.progress.memory must be a whole number from 1 to 64 (got 65)')
   })
 
   test('nothing given is the defaults of the design', () => {
@@ -174,7 +174,7 @@ describe('resolveConfig', () => {
   })
 
   test.each(zeroIsRefused)('%s refuses 0', (path) => {
-    expect(refused(at(path, 0)).message).toMatch(/must be a whole number (of at least|from) [12].*\(is 0\)/)
+    expect(refused(at(path, 0)).message).toMatch(/must be a whole number (of at least|from) [12].*\(got 0\)/)
   })
 
   test.each([
@@ -202,7 +202,7 @@ describe('resolveConfig', () => {
   test('maxSteps: null is no cap, and 0 is told about it', () => {
     expect(resolveConfig({ limits: { maxSteps: null } }).limits.maxSteps).toBeNull()
     expect(refused({ limits: { maxSteps: 0 } }).message).toBe(
-      'Invalid configuration:\n  limits.maxSteps must be a whole number of at least 1, or null for no cap (is 0).',
+      'Invalid configuration:\n  limits.maxSteps must be a whole number of at least 1, or null for no cap (got 0).',
     )
   })
 
@@ -293,7 +293,7 @@ describe('resolveConfig', () => {
     (path) => {
       const error = refused(at(path, 'perhaps'))
       expect(error.subject).toBe(path)
-      expect(error.message).toMatch(/must be '\w+'( or '\w+')+ \(is 'perhaps'\)/)
+      expect(error.message).toMatch(/must be '\w+'( or '\w+')+ \(got 'perhaps'\)/)
       expect(error.message).toContain(`'${String(read(defaultConfig, path))}'`)
     },
   )
@@ -518,7 +518,7 @@ describe('preset:', () => {
           message: expect.stringContaining(message),
         }),
       )
-    expect(() => resolveConfig({ preset: 3 })).toThrow('preset must be the name of a preset (is 3)')
+    expect(() => resolveConfig({ preset: 3 })).toThrow('preset must be the name of a preset (got 3)')
     expect(() => resolveConfig({ presets: 'aar' })).toThrow('Did you mean preset?')
   })
 })

@@ -225,10 +225,10 @@ test.each<[string, unknown, string]>([
   [
     'a place before the first',
     [{ at: 0, fault: 'cut' }],
-    'at must be the number of a request, a positive integer (is 0)',
+    'at must be the number of a request, a positive integer (got 0)',
   ],
-  ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (is 2)'],
-  ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed must be an integer (is x)'],
+  ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (got 2)'],
+  ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed must be an integer (got x)'],
   ['no faults to draw', { seed: 1, rate: 0, faults: [] }, 'faults must be a list of at least one fault'],
 ])('a plan is refused that is %s', (_, plan, why) => {
   expect(() => chaosModel(answers(), plan as FaultPlan<ModelFault>)).toThrow(why)

@@ -28,7 +28,7 @@ export const checkCommand = defineCommand({
   execute: async (parsed, io) => {
     const { has, text } = parsed
     const module = text('agents')
-    excludeBoth(parsed, 'spec', 'agents', '--spec needs only the logs')
+    excludeBoth(parsed, 'spec', 'agents', 'With --spec, the command reads only the logs')
     if (!has('spec') && module === undefined)
       throw badUsageError(
         'Name the module of the agents with --agents MODULE, or check only the logs with --spec.',

@@ -41,7 +41,11 @@ const optionSpecs = {
     value: 'FILE',
     about: 'the configuration of the run, when no module exports its agent',
   },
-  instructions: { short: 'i', value: 'TEXT', about: 'the system prompt of the run, likewise' },
+  instructions: {
+    short: 'i',
+    value: 'TEXT',
+    about: 'the system prompt of the run, when no module exports its agent',
+  },
   ...storeOption,
 } as const
 
@@ -54,7 +58,7 @@ export const exportCommand = defineCommand({
   missing: missingSession,
   options: optionSpecs,
   notes: [
-    'restoreSession() of the package reads the JSON.',
+    'restoreSession() reads the JSON.',
     'Examples:\n' +
       '  statewright sessions export 6f1c… --out session.json\n' +
       '  statewright sessions export 6f1c… --html --out session.html\n' +
@@ -98,7 +102,7 @@ function readForm({ has, text }: ExportOptions): Form {
   ]
   const [form = 'json', other] = new Set(named)
   if (other !== undefined)
-    throw badUsageError(`--${form} and --${other} exclude each other: choose one form.`)
+    throw badUsageError(`--${form} and --${other} cannot be combined. Choose one form.`)
   if (has('without-texts') && form !== 'html' && !isPicture(form))
     throw badUsageError('--without-texts needs --html, --card or --film.', '--without-texts')
   const stray = form === 'test' ? undefined : testOnlyOptions.find((name) => has(name))
@@ -108,11 +112,11 @@ function readForm({ has, text }: ExportOptions): Form {
 
 function readTestExport({ all, has, text }: ExportOptions): TestExport {
   const tools = all('tools').filter((name) => name !== 'live' && name !== 'log')
-  if (tools.length > 1) throw badUsageError('--tools takes one module, and live.', '--tools')
+  if (tools.length > 1) throw badUsageError('--tools accepts one module, and live.', '--tools')
   const stray =
     (['config', 'instructions'] as const).find((name) => has(name)) ?? (tools[0] && 'tools MODULE')
   if (has('agent') && stray !== undefined)
-    throw badUsageError(`--agent and --${stray} exclude each other: the agent has its own.`)
+    throw badUsageError(`--agent and --${stray} cannot be combined. The agent has its own.`)
   return {
     agent: text('agent'),
     config: text('config'),

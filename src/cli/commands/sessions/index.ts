@@ -15,7 +15,7 @@ import { showCommand } from './show.js'
 
 const renameCommand = defineCommand({
   name: 'sessions rename',
-  about: 'Gives a session a title, also while a run works on it.',
+  about: 'Sets the title of a session, even while a run is active.',
   positional: 'ID [TITLE…]',
   missing: missingSession,
   options: {
@@ -47,7 +47,7 @@ const forkCommand = defineCommand({
     ...storeOption,
   },
   notes: [
-    'The original session does not change. Its records are numbered in: statewright sessions show ID --events',
+    'The original session does not change. To list the numbers of its records: statewright sessions show ID --events',
     'Example:\n  statewright resume "$(statewright sessions fork 6f1c… --at 12)" "Try again."',
   ],
   execute: async ({ positionals: [id = ''], number, text }, io) => {

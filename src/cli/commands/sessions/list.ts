@@ -23,19 +23,21 @@ const defaultLimit = 20
 
 export const listCommand = defineCommand({
   name: 'sessions list',
-  about: 'Lists the stored sessions, the latest first.',
+  about: 'Lists stored sessions, newest first.',
   options: {
     json: { about: 'print one line of JSON for each session' },
-    limit: { value: 'N', min: 0, about: `how many sessions; 0 is all (default: ${defaultLimit})` },
+    limit: { value: 'N', min: 0, about: `the number of sessions; 0 lists all (default: ${defaultLimit})` },
     since: {
       value: 'TIME',
-      about: 'only sessions written since then: an age such as 12h or 7d, or a date with a time zone',
+      about: 'only sessions written since this time: an age such as 12h or 7d, or a date with a time zone',
     },
     ...selectionOptions,
     children: { about: 'also list the sessions of sub-agents' },
     ...storeOption,
   },
-  notes: ["An 'interrupted' session was working when its process ended: statewright resume ID."],
+  notes: [
+    "An 'interrupted' session was running when its process ended. To continue it: statewright resume ID.",
+  ],
   execute: async ({ has, text, all, number }, io) => {
     const limit = number('limit') ?? defaultLimit
     const [prefix, since, tags] = [text('prefix'), text('since'), all('tag').map(parseTag)]

@@ -24,7 +24,7 @@ export const showCommand = defineCommand({
   positional: 'ID',
   missing: missingSession,
   options: {
-    at: { value: 'N', min: 1, about: 'its state after record N of its log' },
+    at: { value: 'N', min: 1, about: 'show its state after record N of its log' },
     events: { about: 'list the records of its log: number, time, type and the start of the content' },
     json: {
       about:
@@ -43,7 +43,7 @@ export const showCommand = defineCommand({
   execute: async (parsed, io) => {
     const { positionals, has, text, number } = parsed
     const at = number('at')
-    excludeBoth(parsed, 'events', 'json', 'choose one form')
+    excludeBoth(parsed, 'events', 'json', 'Choose one output format')
     await withSessionStore(text('store'), io, async (store) => {
       const entry = await findSession(store, positionals[0] ?? '')
       checkRecordExists(at, entry)

@@ -31,7 +31,7 @@ export function checkStore(store: unknown): void {
   const candidate = store as Partial<SessionStore> | null
   const missing = requiredMethods.find((method) => typeof candidate?.[method] !== 'function')
   if (missing === undefined) return
-  const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
+  const hint = store instanceof Promise ? ' It is a promise. Await it first.' : ''
   throw new ConfigError(
     'invalid_config',
     `store must be a SessionStore, such as memoryStore() or fileStore({ dir }); it has no ${missing}().${hint}`,

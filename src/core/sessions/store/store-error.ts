@@ -105,7 +105,7 @@ export function getExpiry(now: number, ttlMs: number): number {
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new UsageError(
       'invalid_lease',
-      `ttlMs must be a non-negative number of milliseconds (is ${ttlMs}).`,
+      `ttlMs must be a non-negative number of milliseconds (got ${ttlMs}).`,
       'ttlMs',
     )
   }
