@@ -21,6 +21,7 @@ import {
   type MachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
+import { leaseMs } from '../core/sessions/log/release-lease.js'
 import { acquireSessionLog } from '../core/sessions/open-session.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
@@ -513,7 +514,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       },
       (error: unknown) => {
         this.#local.delete(id)
-        if (error instanceof StoreError && error.code === 'session_busy') return null
+        if (error instanceof StoreError && ['session_busy', 'lease_lost'].includes(error.code)) return null
         throw error
       },
     )
@@ -542,6 +543,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async #open(id: string, start?: { input: unknown }): Promise<MachineHold> {
     const clock = this.#clock
     const holder = this.#label
+    const since = readElapsed(clock)
     return acquireSessionLog(this.#store, id, { clock, holder }, async (lease) => {
       // No other process can write from here on, so a head of 0 still means an empty log.
       const end = lease.head === 0 ? emptyLogEnd : await readLogEnd(this.#store, id)
@@ -553,6 +555,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       const state = await this.#fit(id, end.record)
       await this.#cancelLeft(id, state)
       const actors = await this.#readActors(id, state)
+      // Another process may have acquired the session during slow reads.
+      if (readElapsed(clock) - since > leaseMs / 2) await this.#store.renew(lease, leaseMs)
       const log = new MachineLog({ store: this.#store, lease, clock, holder }, end, this.machine.id)
       const hold = this.#createHold(log, { ...end.record, state })
       hold.resume(actors)

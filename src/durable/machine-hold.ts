@@ -272,6 +272,8 @@ export class MachineHold {
       log.list(this.state, this.#isListedAsWorking ? undefined : log.now() + leaseMs)
       this.#isListedAsWorking = true
       await log.flush()
+      // The process may have been suspended during the write.
+      await log.checkHeld()
     }
     for (const [id] of left) this.#running.delete(id)
     const stops = left.map(async ([, { actor }]) => actor.stop(true))

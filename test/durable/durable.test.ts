@@ -159,6 +159,56 @@ test('a worker continues what a dead process left, and an actor in once is in do
   expect(second.errors).toEqual([])
 })
 
+test('a suspended process does not start an actor of a session that another process has continued', async () => {
+  const { hosts, bank, open, shared, until } = setUp()
+  const first = open()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.settled('c'))
+  const append = shared.append.bind(shared)
+  shared.append = (...args) => {
+    first.host.suspend()
+    shared.append = append
+    return append(...args)
+  }
+  await until(first.claims.send('c', approve))
+  await hosts.pass(1000)
+  expect(shared.get('c')?.summary?.value).toBe('paying')
+  const second = open()
+  const worker = second.claims.worker()
+  await hosts.pass(65_000)
+  expect(bank.payments).toHaveLength(1)
+  first.host.wake()
+  await hosts.pass(1000)
+  expect([first.started, second.started, bank.payments.length]).toEqual([[], ['c:askBank.3', 'c:pay.4'], 1])
+  await until(worker.drain())
+})
+
+test('a process that was suspended while it opened a session returns what another process wrote', async () => {
+  const { hosts, open, shared, until } = setUp()
+  const first = open()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.settled('c'))
+  const { acquire } = shared
+  shared.acquire = (...args) => {
+    const lease = acquire(...args)
+    const { read } = shared
+    shared.read = (...more) => {
+      first.host.suspend()
+      shared.read = read
+      return read(...more)
+    }
+    shared.acquire = acquire
+    return lease
+  }
+  const settled = first.claims.settled('c')
+  await hosts.pass(31_000)
+  const second = open()
+  await until(second.claims.send('c', approve))
+  expect(await until(second.claims.settled('c'))).toMatchObject({ value: 'paid' })
+  first.host.wake()
+  expect(await until(settled)).toMatchObject({ value: 'paid' })
+})
+
 test('a delay fires once, by the clock of the store, in another process and after 24.8 days', async () => {
   const { hosts, open, until, shared } = setUp()
   const first = open()

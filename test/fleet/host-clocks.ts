@@ -39,7 +39,7 @@ export class Hosts {
       if (id === undefined || !next || next.at > end) break
       this.#timers.delete(id)
       this.now = Math.max(this.now, next.at)
-      if (!next.host.isDead) next.fire()
+      next.host.perform(next.fire)
     }
     this.now = end
     await this.settle()
@@ -76,6 +76,8 @@ export class Hosts {
 /** One process. After its death, none of its calls reach the store and none of its timers fire. */
 export class Host {
   isDead = false
+  /** The work of a suspended process, for when it continues. */
+  #waiting: (() => void)[] | null = null
   readonly clock: Clock
   readonly store: SyncSessionStore
 
@@ -93,6 +95,22 @@ export class Host {
     this.isDead = true
   }
 
+  /** Until `wake()`, no answer of the store arrives, and no timer fires. */
+  suspend(): void {
+    this.#waiting = []
+  }
+
+  wake(): void {
+    const waiting = this.#waiting ?? []
+    this.#waiting = null
+    for (const work of waiting) this.perform(work)
+  }
+
+  perform(work: () => void): void {
+    if (this.#waiting) this.#waiting.push(work)
+    else if (!this.isDead) work()
+  }
+
   /** Every method returns a promise. The promises of a dead process never settle, and its calls never arrive. */
   #cut<Part extends object>(part: Part): Part {
     return new Proxy(part, {
@@ -104,6 +122,7 @@ export class Host {
             await Promise.resolve()
             if (this.isDead) return new Promise(() => undefined)
             const answer: unknown = await Reflect.apply(value, target, args)
+            if (this.#waiting) await new Promise<void>((resolve) => this.perform(resolve))
             return this.isDead ? new Promise(() => undefined) : answer
           }
         return typeof value === 'object' && value !== null ? this.#cut(value) : value
