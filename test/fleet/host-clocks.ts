@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/index.js'
-import type { SyncSessionStore } from '../../src/stores/index.js'
+import type { SessionStore } from '../../src/stores/index.js'
 
 /** The event-loop turns after which unblocked work has ended. Some code is loaded lazily. */
 const turns = { first: 300, later: 3 }
@@ -10,13 +10,18 @@ export class Hosts {
   now: number
   readonly #timers = new Map<number, { at: number; fire: () => void; host: Host }>()
   #id = 0
+  /** Calls to stores that have not returned. */
+  calls = 0
+  /** Whether `settle` waits for the stores. A store in a database takes real time. */
+  readonly #awaitsStores: boolean
 
-  constructor(now: number) {
+  constructor(now: number, { awaitsStores = false } = {}) {
     this.now = now
+    this.#awaitsStores = awaitsStores
   }
 
   /** A process whose clock is ahead by `skew()`. Its calls to `store` resolve one turn later. */
-  start(store: SyncSessionStore, skew: () => number = () => 0): Host {
+  start(store: SessionStore, skew: () => number = () => 0): Host {
     return new Host(this, store, skew)
   }
 
@@ -46,9 +51,9 @@ export class Hosts {
   }
 
   /** For lazily loaded code. Only the timeout of the test limits it: a busy machine loads code slowly. */
-  async settleUntil(isSo: () => boolean): Promise<void> {
+  async settleUntil(isSo: () => boolean | Promise<boolean>): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- one look after the other
-    while (!isSo()) await this.settle()
+    while (!(await isSo())) await this.settle()
   }
 
   /** Awaits while the processes work. Time passes only if nothing else happens. */
@@ -68,8 +73,9 @@ export class Hosts {
   async settle(): Promise<void> {
     settled += 1
     const count = settled <= 20 ? turns.first : turns.later
-    // oxlint-disable-next-line no-await-in-loop -- one turn after the other
-    for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve))
+    for (let left = count; left > 0; left = this.#awaitsStores && this.calls > 0 ? count : left - 1)
+      // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+      await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
@@ -79,16 +85,18 @@ export class Host {
   /** The work of a suspended process, for when it continues. */
   #waiting: (() => void)[] | null = null
   readonly clock: Clock
-  readonly store: SyncSessionStore
+  readonly store: SessionStore
+  readonly #hosts: Hosts
 
-  constructor(hosts: Hosts, store: SyncSessionStore, skew: () => number) {
+  constructor(hosts: Hosts, store: SessionStore, skew: () => number) {
     this.clock = {
       now: () => hosts.now + skew(),
       elapsed: () => hosts.now,
       setTimeout: (fire, ms) => hosts.setTimer(this, fire, ms),
       clearTimeout: (id) => hosts.clearTimer(id),
     }
-    this.store = this.#cut(store) as SyncSessionStore
+    this.#hosts = hosts
+    this.store = this.#cut(store)
   }
 
   kill(): void {
@@ -121,7 +129,13 @@ export class Host {
             if (this.isDead) return new Promise(() => undefined)
             await Promise.resolve()
             if (this.isDead) return new Promise(() => undefined)
-            const answer: unknown = await Reflect.apply(value, target, args)
+            this.#hosts.calls += 1
+            let answer: unknown
+            try {
+              answer = await Reflect.apply(value, target, args)
+            } finally {
+              this.#hosts.calls -= 1
+            }
             if (this.#waiting) await new Promise<void>((resolve) => this.perform(resolve))
             return this.isDead ? new Promise(() => undefined) : answer
           }

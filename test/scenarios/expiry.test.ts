@@ -1,94 +1,24 @@
-import {
-  type AgentOptions,
-  createAgent,
-  defineAgents,
-  memoryStore,
-  type Policy,
-  type Run,
-  runSession,
-} from '../../src/index.js'
+import { createAgent, memoryStore, type Policy } from '../../src/index.js'
 import { aguiHandler } from '../../src/agui/index.js'
-import { createWaker } from '../../src/fleet/index.js'
 import { wait } from '../../src/core/base/clock.js'
 import { releaseRun } from '../../src/core/live/release-run.js'
-import type { ModelProvider } from '../../src/core/models/provider.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { chatHandler } from '../../src/ui/index.js'
-import { type Host, Hosts } from '../fleet/host-clocks.js'
-import { call as callOf, plainAnswer } from '../support/manual-model.js'
+import { Hosts } from '../fleet/host-clocks.js'
+import { filePlace } from '../stores/folder.js'
+import {
+  createModel,
+  fault,
+  hour,
+  minute,
+  openMemory,
+  refused,
+  second,
+  start,
+  testUnheldQuestions,
+  world,
+} from '../support/expiring.js'
 import { tool } from '../support/tools.js'
-
-const start = Date.parse('2026-05-04T06:00:00Z')
-const [second, minute, hour] = [1000, 60_000, 3_600_000]
-const fault = (code: string) => expect.objectContaining({ code })
-const refused = 'Not executed: no decision came within 15 minutes. This is not a refusal.'
-
-/** Makes these calls once, then answers with the last result. */
-function createModel(...calls: (readonly [name: string, input?: object])[]): ModelProvider {
-  return {
-    provider: 'scripted',
-    model: 'scripted-1',
-    request: ({ messages }) => {
-      const last = messages.at(-1)
-      if (last?.role === 'tool') return Promise.resolve({ ...plainAnswer, text: last.content })
-      const toolCalls = calls.map(([name, input], i) => callOf(`c${i}`, name, input))
-      return Promise.resolve({ ...plainAnswer, toolCalls, finishReason: 'tool_calls' })
-    },
-  }
-}
-
-/** Processes with their own clocks on one store. Each runs an agent whose calls of `pay` ask for approval. */
-interface WorldOptions extends Partial<AgentOptions> {
-  calls?: (readonly [string, object?])[]
-  /** Milliseconds that a payment takes. */
-  takes?: number
-  timers?: boolean
-}
-
-/** The codes of the warnings so far. */
-function listWarnings(run: Run): string[] {
-  const codes: string[] = []
-  run.events$.subscribe((event) => void (event.type === 'warning' && codes.push(event.code)))
-  return codes
-}
-
-function world({ calls = [['pay', { n: 1 }]], takes = 0, timers = true, ...others }: WorldOptions = {}) {
-  const hosts = new Hosts(start)
-  const whole = memoryStore({ now: () => hosts.now })
-  const store = timers ? whole : ({ ...whole, timers: undefined } as unknown as typeof whole)
-  const paid: { n: unknown; at: number }[] = []
-  const open = (skew = 0) => {
-    const host: Host = hosts.start(store, () => skew)
-    const work = ({ n }: { n?: unknown }): unknown => {
-      if (!host.isDead) paid.push({ n, at: hosts.now })
-      return takes > 0 ? wait(host.clock, takes) : undefined
-    }
-    const pay = tool('pay', work, { needsApproval: true, timeoutMs: 0 })
-    const agent = createAgent({
-      model: createModel(...calls),
-      store: host.store,
-      clock: host.clock,
-      tools: [pay],
-      approvals: { expiresMs: 15 * minute },
-      ...others,
-    })
-    return { host, agent, agents: defineAgents({ clerk: agent }) }
-  }
-  /** A run that has asked. */
-  const ask = async (process = open()) => {
-    const run = process.agent.run('Pay.', { session: 's', by: 'ann' }) as Run
-    const warnings = listWarnings(run)
-    await hosts.settleUntil(() => store.get('s')?.summary?.state === 'WAITING_FOR_INPUT')
-    const { pending = [] } = await run.result
-    return { ...process, run, warnings, pending, asked: pending[0]! }
-  }
-  const resultOf = () =>
-    store
-      .read('s')
-      .flatMap(({ data }) => /"status":"(\w+)"/.exec(data)?.[1] ?? [])
-      .at(-1)
-  return { hosts, store, paid, open, ask, resultOf }
-}
 
 describe('a question that expires', () => {
   it('says until when, and ends the call in the process that asked', async () => {
@@ -102,7 +32,7 @@ describe('a question that expires', () => {
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: refused })
     expect(paid).toEqual([])
     expect(() => run.approve(asked)).toThrow(fault('unknown_call'))
-    expect(checkSessionLog(store.read('s'))).toBeNull()
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
   it('lets the call run that was approved in time', async () => {
@@ -131,7 +61,7 @@ describe('a question that expires', () => {
       run.resume()
       await hosts.settleUntil(() => run.state === 'COMPLETED')
     }
-    expect([paid, checkSessionLog(store.read('s'))]).toEqual([[], null])
+    expect([paid, checkSessionLog(await store.read('s'))]).toEqual([[], null])
   })
 
   it('starts its call without waiting for the batch, and each has its own time', async () => {
@@ -158,7 +88,7 @@ describe('a question that expires', () => {
         content === 'ok' ? expect.any(String) : content,
       ),
     )
-    expect(checkSessionLog(store.read('s'))).toBeNull()
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
   it('ends an approved call that waits for a free place until its time has passed', async () => {
@@ -176,7 +106,7 @@ describe('a question that expires', () => {
       state: 'COMPLETED',
       output: 'Not executed: it could not start within 15 minutes. This is not a refusal.',
     })
-    expect(checkSessionLog(store.read('s'))).toBeNull()
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
   it('ends each open question in time while an approved call runs', async () => {
@@ -196,7 +126,7 @@ describe('a question that expires', () => {
     expect(run.state).toBe('WAITING_FOR_TOOL')
     await hosts.pass(2 * second)
     expect(await run.result).toMatchObject({ state: 'CANCELLED', reason: 'approval_expired' })
-    expect(checkSessionLog(store.read('s'))).toBeNull()
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
   it.each(['cancel', 'reject', 'release'] as const)('leaves no timer after %s', async (end) => {
@@ -250,160 +180,30 @@ describe('a question that expires', () => {
   })
 })
 
-describe('while no process holds the session', () => {
-  it('its row and its alarm say when, and a waker in another process ends the question', async () => {
-    const { hosts, paid, ask, open, store } = world()
-    const { host } = await ask()
-    host.kill()
-    expect(store.get('s')?.summary).toMatchObject({ wakeAt: start + 15 * minute })
-    expect(store.timers.get('wake:s')).toMatchObject({ at: start + 15 * minute })
-    const { agents, host: other } = open()
-    const waker = createWaker(agents, { clock: other.clock, pollMs: 5000 })
-    waker.start()
-    await hosts.pass(15 * minute - second)
-    expect(store.get('s')?.summary?.state).toBe('WAITING_FOR_INPUT')
-    await hosts.pass(7 * second)
-    expect(store.get('s')?.summary).toMatchObject({ state: 'COMPLETED' })
-    expect([paid, store.timers.list({ prefix: '', limit: 9 })]).toEqual([[], []])
-  })
+describe.each([
+  ['memory', () => ({ open: openMemory(), remove: () => undefined })],
+  ['SQLite', filePlace],
+])('while no process holds the session in %s', (_, makePlace) => {
+  testUnheldQuestions(makePlace)
+})
 
-  it('an answer that comes too late is refused before it is stored', async () => {
-    const { hosts, paid, ask, open, store } = world()
-    const { host, asked } = await ask()
-    host.kill()
-    const { agent } = open()
-    await hosts.pass(15 * minute)
-    const before = store.read('s').length
-    for (const type of ['approve', 'reject'] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one answer after the other
-      await expect(agent.send('s', { type, ...asked })).rejects.toThrow(fault('approval_expired'))
-    }
-    expect([store.read('s').length, store.inbox.read('s'), paid]).toEqual([before, [], []])
-  })
-
-  it('an answer that lay unread until its time had come is too late', async () => {
-    const { hosts, paid, ask, open } = world()
-    const { host, asked } = await ask()
-    host.kill()
-    const { agent, agents } = open()
-    expect((await agent.send('s', { type: 'approve', ...asked })).status).toBe('waiting')
-    await hosts.pass(15 * minute)
-    const rest = await hosts.until(runSession(agents, { session: 's' }))
-    expect([rest.state, rest.output, paid]).toEqual(['COMPLETED', refused, []])
-  })
-
-  it('runSession says how long to wait, ends the question then, and takes no answer later', async () => {
-    const { hosts, paid, open } = world()
-    const { agents } = open()
-    const rest = await hosts.until(runSession(agents, { session: 's', input: 'Pay.' }))
-    expect(rest).toMatchObject({ state: 'WAITING_FOR_INPUT', wakeMs: 15 * minute })
-    await hosts.pass(5 * minute)
-    const early = await hosts.until(runSession(agents, { session: 's' }))
-    expect(early).toMatchObject({ state: 'WAITING_FOR_INPUT', wakeMs: 10 * minute })
-    await hosts.pass(10 * minute)
-    const answers = [{ type: 'approve' as const, ...rest.pending![0]! }]
-    const { callId, fingerprint } = answers[0]!
-    const late = await hosts.until(
-      runSession(agents, { session: 's', answers: [{ type: 'approve', callId, fingerprint }] }),
-    )
-    expect([late.state, late.output, paid]).toEqual(['COMPLETED', refused, []])
-  })
-
-  it('runSession ends the question also where its timer has not fired yet', async () => {
-    const { hosts, paid, ask, open } = world()
-    const { host, asked } = await ask()
-    host.kill()
-    const { host: other, agents } = open()
-    const setTimer = other.clock.setTimeout.bind(other.clock)
-    other.clock.setTimeout = (fn, ms) => (ms === 0 ? 0 : setTimer(fn, ms))
-    await hosts.pass(15 * minute)
-    const { callId, fingerprint } = asked
-    const answers = [{ type: 'approve' as const, callId, fingerprint }]
-    const late = await hosts.until(runSession(agents, { session: 's', answers }))
-    expect([late.state, late.output, paid]).toEqual(['COMPLETED', refused, []])
-  })
-
-  it.each([
-    ['ahead', hour],
-    ['behind', -hour],
-  ])('the time is that of the process that asked, for one whose clock is an hour %s', async (_, skew) => {
-    for (const [waits, n] of [
-      [14 * minute, 1],
-      [15 * minute + second, 0],
-    ] as const) {
-      const { hosts, paid, ask, open } = world()
-      // oxlint-disable-next-line no-await-in-loop -- one world after the other
-      const { host, asked } = await ask()
-      host.kill()
-      const { agent } = open(skew)
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      await hosts.pass(waits)
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      const run = await hosts.until(agent.resume('s'))
-      if (n === 1) run.approve(asked)
-      else expect(() => run.approve(asked)).toThrow(fault('approval_expired'))
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      await hosts.pass(second)
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      expect([(await run.result).state, paid.length]).toEqual(['COMPLETED', n])
-    }
-  })
-
-  it('a process that resumes the session ends the question in time', async () => {
-    const { hosts, ask, open, store } = world()
-    const { host } = await ask()
-    host.kill()
-    const { agent } = open()
-    const run = await hosts.until(agent.resume('s'))
-    await hosts.pass(14 * minute)
-    expect(run.state).toBe('WAITING_FOR_INPUT')
-    await hosts.pass(2 * minute)
-    expect([(await run.result).state, checkSessionLog(store.read('s'))]).toEqual(['COMPLETED', null])
-  })
-
-  it('a store without timers ends no question, and the process that asks warns once', async () => {
-    const calls: [string, object][] = [1, 2].map((n) => ['pay', { n }])
-    const { hosts, paid, ask, open, store } = world({ calls, timers: false })
-    const { host, run, warnings, pending } = await ask()
-    expect(warnings).toEqual(['no_timers'])
-    run.approve(pending[0]!)
-    await hosts.pass(14 * minute)
-    expect([paid.length, run.state, warnings]).toEqual([1, 'WAITING_FOR_INPUT', ['no_timers']])
-    host.kill()
-    await hosts.pass(hour)
-    expect(store.get('s')?.summary?.state).toBe('WAITING_FOR_INPUT')
-    const again = await hosts.until(open().agent.resume('s'))
-    await hosts.pass(second)
-    expect([paid.length, (await again.result).output]).toEqual([1, refused])
-    expect((await world().ask()).warnings).toEqual([])
-  })
-
-  it('a process leaves the question to the one that has taken the session', async () => {
-    const { hosts, ask, open, paid } = world()
-    const { run, asked } = await ask()
-    const { agent } = open()
-    const other = await hosts.until(agent.resume('s'))
-    other.approve(asked)
-    await hosts.settleUntil(() => other.state === 'COMPLETED')
-    await hosts.pass(16 * minute)
-    expect([run.state, other.state, paid.length]).toEqual(['WAITING_FOR_INPUT', 'COMPLETED', 1])
-  })
-
-  it('a fork starts the time with an approval', async () => {
-    const { hosts, ask, open, paid, store } = world()
-    await ask()
-    await hosts.pass(10 * minute)
-    const { agent } = open()
-    const id = await hosts.until(agent.fork('s'))
-    expect(store.get(id)?.summary).not.toHaveProperty('wakeAt')
-    const fork = (await hosts.until(agent.resume(id))) as Run
-    const { pending = [] } = await fork.result
-    expect(pending[0]).not.toHaveProperty('expiresAt')
-    await hosts.pass(hour)
-    fork.approve(pending[0]!)
-    await hosts.settleUntil(() => fork.state === 'COMPLETED')
-    expect(paid).toHaveLength(1)
-  })
+it('a store without timers ends no question, and the process that asks warns once', async () => {
+  const calls: [string, object][] = [1, 2].map((n) => ['pay', { n }])
+  const openWhole = openMemory()
+  const openStore = (now: () => number) => ({ ...openWhole(now), timers: undefined })
+  const { hosts, paid, ask, open, store } = world({ calls, openStore })
+  const { host, run, warnings, pending } = await ask()
+  expect(warnings).toEqual(['no_timers'])
+  run.approve(pending[0]!)
+  await hosts.pass(14 * minute)
+  expect([paid.length, run.state, warnings]).toEqual([1, 'WAITING_FOR_INPUT', ['no_timers']])
+  host.kill()
+  await hosts.pass(hour)
+  expect((await store.get('s'))?.summary?.state).toBe('WAITING_FOR_INPUT')
+  const again = await hosts.until(open().agent.resume('s'))
+  await hosts.pass(second)
+  expect([paid.length, (await again.result).output]).toEqual([1, refused])
+  expect((await world().ask()).warnings).toEqual([])
 })
 
 describe('a question of a sub-agent', () => {
@@ -549,7 +349,7 @@ describe('pages', () => {
     const late = await post({ id: 's', messages: [{ id: 'a', role: 'assistant', parts: [part] }] })
     expect([late.status, JSON.parse(await read(late)).error.code]).toEqual([409, 'approval_expired'])
     await hosts.pass(second)
-    expect([store.get('s')?.summary?.state, paid]).toEqual(['COMPLETED', []])
+    expect([(await store.get('s'))?.summary?.state, paid]).toEqual(['COMPLETED', []])
   })
 })
 
