@@ -147,8 +147,7 @@ const claimMachine = createMachine({
   },
 })
 const pay = fromPromise(async () => 'p1')
-const claimStore = memoryStore()
-const claims = durable(claimMachine, { store: claimStore, actors: { pay } })
+const claims = durable(claimMachine, { store: store ?? memoryStore(), actors: { pay } })
 await claims.start('claim-17', { input: { amount: 900 } })
 await claims.settled('claim-17')
 const createHarness = () => createMachineHarness(machine)
@@ -265,7 +264,7 @@ test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(
       program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
     )
     const isAboutStored =
-      /\.(resume|replay|fork|readSession|rename|forget|branch|listBranches|selectBranch)\(|recordSession|\brecording\b/.test(
+      /\.(resume|replay|fork|readSession|rename|forget|branch|listBranches|selectBranch)\(|recordSession|pathOf|\brecording\b/.test(
         code,
       )
     Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
