@@ -5,6 +5,7 @@ import {
   type AnyEventObject,
   type AnyMachineSnapshot,
   type AnyStateMachine,
+  createActor,
   transition,
 } from 'xstate'
 import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
@@ -110,7 +111,8 @@ export class Chart {
   /** @throws as `start` */
   take(state: StoredMachineState, event: MachineEvent, time: StepTime): Step {
     return this.#step(state, event.type, time, (scope, before) =>
-      this.#stubbed.transition(before as AnyMachineSnapshot, event, scope as never),
+      // The chart's functions may modify the event.
+      this.#stubbed.transition(before as AnyMachineSnapshot, structuredClone(event), scope as never),
     )
   }
 
@@ -203,19 +205,38 @@ export class Chart {
   }
 
   #restore(
-    { actors, delays: _d, queue: _q, held: _h, inbox: _i, keys: _k, ...stored }: StoredMachineState,
-    scope: unknown,
-  ) {
+    { actors, context, historyValue, status, value, output, error }: StoredMachineState,
+    scope: AnyActorScope,
+  ): AnyMachineSnapshot {
     const children = Object.fromEntries(
       Object.entries(actors).map(([id, { src }]) => [
         id,
         { src, syncSnapshot: false, snapshot: { status: 'active' } },
       ]),
     )
-    return this.#stubbed.restoreSnapshot(
-      { ...structuredClone(stored), children } as never,
-      scope as never,
-    ) as AnyMachineSnapshot
+    const stored = {
+      status,
+      value,
+      output,
+      error,
+      context: {},
+      historyValue: this.#findHistory(historyValue),
+    }
+    const restored = this.#stubbed.restoreSnapshot({ ...stored, children } as never, scope as never)
+    // An actor that has ended can still be sent events.
+    for (const id of listInvokedIds(restored))
+      (restored.children as Record<string, AnyActorRef>)[id] ??= createActor(stub, { id, parent: scope.self })
+    // XState replaces parts of a context that look like its references to actors.
+    return Object.assign(restored, { context: structuredClone(context) })
+  }
+
+  /** XState finds the states by their ids only if no id contains a dot. */
+  #findHistory(historyValue: unknown): Record<string, unknown[]> {
+    const { idMap } = this.#stubbed as unknown as { idMap: ReadonlyMap<string, unknown> }
+    const stored = (historyValue ?? {}) as Record<string, { id: string }[]>
+    return Object.fromEntries(
+      Object.entries(stored).map(([key, nodes]) => [key, nodes.flatMap(({ id }) => idMap.get(id) ?? [])]),
+    )
   }
 }
 
@@ -275,6 +296,12 @@ function sortActions(
   const queue = [...state.queue]
   let delays = [...state.delays]
   const addDelay = (event: AnyEventObject, delay: number, id: string | undefined): void => {
+    if (Number.isNaN(delay))
+      throw new UsageError(
+        'transition_failed',
+        `The delay of the event '${event.type}' is NaN. Return a number of milliseconds.`,
+        event.type,
+      )
     const added: StoredDelay = {
       id: id ?? createDelayId(delays, now),
       event: copyJson(event, 'event'),
@@ -285,17 +312,17 @@ function sortActions(
   for (const { type, info, params, exec } of actions) {
     const { event, delay, id, to, sendId } = (params ?? {}) as {
       event: AnyEventObject
-      delay?: number
+      delay?: unknown
       id?: string
       to?: { id: string }
       sendId?: string
     }
-    if (type === 'xstate.raise' && delay !== undefined) addDelay(event, delay, id)
+    if (type === 'xstate.raise' && typeof delay === 'number') addDelay(event, delay, id)
     else if (type === 'xstate.cancel') delays = delays.filter((one) => one.id !== sendId)
     else if (type === 'xstate.sendTo') {
-      if (to === self && delay !== undefined) addDelay(event, delay, id)
+      if (to === self && typeof delay === 'number') addDelay(event, delay, id)
       else if (to === self) queue.push(copyJson(event, 'event'))
-      else if (delay === undefined && to) sent.push({ to: to.id, event })
+      else if (typeof delay !== 'number' && to) sent.push({ to: to.id, event })
       else
         throw new UsageError(
           'unsupported_actor',
@@ -334,6 +361,7 @@ export function checkChart(machine: AnyStateMachine, { provided, once, isAgent }
       'durable(machine): give the machine an id. Its sessions are stored with it.',
       'id',
     )
+  checkActorIds(machine.root)
   const invoked = listInvoked(machine.root)
   const names = invoked.map(({ src }) => String(src))
   const unused = provided.find((name) => !names.includes(name))
@@ -383,7 +411,8 @@ export function checkChart(machine: AnyStateMachine, { provided, once, isAgent }
 
 interface RootNode {
   id: string
-  invoke: readonly { src: unknown; onSnapshot?: unknown }[]
+  type: string
+  invoke: readonly { id: string; src: unknown; onSnapshot?: unknown }[]
   states: Record<string, RootNode>
 }
 
@@ -393,6 +422,20 @@ function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: 
     ...invoke.map(({ src, onSnapshot }) => ({ state: id, src, onSnapshot })),
     ...Object.values(states).flatMap(listInvoked),
   ]
+}
+
+/** Returns the ids of the actors. An actor replaces one with the same id that is still running. */
+function checkActorIds({ type, invoke, states }: RootNode): ReadonlySet<string> {
+  const inner = Object.values(states).map(checkActorIds)
+  const below = inner.flatMap((ids) => [...ids])
+  const all = [...(type === 'parallel' ? below : new Set(below)), ...invoke.map(({ id }) => id)]
+  const double = all.find((id, i) => all.indexOf(id) !== i)
+  if (double === undefined) return new Set(all)
+  throw new ConfigError(
+    'unsupported_actor',
+    `Two actors that can run at the same time have the id '${double}'. Give each of them an id: invoke: { id, src }.`,
+    double,
+  )
 }
 
 /** XState does not mark the logic of `fromPromise`, but only that logic ends with this event. */

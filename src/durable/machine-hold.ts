@@ -208,6 +208,7 @@ export class MachineHold {
       return []
     }
     if (outcomeOf && this.state.actors[outcomeOf.id]?.key !== outcomeOf.key) return []
+    if (isHeld && !this.state.held.some((one) => one.event === event)) return []
     const own = this.state.queue[0] === event
     const before = this.#withoutTaken(incoming, own)
     try {
@@ -278,9 +279,9 @@ export class MachineHold {
     for (const [id] of left) this.#running.delete(id)
     const stops = left.map(async ([, { actor }]) => actor.stop(true))
     for (const { starts, sent, effects } of steps) {
+      for (const actor of starts) if (this.state.actors[actor.id]?.key === actor.key) this.#startActor(actor)
       for (const { to, event } of sent) this.#running.get(to)?.actor.send?.(event)
       for (const effect of effects) this.#runEffect(effect)
-      for (const actor of starts) if (this.state.actors[actor.id]?.key === actor.key) this.#startActor(actor)
     }
     for (const stop of await Promise.allSettled(stops))
       if (stop.status === 'rejected') this.#parts.onError(stop.reason, { session: this.#id })

@@ -55,6 +55,8 @@ export class RunningAgent implements RunningActor {
   #wakeAt: number | undefined
   #state: 'working' | 'stopped' | 'left' = 'working'
   #run: Run | undefined
+  /** Events that arrived before the session of the agent was open. */
+  readonly #early: AnyEventObject[] = []
   #wake: () => void = () => undefined
   #stop: () => void = () => undefined
   readonly #stopped = new Promise<'stopped'>((resolve) => {
@@ -81,6 +83,7 @@ export class RunningAgent implements RunningActor {
 
   /** Events of the chart for the agent (`sendTo`), in the format of its inbox. */
   send(event: AnyEventObject): void {
+    if (!this.#run) return void this.#early.push(event)
     const { child } = this.#parts
     this.#deliver(event).catch((error: unknown) => warn(error, { session: child.session }))
   }
@@ -116,6 +119,7 @@ export class RunningAgent implements RunningActor {
         const opened = await runChild(agent.host, store, session, () => this.#openInput())
         if ('ended' in opened) return report.done(toOutput(opened.ended))
         this.#run = opened.run
+        for (const event of this.#early.splice(0)) this.send(event)
         // The state may have been exited while the session was being opened.
         if (this.#isLeft()) return await cancelChild(store, clock, child.session)
         if (this.#isOver()) return await releaseRun(opened.run)

@@ -1,0 +1,213 @@
+import { type AnyStateMachine, assign, createMachine, fromPromise, raise, sendTo, setup } from 'xstate'
+import { createAgent, memoryStore } from '../../src/index.js'
+import { durable, type DurableMachine, type DurableOptions } from '../../src/durable/index.js'
+import { createOneCallModel } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+import { Hosts } from '../fleet/host-clocks.js'
+
+function setUp() {
+  const hosts = new Hosts(Date.parse('2026-05-04T06:00:00Z'))
+  const shared = memoryStore({ now: () => hosts.now })
+  const open = <Machine extends AnyStateMachine>(
+    machine: Machine,
+    options: Omit<DurableOptions<Machine>, 'store'> = {},
+  ): DurableMachine<Machine> => {
+    const { store, clock } = hosts.start(shared)
+    return durable(machine, { store: store as never, clock, onError: () => undefined, ...options })
+  }
+  const until = async <Value>(promise: Promise<Value>): Promise<Value> => hosts.until(promise)
+  return { hosts, shared, open, until }
+}
+
+test('a history state returns to its last state, also if ids contain dots', async () => {
+  const { open, until } = setUp()
+  const machine = createMachine({
+    id: 'shop.order',
+    initial: 'cart',
+    states: {
+      cart: {
+        initial: 'empty',
+        states: { empty: { on: { ADD: 'full' } }, full: { id: 'full.cart' }, last: { type: 'history' } },
+        on: { LEAVE: 'away' },
+      },
+      away: { on: { RETURN: 'cart.last' } },
+    },
+  })
+  const orders = open(machine)
+  await until(orders.start('o'))
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const type of ['ADD', 'LEAVE', 'RETURN']) await until(orders.send('o', { type }))
+  expect(await until(orders.settled('o'))).toMatchObject({ value: { cart: 'full' } })
+})
+
+test('a context that looks like an actor of XState stays data', async () => {
+  const { open, until } = setUp()
+  const machine = setup({ types: { context: {} as { data: unknown[] } } }).createMachine({
+    id: 'box',
+    context: { data: [] },
+    on: { PUT: { actions: assign({ data: ({ context, event }) => [...context.data, event['data']] }) } },
+  })
+  const boxes = open(machine)
+  const data = { xstate$$type: 1, id: 'nobody' }
+  await until(boxes.start('b'))
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const more of [data, 2]) await until(boxes.send('b', { type: 'PUT', data: more }))
+  expect(await until(boxes.settled('b'))).toMatchObject({ context: { data: [data, 2] } })
+})
+
+test('a record has the event as it was sent, also if the chart modifies it', async () => {
+  const { open, until } = setUp()
+  const machine = createMachine({
+    id: 'box',
+    on: { PUT: { actions: assign(({ event }) => void (event['list'] as string[]).push('b')) } },
+  })
+  const boxes = open(machine)
+  await until(boxes.start('b'))
+  await until(boxes.send('b', { type: 'PUT', list: ['a'] }))
+  await until(boxes.settled('b'))
+  expect(await until(boxes.replay('b'))).toMatchObject({ event: { list: ['a'] } })
+})
+
+test('a delay that is not a number raises the event once, and NaN is refused', async () => {
+  const { hosts, open, until, shared } = setUp()
+  const create = (delay: unknown) =>
+    setup({
+      types: { context: {} as { rings: number } },
+      delays: { pause: () => delay as number },
+    }).createMachine({
+      id: 'bell',
+      context: { rings: 0 },
+      entry: raise({ type: 'RING' }, { delay: 'pause' }),
+      on: { RING: { actions: assign({ rings: ({ context }) => context.rings + 1 }) } },
+    })
+  for (const delay of ['1000', null, -5, 1000]) {
+    const bells = open(create(delay))
+    const id = `b${String(delay)}`
+    // oxlint-disable-next-line no-await-in-loop -- one bell after the other
+    await until(bells.start(id))
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await hosts.pass(2000)
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    expect([delay, (await until(bells.settled(id))).context.rings]).toEqual([delay, 1])
+  }
+  await expect(until(open(create(NaN)).start('b'))).rejects.toMatchObject({
+    code: 'transition_failed',
+    message: expect.stringContaining('NaN'),
+  })
+  expect(shared.get('b')).toBeNull()
+})
+
+test('two actors with one id are refused if they can run at the same time', async () => {
+  const { open, until } = setUp()
+  const ask = fromPromise(async () => 1)
+  const asks = { initial: 'a', states: { a: { invoke: { id: 'ask', src: 'ask', onDone: 'b' } }, b: {} } }
+  const twice = [
+    { id: 'm', type: 'parallel', states: { one: asks, two: asks } },
+    { id: 'm', ...asks, invoke: { id: 'ask', src: 'ask' } },
+    { id: 'm', invoke: [1, 2].map(() => ({ id: 'ask', src: 'ask' })) },
+  ] as const
+  for (const config of twice)
+    expect(() => open(createMachine(config as never), { actors: { ask } })).toThrow(
+      expect.objectContaining({ code: 'unsupported_actor', subject: 'ask' }),
+    )
+  const inTurn = setup({ actors: { ask } }).createMachine({
+    id: 'turns',
+    initial: 'a',
+    states: {
+      a: { invoke: { id: 'ask', src: 'ask', onDone: 'b' } },
+      b: { invoke: { id: 'ask', src: 'ask', onDone: 'c' } },
+      c: {},
+    },
+  })
+  const turns = open(inTurn)
+  await until(turns.start('t'))
+  expect(await until(turns.settled('t'))).toMatchObject({ value: 'c' })
+})
+
+test('an event for an actor that has ended is not an error', async () => {
+  const { open, until } = setUp()
+  const machine = setup({ actors: { count: fromPromise(async () => 1) } }).createMachine({
+    id: 'm',
+    initial: 'open',
+    states: {
+      open: {
+        invoke: { id: 'count', src: 'count' },
+        exit: sendTo('count', { type: 'CANCEL' }),
+        on: { STOP: 'closed' },
+      },
+      closed: {},
+    },
+  })
+  const sessions = open(machine)
+  await until(sessions.start('s'))
+  await until(sessions.settled('s'))
+  await until(sessions.send('s', { type: 'STOP' }))
+  expect(await until(sessions.settled('s'))).toMatchObject({ value: 'closed' })
+})
+
+test('an agent receives the events that its own state sends on entry', async () => {
+  const { open, until } = setUp()
+  const book = { ...tool('book', () => undefined), needsApproval: true }
+  const agent = createAgent({ model: createOneCallModel('book'), tools: [book] })
+  const machine = setup({
+    types: { context: {} as { state: string } },
+    actors: { agent: agent.machine },
+  }).createMachine({
+    id: 'm',
+    context: { state: '' },
+    initial: 'asking',
+    states: {
+      asking: {
+        entry: sendTo('agent', { type: 'CANCEL', why: 'Not today.' } as never),
+        invoke: {
+          id: 'agent',
+          src: 'agent',
+          input: () => agent.createInput('Book a table.'),
+          onDone: { target: 'done', actions: assign({ state: ({ event }) => event.output.state }) },
+        },
+      },
+      done: {},
+    },
+  })
+  const sessions = open(machine)
+  await until(sessions.start('s'))
+  expect(await until(sessions.settled('s'))).toMatchObject({ value: 'done', context: { state: 'CANCELLED' } })
+})
+
+test('an outcome that waits for a corrected chart is dropped if its state is exited first', async () => {
+  const { hosts, open, until } = setUp()
+  const create = (isBroken: boolean) =>
+    setup({
+      actors: { count: fromPromise(async () => 1), wait: fromPromise(() => new Promise(() => undefined)) },
+    }).createMachine({
+      id: 'm',
+      initial: 'counting',
+      states: {
+        counting: {
+          invoke: {
+            id: 'work',
+            src: 'count',
+            onDone: {
+              target: 'counted',
+              actions: assign(() => {
+                if (isBroken) throw new Error('Not yet.')
+                return {}
+              }),
+            },
+          },
+          after: { 10_000: 'waiting' },
+        },
+        waiting: { invoke: { id: 'work', src: 'wait', onDone: 'counted' } },
+        counted: {},
+      },
+    })
+  const broken = open(create(true))
+  await until(broken.start('s'))
+  await expect(until(broken.settled('s'))).rejects.toMatchObject({ code: 'transition_failed' })
+  await hosts.pass(20_000)
+  const settled = open(create(false)).settled('s', { timeoutMs: 5000 })
+  await expect(until(settled)).rejects.toMatchObject({
+    code: 'not_settled',
+    message: expect.stringContaining('Its state is waiting'),
+  })
+})
