@@ -94,7 +94,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
   // The text may be cut or redacted, so unchanged text approves the original arguments.
   const isWrong = (isEdited || needs === 'client') && parsed === undefined
   return (
-    <article class="pending" aria-label={`${name} waits for you`}>
+    <article class="pending" tabIndex={-1} aria-label={`${name} waits for you`}>
       <header>
         <strong>{name}</strong>
         <span>{needs === 'approval' ? 'needs your approval' : 'needs a result from you'}</span>
@@ -217,7 +217,7 @@ function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const answer = (value: object) => send({ type: 'tool_output', ...toTarget(call), value })
   const isWhole = (schema?.required ?? []).every((key) => content[key] !== undefined)
   return (
-    <article class="pending" aria-label={`${server} asks you`}>
+    <article class="pending" tabIndex={-1} aria-label={`${server} asks you`}>
       <header>
         <strong>{server}</strong>
         <span>asks during {name}</span>

@@ -29,11 +29,18 @@ export function ForkDialog(props: ForkProps) {
   const [wanted, choose] = useState(
     () => props.wanted ?? (choices.find((one) => one.wanted.at <= seq) ?? choices[0])?.wanted ?? null,
   )
+  // Another choice opens a new dialog, which cannot return the focus to the button.
+  const [opener] = useState(() => document.activeElement)
+  const onClose = (): void => {
+    props.onClose()
+    if (opener instanceof HTMLElement) opener.focus()
+  }
   const chosen = choices.findIndex((choice) => choice.wanted === wanted)
   return (
     <ForkForm
       key={chosen}
       {...props}
+      onClose={onClose}
       seq={wanted?.at ?? seq}
       wanted={wanted}
       choices={choices}

@@ -1,6 +1,6 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { showControlsEverywhere, useAddressHash } from './page.js'
+import { keepFocus, showControlsEverywhere, useAddressHash } from './page.js'
 import { createLazyScreen, Trouble } from './loading.js'
 import { useKeys } from './run-hooks.js'
 import { MachineScreen, RunScreen } from './run-screen.js'
@@ -90,6 +90,7 @@ const keys: readonly [key: string, effect: string][] = [
   ['j k', 'next and previous step of the list'],
   ['Space', 'play'],
   ['1 – 6', 'tabs'],
+  ['a', 'the question that waits for you'],
   ['c', 'visited part or whole chart'],
   ['+ − 0', 'zoom the timeline, show everything'],
   ['t', 'space records by time or evenly'],
@@ -147,6 +148,7 @@ class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: 
 
 async function startPage(): Promise<void> {
   showControlsEverywhere()
+  keepFocus()
   const file = createFileSource(document.querySelector('#statewright[type="application/json"]'))
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'))
   root.id = 'app'

@@ -62,3 +62,33 @@ export function showControlsEverywhere(): void {
     else for (const name of shownAttributes) if (props[name]) props[name] = showControls(props[name])
   }
 }
+
+const focusable = 'main, section, article, form, dialog, [role=group], [tabindex]'
+
+/**
+ * When the focused control disappears, is disabled or moves, focuses it again, or else the nearest part of the page that
+ * contained it, or the next screen.
+ */
+export function keepFocus(): void {
+  let path: readonly Element[] = []
+  addEventListener('focusin', (event) => {
+    path = event.composedPath().filter((one) => one instanceof Element)
+  })
+  // A click on the page removes the focus on purpose.
+  addEventListener('pointerdown', () => (path = []), true)
+  const restore = (): void => {
+    const [focused] = path
+    const { activeElement } = document
+    const isHeld = activeElement !== null && activeElement !== document.body
+    if (!focused || (isHeld && !activeElement.matches(':disabled'))) return
+    const parts = path.filter((one, at) => one.isConnected && (at === 0 || one.matches(focusable)))
+    for (const part of [...parts, document.querySelector('main')]) {
+      if (!(part instanceof HTMLElement)) continue
+      if (part !== focused && !part.hasAttribute('tabindex')) part.tabIndex = -1
+      part.focus({ preventScroll: true })
+      if (document.activeElement === part && !part.matches(':disabled')) return
+    }
+  }
+  const observer = new MutationObserver(restore)
+  observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ['disabled'] })
+}

@@ -133,7 +133,8 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
       if (!(target instanceof HTMLElement) || document.querySelector('dialog[open]')) return
       const writes = target.matches('textarea, select, input:not([type=range]), [role=treeitem]')
       const clicks = event.key === ' ' && target.matches('button, a, summary')
-      if (!writes && !clicks && latest.current(event)) event.preventDefault()
+      const scrolls = /^Arrow(Left|Right)$/.test(event.key) && target.scrollWidth > target.clientWidth
+      if (!writes && !clicks && !scrolls && latest.current(event)) event.preventDefault()
     }
     addEventListener('keydown', listen)
     return () => removeEventListener('keydown', listen)

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
@@ -177,6 +177,11 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const next = by > 0 ? found.find((step) => step.from > place) : found.findLast((step) => step.to < place)
     if (next) go(next.place)
   }
+  const side = useRef<HTMLElement>(null)
+  const openTab = (chosen: Tab): void => {
+    setTab(chosen)
+    side.current?.focus()
+  }
   useKeys((event) => {
     const { key, shiftKey } = event
     if (key === 'ArrowRight') go(shiftKey ? findStepStart(rows, place, 1) : place + 1)
@@ -185,7 +190,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     else if (key === 'End') go(last)
     else if (key === ' ') play()
     else if (key === 'j' || key === 'k') goStep(key === 'j' ? 1 : -1)
-    else if (/^[1-7]$/.test(key)) setTab(tabs[Number(key) - 1] ?? 'transcript')
+    else if (/^[1-7]$/.test(key)) openTab(tabs[Number(key) - 1] ?? 'transcript')
+    else if (key === 'a') document.querySelector<HTMLElement>('.pending, .say input')?.focus()
     else return false
     return true
   })
@@ -299,7 +305,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         onPlace={go}
       />
       {!isNarrow && chartPane}
-      <section class="side">
+      <section class="side" ref={side} tabIndex={-1} aria-label="Details">
         <div class="tabs" role="tablist" aria-label="Details of this record">
           {shownTabs.map((one) => (
             <button

@@ -77,8 +77,8 @@ export function Slider({
           type="button"
           class={isOpen ? 'live' : 'live ended'}
           {...(isOpen && { 'aria-pressed': isLive })}
-          disabled={!isOpen && place === last}
-          onClick={isOpen ? onLive : () => onPlace(last)}
+          aria-disabled={!isOpen && place === last}
+          onClick={isOpen ? onLive : () => place === last || onPlace(last)}
         >
           {isOpen ? 'Live' : 'End'}
         </button>
@@ -95,7 +95,13 @@ interface GotoProps extends Pick<SliderProps, 'place' | 'onPlace'> {
 
 function Goto({ label, icon, to, place, onPlace }: GotoProps) {
   return (
-    <button type="button" class="icon" aria-label={label} disabled={to === place} onClick={() => onPlace(to)}>
+    <button
+      type="button"
+      class="icon"
+      aria-label={label}
+      aria-disabled={to === place}
+      onClick={() => to === place || onPlace(to)}
+    >
       <Icon name={icon} size={18} />
     </button>
   )

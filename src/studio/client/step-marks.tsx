@@ -19,6 +19,9 @@ const names: readonly (readonly [Mark['mark'], string])[] = [
   ['note', 'Note'],
 ]
 
+/** A constant, because a new function would take the focus back on every render. */
+const focusField = (field: HTMLInputElement | null): void => field?.focus()
+
 /** Buttons that mark a step. A pressed button removes the mark. */
 export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
   const [draft, setDraft] = useState<{ seq: number; text: string } | null>(null)
@@ -66,7 +69,7 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
             placeholder="Note"
             maxLength={2_000}
             value={note}
-            ref={(field) => field?.focus()}
+            ref={focusField}
             onInput={(event) => setNote(event.currentTarget.value)}
           />
           <button type="submit">Save</button>

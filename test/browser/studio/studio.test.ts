@@ -5,6 +5,7 @@ import { describeEmbedded } from './embedded.js'
 import { describeEveryScreen } from './every-screen.js'
 import { describeGlance } from './glance.js'
 import { describeInert } from './inert.js'
+import { describeKeyboard } from './keyboard.js'
 import { describeOneFile } from './one-file.js'
 import { describeQuestions } from './questions.js'
 import { describeRun } from './run.js'
@@ -28,6 +29,7 @@ describeGlance()
 describeQuestions()
 describeTranscript()
 describeInert()
+describeKeyboard()
 describeWhatIf()
 describeOneFile()
 describeShare()
