@@ -213,6 +213,6 @@ mkdirSync(chart)
 const { states, transitions } = JSON.parse(readFileSync(join(visualizations, 'agent.coverage.json'), 'utf8'))
 const tested = {
   states: states.map(({ id, reached }) => ({ id, reached })),
-  transitions: transitions.map(({ id, taken }) => ({ id, taken })),
+  transitions: transitions.map(({ id, count }) => ({ id, count })),
 }
 writeFileSync(join(chart, 'agent.coverage.json'), JSON.stringify(tested))

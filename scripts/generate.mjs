@@ -59,7 +59,7 @@ for (const [name, text] of Object.entries(files)) {
   await writeFile(path, text)
 }
 
-const missed = coverage.transitions.filter(({ taken }) => taken === 0)
+const missed = coverage.transitions.filter(({ count }) => count === 0)
 for (const { id, uncovered } of missed) console.error(`Not covered: ${id}\n  ${uncovered?.message}`)
 if (missed.length > 0) process.exitCode = 1
 

@@ -89,7 +89,7 @@ export const changes: Record<string, Change> = {
         unloaded,
         client,
         decided: Boolean(decisions),
-        kept: false,
+        hasHandle: false,
         terms: termsOf(run.setup, decisions),
         limit: limitOf(run.setup, decisions),
       }
@@ -128,7 +128,8 @@ export const changes: Record<string, Change> = {
     }
     return { calls: calls.map(end), pausing: pauses ? 'approval_expired' : pausing }
   },
-  keep: (run, { event: e }) => change(run, (it: Call) => it.id === e.callId && 'handle' in e, { kept: true }),
+  keep: (run, { event: e }) =>
+    change(run, (it: Call) => it.id === e.callId && 'handle' in e, { hasHandle: true }),
   refuse: (run, _moment, what) => change(run, due[what], refusal),
   noteFailures: ({ calls }) => {
     const found = calls.map(({ failed, unloaded }) => !unloaded && failed)
@@ -234,8 +235,8 @@ export const changes: Record<string, Change> = {
   goOnElsewhere: (run, { event, ask }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools
-    const isSafe = ({ name, kept }: Call): boolean =>
-      [tools[name], after[name]].every((tool) => tool && (mayRepeat(tool) || (kept && tool.keepsHandle)))
+    const isSafe = ({ name, hasHandle }: Call): boolean =>
+      [tools[name], after[name]].every((tool) => tool && (mayRepeat(tool) || (hasHandle && tool.keepsHandle)))
     const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
     const asked = config.toolCalls.onInterrupted === 'approval' && {
       started: false,

@@ -20,7 +20,7 @@ export interface Call
   questions: Json[]
   /** The call may have been refused, because logs do not contain the verdicts of guards. */
   perhaps: boolean
-  kept: boolean
+  hasHandle: boolean
   /** Who may approve it, and the approvals so far. */
   terms: Json[]
   votes: Json[]

@@ -182,7 +182,7 @@ export type TransitionCounts = ReadonlyMap<string, number>
 
 const coverageSchema = z.object({
   machine: z.string(),
-  transitions: z.array(z.object({ id: z.string(), taken: z.int().nonnegative() })),
+  transitions: z.array(z.object({ id: z.string(), count: z.int().nonnegative() })),
 })
 
 /**
@@ -203,7 +203,7 @@ export function readTransitionCounts(value: unknown, chart: Chart): TransitionCo
   const ids = new Set(flattenStates(chart.root).flatMap((state) => state.transitions.map(({ id }) => id)))
   const stale = transitions.find(({ id }) => !ids.has(id))
   if (stale) throw badCoverageError(`the machine has no transition '${stale.id}'`)
-  return new Map(transitions.map(({ id, taken }) => [id, taken]))
+  return new Map(transitions.map(({ id, count }) => [id, count]))
 }
 
 function badCoverageError(why: string): DiagramError {

@@ -119,7 +119,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
         ({ id, targets }) => Boolean(counts?.get(id)) && targets.some((target) => findLanding(target) === to),
       )
       const style = counts
-        ? `color="${isTaken ? palette.taken : palette.missed}" penwidth=1.6${isTaken ? '' : ' style=dashed'}`
+        ? `color="${isTaken ? palette.covered : palette.missed}" penwidth=1.6${isTaken ? '' : ' style=dashed'}`
         : isMainTransition(look, transition)
           ? `color="${palette.main}" penwidth=3.2 weight=12`
           : getToneStyle(transition.targets)
@@ -261,7 +261,7 @@ class CardRenderer {
       ...(this.#counts
         ? [
             drawCell(
-              count > 0 ? toColored(palette.taken, `${count}×`) : toColored(palette.missed, 'never'),
+              count > 0 ? toColored(palette.covered, `${count}×`) : toColored(palette.missed, 'never'),
               fill,
             ),
           ]

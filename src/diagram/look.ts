@@ -138,7 +138,7 @@ export const palette = {
   main: '#0969da',
   /** Fills of compound states by depth. */
   areas: ['#f4f7fb', '#e9eff6', '#dfe7f1'],
-  taken: '#1a7f37',
+  covered: '#1a7f37',
   missed: '#cf222e',
   missedFill: '#ffe6e3',
 } as const

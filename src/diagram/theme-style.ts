@@ -11,7 +11,7 @@ const colors: readonly (readonly [name: string, light: string, dark: string])[] 
   ['area-1', palette.areas[0], '#10161f'],
   ['area-2', palette.areas[1], '#141c27'],
   ['area-3', palette.areas[2], '#19222f'],
-  ['good', palette.taken, '#3fb950'],
+  ['good', palette.covered, '#3fb950'],
   ['good-fill', toneColors.success.fill, '#0f2d1a'],
   ['limit', toneColors.limit.line, '#d29922'],
   ['limit-fill', toneColors.limit.fill, '#2e2408'],

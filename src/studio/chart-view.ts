@@ -42,10 +42,10 @@ async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   if (file === undefined) return null
   const { states, transitions } = JSON.parse(await readFile(file, 'utf8')) as {
     states: { id: string; reached: boolean }[]
-    transitions: { id: string; taken: number }[]
+    transitions: { id: string; count: number }[]
   }
-  const taken = transitions.filter((one) => one.taken > 0)
-  return new Set([...states.filter(({ reached }) => reached), ...taken].map(({ id }) => id))
+  const covered = transitions.filter((one) => one.count > 0)
+  return new Set([...states.filter(({ reached }) => reached), ...covered].map(({ id }) => id))
 }
 
 export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
@@ -78,8 +78,8 @@ export function createChartView({ chart, sheets, tested }: DrawnChart): ChartVie
 
 export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
   const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
-  for (const { from, to, taken } of rows) {
-    for (const id of taken) add(id)
+  for (const { from, to, transitionIds } of rows) {
+    for (const id of transitionIds) add(id)
     const before = new Set(from.flatMap(listPathPrefixes))
     for (const path of new Set(to.flatMap(listPathPrefixes))) if (!before.has(path)) add(path)
   }

@@ -49,7 +49,12 @@ const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
   if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
   if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
-  return countCommon(a.rows, b.rows, ({ type, label, to, taken }: RecordRow) => [type, label, to, taken])
+  return countCommon(a.rows, b.rows, ({ type, label, to, transitionIds }: RecordRow) => [
+    type,
+    label,
+    to,
+    transitionIds,
+  ])
 }
 
 function countCommon<Item>(a: readonly Item[], b: readonly Item[], key: (item: Item) => unknown): number {
@@ -119,7 +124,7 @@ function describeDecision(decision: Decision | null | undefined): string | undef
 
 function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareChange {
   const [one = '', two = ''] = [a, b].map(({ fold, instructions }) =>
-    toShownText(findEffectiveInstructions(fold.now.standing, instructions)?.text ?? ''),
+    toShownText(findEffectiveInstructions(fold.now.session, instructions)?.text ?? ''),
   )
   return { kind: 'instructions', name: null, a: one, b: two }
 }

@@ -194,7 +194,7 @@ function toWords(word: string): string {
 /** Ids are omitted because they can identify people. */
 function bareRow({ problem, ...row }: SessionRow): SessionRow {
   const {
-    standing,
+    status,
     state,
     reason,
     wakeAt,
@@ -208,7 +208,7 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     records,
   } = row
   return {
-    standing,
+    status,
     state,
     reason,
     // Sessions of machines cannot be exported.

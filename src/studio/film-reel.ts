@@ -4,9 +4,9 @@ import type { ChartTransition, RecordRow } from './protocol.js'
 import { unescapeXml } from './visited-chart.js'
 
 export interface Shown {
-  row: Pick<RecordRow, 'from' | 'to' | 'taken'>
+  row: Pick<RecordRow, 'from' | 'to' | 'transitionIds'>
   /** Records that the film skips before this scene. */
-  passed?: Pick<RecordRow, 'to' | 'taken'>
+  passed?: Pick<RecordRow, 'to' | 'transitionIds'>
   seconds: number
 }
 
@@ -138,7 +138,7 @@ const measure = ([x, y]: Point, [u, v]: Point): number => Math.hypot(u - x, v - 
 const toMove = ([x, y]: Point): string =>
   `transform:translate(${Number(x.toFixed(1))}px,${Number(y.toFixed(1))}px)`
 
-type Way = Pick<Shown['row'], 'to' | 'taken'>
+type Way = Pick<Shown['row'], 'to' | 'transitionIds'>
 
 /**
  * The parts of a chart that light up during the film, and the token. Visited parts stay lit.
@@ -161,8 +161,8 @@ export function lightChart(reel: FilmReel, svg: string, transitions: readonly Ch
     showWhere(({ row }) => isOn(row), content, late)
   const isTakenBy =
     (ids: readonly string[]) =>
-    ({ taken }: Way): boolean =>
-      taken.some((id) => ids.includes(id))
+    ({ transitionIds }: Way): boolean =>
+      transitionIds.some((id) => ids.includes(id))
   return [
     ...lines.flatMap((line) => trail(drawLine(line, 2.2), isTakenBy(line.ids))),
     ...[...boxes].flatMap(([path, box]) =>
@@ -188,7 +188,7 @@ export function lightChart(reel: FilmReel, svg: string, transitions: readonly Ch
 }
 
 function listWay(
-  { from, to, taken }: Shown['row'],
+  { from, to, transitionIds }: Shown['row'],
   { boxes, lines }: Pick<ReadChart, 'boxes' | 'lines'>,
   known: ReadonlyMap<string, ChartTransition>,
 ): Point[] {
@@ -198,7 +198,7 @@ function listWay(
   }
   return [
     ...place(from[0]),
-    ...taken.flatMap((id) => {
+    ...transitionIds.flatMap((id) => {
       const target = boxes.get(known.get(id)?.target ?? '')
       const line = lines.find(({ ids }) => ids.includes(id))
       return [...(line?.points ?? []), ...(target?.isChip ? [getPlace(target)] : [])]

@@ -63,16 +63,16 @@ export function createMomentView(
   { tools, instructions, notes, actions, latest = Infinity }: MomentOptions,
 ): MomentView {
   const { record, before, after } = step
-  const context = after.standing.run?.context ?? null
-  const previous = before.standing.run?.context ?? null
-  const effective = findEffectiveInstructions(after.standing, instructions)
+  const context = after.session.run?.context ?? null
+  const previous = before.session.run?.context ?? null
+  const effective = findEffectiveInstructions(after.session, instructions)
   return {
     seq: record.seq,
     ...createTranscript(after, notes, { seq: record.seq, latest }),
     instructions: effective && {
       ...effective,
       text: toShownText(effective.text),
-      forkAt: notes.forkPoints.get(`run ${after.standing.runs}`) ?? null,
+      forkAt: notes.forkPoints.get(`run ${after.session.runs}`) ?? null,
     },
     record: createRecordView(step),
     context: context && createContextView(context),

@@ -3,7 +3,7 @@ import type { Elicitation, PendingCall } from '../../machines/agent/run-result.j
 import type { StepMark } from '../core/sessions/store/step-marks.js'
 import type { CostSum } from './costs.js'
 import type { Answer, SavedView } from './requests.js'
-import type { QueryKey, sessionStandings } from './session-query.js'
+import type { QueryKey, sessionStatuses } from './session-query.js'
 export type { Answer, ForkEdit, ForkRequest, SavedView } from './requests.js'
 
 // The protocol between the page and its server is JSON without secrets or unchecked content. routes.ts has the
@@ -22,7 +22,7 @@ export interface SessionsView {
   sessions: SessionRow[]
   /** The number of matching sessions, in total and by status. */
   total: number
-  counts: Partial<Record<SessionRow['standing'], number>>
+  counts: Partial<Record<SessionRow['status'], number>>
   /** Number of listed sessions, and of sessions still to be listed or read for a search. */
   known: number
   unread: number
@@ -60,7 +60,7 @@ export interface SessionRow {
   id: string
   name: string | null
   /** `waiting` for a person, `sleeping` until a date */
-  standing: (typeof sessionStandings)[number]
+  status: (typeof sessionStatuses)[number]
   /** State and reason of the latest run. Null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
@@ -111,7 +111,7 @@ export interface RecordRow {
   /** Paths of the innermost active states, such as `RUNNING.asking.requesting`. */
   from: string[]
   to: string[]
-  taken: string[]
+  transitionIds: string[]
   state: string
   /** When a sleeping run wakes up, in milliseconds since the epoch. */
   wakeAt?: number

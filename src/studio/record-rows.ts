@@ -12,10 +12,10 @@ import { toShownText } from './shown-values.js'
 import { findUsage, findWakeTime } from './verdict.js'
 
 export function createRow(step: SessionStep): RecordRow {
-  const { record, entry, before, after, taken } = step
-  const context = after.standing.run?.context ?? null
-  const usage = context?.usage.session ?? after.standing.state.usage
-  const to = listActivePaths(after.standing.run)
+  const { record, entry, before, after, transitionIds } = step
+  const context = after.session.run?.context ?? null
+  const usage = context?.usage.session ?? after.session.state.usage
+  const to = listActivePaths(after.session.run)
   const wakeAt = context && findWakeTime(context)
   const calls = listSettledCalls(step)
   const spent = findSpending(step)
@@ -25,13 +25,13 @@ export function createRow(step: SessionStep): RecordRow {
     at: record.at,
     type: entry.type,
     label: formatLabel(step),
-    from: listActivePaths(before.standing.run),
+    from: listActivePaths(before.session.run),
     to,
-    taken,
+    transitionIds,
     state: context === null ? '' : (context.state ?? 'RUNNING'),
     ...(wakeAt !== null && { wakeAt }),
     step: context === null ? 0 : context.steps + (isAsking ? 1 : 0),
-    run: after.standing.runs,
+    run: after.session.runs,
     tokens: usage.totalTokens,
     cost: usage.cost,
     paid: findPaid(entry),
@@ -54,7 +54,7 @@ function findSpending({ entry, before }: SessionStep): Spending | null {
   if (entry.type !== 'event' || tokens === 0) return null
   const { event } = entry
   if (event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE') {
-    const context = before.standing.run?.context ?? null
+    const context = before.session.run?.context ?? null
     const name = getCallName(event.callId, context)
     const isChild = Object.hasOwn(context?.tools ?? {}, name) && context?.tools[name]?.delegate === true
     return { by: isChild ? 'sub-agent' : 'tool', name, tokens }
@@ -75,7 +75,7 @@ function formatLabel({ entry, before, after }: SessionStep): string {
       const words = features.inputShields ? '' : input.map((message) => formatMessageText(message)).join(' ')
       return toShownText(
         shorten(
-          `run ${after.standing.runs}${toBranchWords(after.standing, entry)}: ${words}`.replace(/: $/, ''),
+          `run ${after.session.runs}${toBranchWords(after.session, entry)}: ${words}`.replace(/: $/, ''),
           90,
         ),
       )
@@ -83,12 +83,12 @@ function formatLabel({ entry, before, after }: SessionStep): string {
     case 'snapshot':
       return entry.selected === undefined ? 'snapshot' : `back on branch ${entry.selected}`
     default:
-      return formatEventLabel(entry.event, before.standing.run?.context ?? null)
+      return formatEventLabel(entry.event, before.session.run?.context ?? null)
   }
 }
 
 function toBranchWords(
-  { branches }: SessionStep['after']['standing'],
+  { branches }: SessionStep['after']['session'],
   { branch }: Extract<RecordContent, { type: 'start' }>,
 ): string {
   return branch && branches ? `, branch ${branches.current}` : ''
@@ -181,16 +181,16 @@ const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
 }
 
 function listFlags(
-  { entry, before, after, taken }: SessionStep,
+  { entry, before, after, transitionIds }: SessionStep,
   calls: RecordRow['calls'],
 ): RecordRow['flags'] {
-  const [then, now] = [before.standing.run?.context ?? null, after.standing.run?.context ?? null]
+  const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
   const flags = new Set<RecordRow['flags'][number]>()
   if (entry.type === 'opened' && entry.forkedFrom) flags.add('fork')
   if (now === null || entry.type === 'opened' || entry.type === 'snapshot') return [...flags]
   const event = entry.type === 'event' ? entry.event : null
-  const leads = (to: string): boolean => taken.some((id) => id.endsWith(`→ ${to}`))
-  if (leads('RUNNING.asking.backingOff') || taken.some((id) => id.includes('[pausesRetry]')))
+  const leads = (to: string): boolean => transitionIds.some((id) => id.endsWith(`→ ${to}`))
+  if (leads('RUNNING.asking.backingOff') || transitionIds.some((id) => id.includes('[pausesRetry]')))
     flags.add('retry')
   if (now.nudges.length > 0 && now.nudges !== then?.nudges) flags.add('nudge')
   if (calls.some(({ status }) => status === 'blocked')) flags.add('block')
@@ -224,14 +224,14 @@ export const waitLabels: Readonly<Record<string, string>> = {
   'WAITING_FOR_TOOL.consultingOnResults': 'custom guards',
 }
 
-function listStarted({ before, after, taken, entry }: SessionStep): string[] {
-  const context = after.standing.run?.context
+function listStarted({ before, after, transitionIds, entry }: SessionStep): string[] {
+  const context = after.session.run?.context
   if (context === undefined || entry.type === 'snapshot' || entry.type === 'opened') return []
   const isBack = entry.type === 'event' && entry.event.type === 'RESUMED'
-  const entered = listActivePaths(after.standing.run).filter(
-    (path) => isBack || taken.some((id) => id.endsWith(`→ ${path}`)),
+  const entered = listActivePaths(after.session.run).filter(
+    (path) => isBack || transitionIds.some((id) => id.endsWith(`→ ${path}`)),
   )
-  const running = before.standing.run?.context.calls ?? []
+  const running = before.session.run?.context.calls ?? []
   const calls = context.calls.filter(
     (call) => call.started && !call.result && !running.some(({ id, started }) => id === call.id && started),
   )
@@ -240,7 +240,7 @@ function listStarted({ before, after, taken, entry }: SessionStep): string[] {
 
 /** Calls that got their result at this record, from the current batch or the transcript. */
 function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
-  const [then, now] = [before.standing.run?.context ?? null, after.standing.run?.context ?? null]
+  const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
   if (now === null || entry.type !== 'event') return []
   const known = new Set(then?.calls.flatMap(({ id, result }) => (result ? [id] : [])))
   const settled = new Map<string, SettledCall>()

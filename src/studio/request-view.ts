@@ -31,14 +31,14 @@ export function createRequestView(
   { seq, all, parts }: RequestOptions,
 ): RequestView | null {
   const step = fold.findStep(seq)
-  const context = step?.before.standing.run?.context
+  const context = step?.before.session.run?.context
   if (!step || !context || step.entry.type !== 'event' || !endsRequest(step.entry.event)) return null
   const { event } = step.entry
   const masked = maskContext(context)
   const rebuilt = rebuildRequest(masked, event, parts)
   const messages = rebuilt?.request.messages ?? masked.messages
   const known = all ? new Set() : listEarlierMessages(fold, seq, parts)
-  const own = findEffectiveInstructions(step.before.standing, undefined)?.text
+  const own = findEffectiveInstructions(step.before.session, undefined)?.text
   const instructions = rebuilt ? rebuilt.request.instructions : own
   const tools = rebuilt?.request.tools ?? Object.keys(context.tools).map((name) => ({ name }))
   return {
@@ -105,7 +105,7 @@ function listEarlierMessages(
 ): ReadonlySet<string> {
   const row = fold.rows.findLast((one) => one.seq < seq && isRequestEnd(one))
   const before = row && fold.findStep(row.seq)
-  const context = before?.before.standing.run?.context
+  const context = before?.before.session.run?.context
   if (!context || before.entry.type !== 'event' || !endsRequest(before.entry.event)) return new Set()
   const rebuilt = rebuildRequest(context, before.entry.event, parts)
   return new Set((rebuilt?.request.messages ?? context.messages).map(({ id }) => id))

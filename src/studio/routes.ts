@@ -6,7 +6,7 @@ export const paths = {
   visits: '/api/visits',
   sessions: '/api/sessions',
   views: '/api/views',
-  found: ({ q = '', sort = 'standing', offset = 0, limit }: Partial<ListRequest>): string =>
+  found: ({ q = '', sort = 'status', offset = 0, limit }: Partial<ListRequest>): string =>
     `/api/sessions?${new URLSearchParams({ q, sort, offset: String(offset), ...(limit !== undefined && { limit: String(limit) }) }).toString()}`,
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
@@ -100,7 +100,7 @@ function parseListRequest(params: URLSearchParams): ListRequest {
   const [offset = '', limit = ''] = ['offset', 'limit'].map((name) => params.get(name) ?? '')
   return {
     q: params.get('q') ?? '',
-    sort: params.get('sort') ?? 'standing',
+    sort: params.get('sort') ?? 'status',
     offset: isNumber(offset) ? Number(offset) : 0,
     limit: isNumber(limit) ? Number(limit) : defaultLimit,
   }

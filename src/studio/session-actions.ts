@@ -91,7 +91,7 @@ export class SessionActions {
 
   /** A warning if the studio's agent differs from the agent that started the latest run. Null if it does not. */
   describeOtherAgent(id: string, { now, models }: Pick<SessionFold, 'now' | 'models'>): string | null {
-    const { definition } = now.standing
+    const { definition } = now.session
     const internals = this.#agent && internalsByAgent.get(this.#agent)
     if (!internals || definition === null || this.#embedded.has(id)) return null
     this.#ownDefinition ??= createDefinitionFactory(internals.parts)
@@ -119,8 +119,8 @@ export class SessionActions {
   }
 
   /** Undefined unless the agent may continue the session. */
-  findInstructions(standing: Pick<FoldedSession, 'definition'>): string | undefined {
-    const parts = this.findParts(standing)
+  findInstructions(session: Pick<FoldedSession, 'definition'>): string | undefined {
+    const parts = this.findParts(session)
     if (!parts?.instructions) return undefined
     const { instructions, skillIndex = '' } = parts
     // The skill index is appended to any instructions.
@@ -159,8 +159,8 @@ export class SessionActions {
   }
 
   async applyAnswer(id: string, answer: Answer): Promise<Done> {
-    const { standing } = (await this.#library.readFold(id)).now
-    const context = standing.run?.context
+    const { session } = (await this.#library.readFold(id)).now
+    const context = session.run?.context
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canSend
     // Checked before the run is resumed, because a late answer must not start it.
@@ -257,7 +257,7 @@ export class SessionActions {
     if (!this.#runs.has(id)) {
       this.#getAgent()
       await this.#checkOwnStore(id)
-      const { definition } = (await this.#library.readFold(id)).now.standing
+      const { definition } = (await this.#library.readFold(id)).now.session
       const isHeld = (await this.#library.readRow(id))?.holder != null
       if (!isHeld && !acceptsDefinition(this.#label, definition))
         throw strandedError(id, definition, [this.#label])
@@ -267,8 +267,8 @@ export class SessionActions {
         'This store does not support marks. Use memoryStore, fileStore or postgresStore, or add a method setMark(id, seq, mark) to your store.'
       throw new StatewrightError('no_marks', text, 'store')
     }
-    const given = mark === null ? null : { seq, mark, note, at: systemClock.now() }
-    if (!(await this.#store.setMark(id, seq, given)))
+    const stepMark = mark === null ? null : { seq, mark, note, at: systemClock.now() }
+    if (!(await this.#store.setMark(id, seq, stepMark)))
       throw new UsageError('invalid_option', `Session '${id}' has no record ${seq} to mark.`, 'seq')
     return { sessionId: id }
   }
@@ -276,10 +276,10 @@ export class SessionActions {
   async forkSession(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = this.#getAgent()
     await this.#checkOwnStore(id)
-    const standing = (await this.#library.readFold(id)).findStep(at)?.after.standing
-    if (run) this.#checkRun(id, at, standing)
-    if (decision) await this.#checkDecision(id, standing, decision, run)
-    const changed = edit && this.#createEdit(standing, edit)
+    const session = (await this.#library.readFold(id)).findStep(at)?.after.session
+    if (run) this.#checkRun(id, at, session)
+    if (decision) await this.#checkDecision(id, session, decision, run)
+    const changed = edit && this.#createEdit(session, edit)
     const sessionId = await agent.fork(id, at, {
       ...(changed && { edit: changed }),
       ...(askFirst && { askFirst }),
@@ -294,13 +294,13 @@ export class SessionActions {
   /** Rejects an invalid decision before the fork is created. */
   async #checkDecision(
     id: string,
-    standing: FoldedSession | undefined,
+    session: FoldedSession | undefined,
     decision: NonNullable<ForkRequest['decision']>,
     run = false,
   ): Promise<void> {
     if (!run)
       throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
-    const context = standing?.run?.context
+    const context = session?.run?.context
     const { fingerprint } = getAwaitedCall(context, decision.call, 'approval')
     if (decision.type === 'approve')
       await this.#checkEdit(id, context, { ...decision, callId: decision.call, fingerprint })
@@ -321,9 +321,9 @@ export class SessionActions {
   }
 
   /** Rejects a fork that cannot run before it is created. */
-  #checkRun(id: string, at: number, standing: FoldedSession | undefined): void {
-    if (!standing) return
-    const { run, definition } = standing
+  #checkRun(id: string, at: number, session: FoldedSession | undefined): void {
+    if (!session) return
+    const { run, definition } = session
     if (!acceptsDefinition(this.#label, definition)) throw strandedError(id, definition, [this.#label])
     if (run?.status === 'active') return
     const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without run, or from an earlier record.`
@@ -331,15 +331,15 @@ export class SessionActions {
   }
 
   /** Replaces the text of a message and keeps its other parts, such as pictures. */
-  #createEdit(standing: FoldedSession | undefined, edit: ForkEdit): Edit {
-    const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
+  #createEdit(session: FoldedSession | undefined, edit: ForkEdit): Edit {
+    const messages = session?.run?.context.messages ?? session?.state.messages ?? []
     if ('instructions' in edit) {
-      const effective = standing && findEffectiveInstructions(standing, this.findInstructions(standing))
+      const effective = session && findEffectiveInstructions(session, this.findInstructions(session))
       checkGaps(edit.instructions, effective?.text ?? '', 'instructions')
       return edit
     }
     if (!('message' in edit)) {
-      const call = standing?.run?.context.calls.find((one) => one.id === edit.call)
+      const call = session?.run?.context.calls.find((one) => one.id === edit.call)
       if ('result' in edit)
         checkGaps(edit.result, call?.result?.content ?? findResultText(messages, edit.call), edit.call)
       else checkGaps(edit.arguments, call?.arguments ?? '', edit.call)

@@ -108,7 +108,7 @@ export function drawVerdict({ session, verdict }: SessionView): {
   height: number
   drawAt: (top: number) => string[]
 } {
-  const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
+  const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
   const answer = verdict.answer === '' ? '' : ` “${verdict.answer}”`
   const lines = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
   const height = lines.length * 27 + 12
@@ -140,7 +140,7 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
 
 export function drawVisited({ session: { rows }, chart }: ExportedSession): string {
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
-  const visited = new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)]))
+  const visited = new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, known)]))
   // Pictures do not show titles on hover.
   return drawVisitedChart(chart, visited).replaceAll(/<title>[^<]*<\/title>/g, '')
 }

@@ -13,7 +13,7 @@ import {
   type SessionQuery,
   type SessionSort,
   sessionSorts,
-  sessionStandings,
+  sessionStatuses,
 } from './session-query.js'
 
 /** Number of sessions per status that are listed first. A store with fewer sessions is small. */
@@ -133,7 +133,7 @@ export class SessionCatalogue {
     const gone = isSweep ? await this.#sweep(note) : await this.#listNews(note)
     for (const id of gone) this.#remove(id)
     const until = performance.now() + readingMs
-    for (const { id } of [...changed.values()].sort(compareStanding)) {
+    for (const { id } of [...changed.values()].sort(compareStatuses)) {
       if (performance.now() >= until) break
       // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
       const row = await this.library.readRow(id)
@@ -303,9 +303,9 @@ export class SessionCatalogue {
     const sorted = this.#sort(order)
     for (const entry of sort.startsWith('-') ? reverseKnown(sorted, order) : sorted) {
       if (!this.#isShown(entry, query) || !query.matches(entry)) continue
-      const { standing } = entry.row
-      counts[standing] = (counts[standing] ?? 0) + 1
-      if (query.hasStanding(entry)) found.push(entry)
+      const { status } = entry.row
+      counts[status] = (counts[status] ?? 0) + 1
+      if (query.hasStatus(entry)) found.push(entry)
     }
     return {
       sessions: found.slice(offset, offset + Math.min(limit, maxRows)).map(({ row }) => row),
@@ -340,7 +340,7 @@ function createEntry(
     state: lower([row.state]),
     reason: lower([row.reason]),
     agent: lower([row.agent]),
-    is: [row.standing],
+    is: [row.status],
     parent: lower([row.parent]),
     tag: lower(tags.map(([name, value]) => `${name}=${value}`)),
     tool: lower(facts?.tools ?? []),
@@ -364,7 +364,7 @@ function createEntry(
 }
 
 const comparators: Record<SessionSort, (a: Entry, b: Entry) => number> = {
-  standing: (a, b) => compareStanding(a.row, b.row),
+  status: (a, b) => compareStatuses(a.row, b.row),
   updated: (a, b) => b.updatedAt - a.updatedAt,
   created: (a, b) => b.row.createdAt - a.row.createdAt,
   cost: (a, b) => (b.cost ?? -1) - (a.cost ?? -1) || b.updatedAt - a.updatedAt,
@@ -390,8 +390,6 @@ function compareTexts(a: string | null, b: string | null): number {
 }
 
 /** Waiting sessions first, then the last written. */
-function compareStanding(a: SessionRow, b: SessionRow): number {
-  return (
-    sessionStandings.indexOf(a.standing) - sessionStandings.indexOf(b.standing) || b.updatedAt - a.updatedAt
-  )
+function compareStatuses(a: SessionRow, b: SessionRow): number {
+  return sessionStatuses.indexOf(a.status) - sessionStatuses.indexOf(b.status) || b.updatedAt - a.updatedAt
 }

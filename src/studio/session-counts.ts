@@ -67,8 +67,8 @@ const maxDays = 30
 const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
 
 /** The reason of a failed session. It ended without an answer, a guard halted it, or its log is damaged. */
-function findFailure({ state, reason, wakeAt, standing }: SessionRow): string | null {
-  if (standing === 'damaged') return 'damaged'
+function findFailure({ state, reason, wakeAt, status }: SessionRow): string | null {
+  if (status === 'damaged') return 'damaged'
   const isHalted = state === 'PAUSED' && reason !== 'paused' && wakeAt === null
   return isHalted || failedStates.has(state ?? '') ? (reason ?? 'unknown') : null
 }

@@ -167,11 +167,11 @@ export interface Scene {
   count: number
   /** Number of skipped records before the scene, and the state after them. */
   skipped: number
-  passed: Pick<RecordRow, 'to' | 'taken'>
+  passed: Pick<RecordRow, 'to' | 'transitionIds'>
   seconds: number
 }
 
-const nowhere = { to: [], taken: [] }
+const nowhere = { to: [], transitionIds: [] }
 
 /** Longer films would be tedious and too large. */
 const mostScenes = 48
@@ -200,8 +200,8 @@ export function listScenes(rows: readonly RecordRow[]): Scene[] {
 /** Merges repeated blocks of up to `most` scenes. */
 function mergeBlocks(scenes: readonly Scene[], most: number): Scene[] {
   const names = new Map<string, number>()
-  const kinds = scenes.map(({ row: { label, to, taken } }) => {
-    const name = JSON.stringify([label, to, taken])
+  const kinds = scenes.map(({ row: { label, to, transitionIds } }) => {
+    const name = JSON.stringify([label, to, transitionIds])
     const kind = names.get(name) ?? names.size
     names.set(name, kind)
     return kind
@@ -247,7 +247,7 @@ function cutMiddle(scenes: readonly Scene[]): Scene[] {
   const skipped = cut.reduce((sum, { count }) => sum + count, 0)
   const passed = {
     to: [...new Set(cut.flatMap(({ row }) => row.to))],
-    taken: [...new Set(cut.flatMap(({ row }) => row.taken))],
+    transitionIds: [...new Set(cut.flatMap(({ row }) => row.transitionIds))],
   }
   return [
     ...scenes.slice(0, half),

@@ -58,8 +58,8 @@ export class SessionFold {
   /** `first` has the records from a snapshot on. `opening` is the first record of the log. */
   constructor(id: string, first: readonly LogRecord[] = [], opening?: LogRecord) {
     this.#id = id
-    this.#now = { standing: createFoldedSession(first), children: noUsage }
-    this.base = this.#now.standing.head
+    this.#now = { session: createFoldedSession(first), children: noUsage }
+    this.base = this.#now.session.head
     this.#origin = opening && readOrigin(opening, id)
     this.#beganAt = opening?.at
     this.#moments.push(this.#now)
@@ -143,18 +143,18 @@ export class SessionFold {
       }
       this.#addRecord(record)
     }
-    if (!this.#problem) this.#checkStanding()
+    if (!this.#problem) this.#checkState()
     return true
   }
 
   #addRecord(record: LogRecord): void {
     const earlier = this.#now
-    const standing: FoldedSession = { ...earlier.standing }
+    const session: FoldedSession = { ...earlier.session }
     try {
       takenTransitions = []
-      const entry = applyRecord(standing, record, this.#id, folding)
-      const taken = takenTransitions
-      this.#now = { standing, children: updateChildUsage(earlier.children, entry) }
+      const entry = applyRecord(session, record, this.#id, folding)
+      const transitionIds = takenTransitions
+      this.#now = { session, children: updateChildUsage(earlier.children, entry) }
       this.#records.push({ record, entry })
       if (this.#records.length % momentInterval === 0) this.#moments.push(this.#now)
       if (entry.type === 'opened') this.#origin = entry.forkedFrom
@@ -165,11 +165,11 @@ export class SessionFold {
         entry,
         before: isFirst ? this.#now : earlier,
         after: this.#now,
-        taken,
+        transitionIds,
       }
       const row = createRow(done)
       this.rows.push(row)
-      if (standing.run) this.#steps.set(standing.runs, standing.run.context.steps)
+      if (session.run) this.#steps.set(session.runs, session.run.context.steps)
       this.#bars.addStep(done)
       this.#recordCall(done)
       this.#recordNames(done)
@@ -180,18 +180,18 @@ export class SessionFold {
   }
 
   /** Another program may have written an impossible state. */
-  #checkStanding(): void {
-    const fault = findSessionFault(this.#now.standing)
+  #checkState(): void {
+    const fault = findSessionFault(this.#now.session)
     if (fault === null) return
     const text = `The log of session '${this.#id}' results in an impossible state (${fault}).`
     this.#problem = new StoreError('corrupt_log', text, this.#id)
   }
 
-  #recordCall({ record: { seq }, entry, before: { standing } }: SessionStep): void {
+  #recordCall({ record: { seq }, entry, before: { session } }: SessionStep): void {
     if (entry.type !== 'event') return
     const { event } = entry
     if (event.type !== 'TOOL_RESULT' && event.type !== 'APPROVE' && event.type !== 'REJECT') return
-    const { calls = [], batchNumber = 0 } = standing.run?.context ?? {}
+    const { calls = [], batchNumber = 0 } = session.run?.context ?? {}
     const place = calls.findIndex(({ id }) => id === event.callId)
     if (place < 0) return
     const result = `m${batchNumber + 1 + place}`
@@ -199,8 +199,8 @@ export class SessionFold {
     else this.#decisions.set(result, toDecision(seq, event))
   }
 
-  #recordNames({ entry, after: { standing } }: SessionStep): void {
-    const verdict = standing.run?.context.verdict
+  #recordNames({ entry, after: { session } }: SessionStep): void {
+    const verdict = session.run?.context.verdict
     if (verdict) this.guards.add(formatGuardName(verdict))
     if (entry.type !== 'event') return
     const { event } = entry
@@ -232,7 +232,7 @@ export class SessionFold {
         else setFirst(id)
       if (messages[0]) setFirst(messages[0].id)
     }
-    const { calls: batch = [], batchNumber = 0 } = after.standing.run?.context ?? {}
+    const { calls: batch = [], batchNumber = 0 } = after.session.run?.context ?? {}
     for (const [place, { result, unscreenedResult }] of batch.entries())
       if (result && !unscreenedResult) setResult(`m${batchNumber + 1 + place}`)
   }
@@ -256,16 +256,16 @@ export class SessionFold {
 
   #replayRecord(before: Moment, seq: number): SessionStep {
     const { record, entry } = this.#findRecord(seq) as OpenedRecord
-    const standing: FoldedSession = { ...before.standing }
+    const session: FoldedSession = { ...before.session }
     takenTransitions = []
-    applyOpenedRecord(standing, record, entry, this.#id, folding)
-    const after = { standing, children: updateChildUsage(before.children, entry) }
+    applyOpenedRecord(session, record, entry, this.#id, folding)
+    const after = { session, children: updateChildUsage(before.children, entry) }
     const isFirst = this.base > 0 && seq === this.base + 1
-    return { record, entry, before: isFirst ? after : before, after, taken: takenTransitions }
+    return { record, entry, before: isFirst ? after : before, after, transitionIds: takenTransitions }
   }
 }
 
-const getConversation = ({ standing: { run, state } }: Moment) => run?.context ?? state
+const getConversation = ({ session: { run, state } }: Moment) => run?.context ?? state
 
 async function yieldToOthers(): Promise<boolean> {
   await yieldToEventLoop()
@@ -298,11 +298,8 @@ const folding: RunReducer = {
     }).getSnapshot() as FoldedRun,
 }
 
-function recordTransitions({
-  snapshot,
-  transitions: taken,
-}: ReturnType<typeof observedMachine.step>): FoldedRun {
-  takenTransitions = taken.map(({ declared }) => declared.id)
+function recordTransitions({ snapshot, transitions }: ReturnType<typeof observedMachine.step>): FoldedRun {
+  takenTransitions = transitions.map(({ declared }) => declared.id)
   return snapshot as unknown as FoldedRun
 }
 

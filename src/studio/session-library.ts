@@ -146,11 +146,11 @@ export class SessionLibrary {
   async #readFromLog(id: string): Promise<LogSummary> {
     try {
       if (this.#folds.has(id)) return summarizeFold(await this.readFold(id))
-      const standing = await readSessionAt(this.#store, id)
+      const session = await readSessionAt(this.#store, id)
       const [first] = await this.#store.read(id, { to: 1 })
-      const [last] = await this.#store.read(id, { from: standing.head })
+      const [last] = await this.#store.read(id, { from: session.head })
       const duration = Math.max(0, (last?.at ?? 0) - (first?.at ?? 0))
-      return { ...summarizeLog(standing, first && readOrigin(first, id)), duration }
+      return { ...summarizeLog(session, first && readOrigin(first, id)), duration }
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
       return { ...unreadSummary, problem: error.message }
@@ -291,7 +291,7 @@ export class SessionLibrary {
     return {
       id,
       name: summary?.name === undefined ? null : toShownText(summary.name, 200),
-      standing: toStanding({ ...logSummary, value }, holder !== null || isAttached),
+      status: toSessionStatus({ ...logSummary, value }, holder !== null || isAttached),
       ...logSummary,
       value: value === null ? null : toShownText(value, 200),
       duration: isNow && value === null ? logSummary.duration : Math.max(0, updatedAt - createdAt),
@@ -353,7 +353,7 @@ function summarizeFold({
   failedCalls,
 }: SessionFold): LogSummary {
   return {
-    ...summarizeLog(now.standing, origin),
+    ...summarizeLog(now.session, origin),
     duration,
     ...(base === 0 && { steps, failedCalls }),
     problem: problem?.message ?? null,
@@ -362,16 +362,16 @@ function summarizeFold({
 
 const ignore = (): void => undefined
 
-function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSummary {
-  const context = standing.run?.context ?? null
-  const usage = context?.usage.session ?? standing.state.usage
+function summarizeLog(session: Readonly<FoldedSession>, origin: Origin): LogSummary {
+  const context = session.run?.context ?? null
+  const usage = context?.usage.session ?? session.state.usage
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
     wakeAt: context && findWakeTime(context),
-    title: toShownText(getListedTitle(null, standing), 200),
+    title: toShownText(getListedTitle(null, session), 200),
     // The context counts only the steps of the latest run.
-    steps: standing.runs > 1 ? null : (context?.steps ?? 0),
+    steps: session.runs > 1 ? null : (context?.steps ?? 0),
     duration: 0,
     failedCalls: 0,
     tokens: usage.totalTokens,
@@ -383,7 +383,7 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
 
 const isMachine = ({ summary }: ListedSession): boolean => parseMachineLabel(summary?.agent) !== undefined
 
-function toStanding(
+function toSessionStatus(
   {
     state,
     reason,
@@ -392,7 +392,7 @@ function toStanding(
     value,
   }: Pick<SessionRow, 'state' | 'reason' | 'wakeAt' | 'problem' | 'value'>,
   isHeld: boolean,
-): SessionRow['standing'] {
+): SessionRow['status'] {
   if (problem !== null) return 'damaged'
   if (value !== null && state === null) return isHeld ? 'running' : wakeAt === null ? 'waiting' : 'sleeping'
   if (state === 'PAUSED' && (wakeAt !== null || reason === 'sleeping')) return 'sleeping'

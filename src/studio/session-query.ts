@@ -3,7 +3,7 @@ import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 
 /** In list order. Sessions that wait for a person come first. */
-export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
+export const sessionStatuses = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
 /** States of a run that a fork can resume. */
 export const forkableStates: ReadonlySet<string> = new Set([
@@ -23,9 +23,9 @@ export const isFailed = ({ status }: { status: string | null }): boolean =>
 
 const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
 
-/** Sort orders, numbers and dates greatest first, text from A to Z. A leading `-` reverses them. `standing` puts sessions that wait for a person first, then the last written. */
+/** Sort orders, numbers and dates greatest first, text from A to Z. A leading `-` reverses them. `status` puts sessions that wait for a person first, then the last written. */
 export const sessionSorts = [
-  'standing',
+  'status',
   'updated',
   'created',
   'cost',
@@ -70,7 +70,7 @@ export interface Findable {
 export interface SessionQuery {
   /** Matches all words except `is:…`. */
   matches: (session: Findable) => boolean
-  hasStanding: (session: Findable) => boolean
+  hasStatus: (session: Findable) => boolean
   isEmpty: boolean
   parent: string | null
 }
@@ -90,7 +90,7 @@ export function readQuery(text: string): SessionQuery {
     throw new UsageError('invalid_option', what, 'q')
   }
   const words = splitQuery(text).map(readWord)
-  const [others, standings] = [
+  const [others, statuses] = [
     words.filter(({ key }) => key !== 'is'),
     words.filter(({ key }) => key === 'is'),
   ]
@@ -98,7 +98,7 @@ export function readQuery(text: string): SessionQuery {
     isEmpty: words.length === 0,
     parent: words.find(({ key }) => key === 'parent')?.value ?? null,
     matches: (session) => others.every(({ test }) => test(session)),
-    hasStanding: (session) => standings.length === 0 || standings.some(({ test }) => test(session)),
+    hasStatus: (session) => statuses.length === 0 || statuses.some(({ test }) => test(session)),
   }
 }
 
@@ -124,7 +124,7 @@ function readWord(word: string): Word {
 
 /** Refuses a value that no state or status starts with. A prefix is accepted, because the reader may still be typing. */
 function checkValue(key: QueryKey, value: string): void {
-  const known: readonly string[] = key === 'state' ? agentStates : key === 'is' ? sessionStandings : []
+  const known: readonly string[] = key === 'state' ? agentStates : key === 'is' ? sessionStatuses : []
   const wanted = value.toLowerCase().replace(/\*$/, '')
   const names = known.map((name) => name.toLowerCase())
   if (names.length === 0 || names.some((name) => name.startsWith(wanted))) return

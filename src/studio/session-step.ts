@@ -6,7 +6,7 @@ import type { LogRecord } from '../core/sessions/store/store.js'
 import type { InstructionsView } from './protocol.js'
 
 export interface Moment {
-  standing: Readonly<FoldedSession>
+  session: Readonly<FoldedSession>
   /** Usage of the latest run's sub-agents. */
   children: Usage
 }
@@ -16,7 +16,7 @@ export interface SessionStep {
   entry: RecordContent
   before: Moment
   after: Moment
-  taken: string[]
+  transitionIds: string[]
 }
 
 /** Paths of the innermost active states. */

@@ -59,13 +59,13 @@ export interface CallNotes {
  * end. `earlier` is the number of messages before them.
  */
 export function createTranscript(
-  { standing }: Moment,
+  { session }: Moment,
   notes: CallNotes,
   { seq = Infinity, latest = Infinity }: { seq?: number; latest?: number } = {},
 ): { earlier: number; transcript: ShownMessage[] } {
   const { edit } = notes
-  const context = standing.run?.context ?? null
-  const messages = context ? maskMessages(context) : standing.state.messages
+  const context = session.run?.context ?? null
+  const messages = context ? maskMessages(context) : session.state.messages
   const { from, earlier } = findFirstShown(messages, latest)
   const shown: ShownMessage[] = []
   let speaker: string | undefined

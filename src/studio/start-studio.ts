@@ -82,7 +82,7 @@ export function startStudio<Context = unknown>(
 ): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
   const {
-    store: given,
+    store: ownStore,
     agent,
     context,
     by,
@@ -92,7 +92,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     viewsFile,
     stately,
   } = checkOptions(options)
-  const store = given ?? (agent && internalsByAgent.get(agent)?.store)
+  const store = ownStore ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined) {
     throw new ConfigError(

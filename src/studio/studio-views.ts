@@ -149,7 +149,7 @@ export class StudioViews {
   async #createSessionView(id: string, fold: SessionFold): Promise<SessionView> {
     const session = await this.#library.readRow(id, fold)
     if (session === null) throw unknownSessionError(id)
-    const isLost = session.standing === 'interrupted'
+    const isLost = session.status === 'interrupted'
     return {
       session: {
         ...session,
@@ -187,7 +187,7 @@ export class StudioViews {
   /** @throws {UsageError} `invalid_option` for a record that is not the end of a request */
   async getRequest(id: string, { seq, all }: { seq: number; all: boolean }): Promise<RequestView> {
     const fold = await this.#library.readFold(id)
-    const view = createRequestView(fold, { seq, all, parts: this.#actions.findParts(fold.now.standing) })
+    const view = createRequestView(fold, { seq, all, parts: this.#actions.findParts(fold.now.session) })
     if (view) return view
     const text = `Record ${seq} of session '${id}' is not the answer to a request or its failure.`
     throw new UsageError('invalid_option', text, 'seq')
@@ -224,14 +224,14 @@ export class StudioViews {
     if (step === null) return null
     const sight: MomentOptions = {
       tools: this.#actions.findTools(id),
-      instructions: this.#actions.findInstructions(step.after.standing),
+      instructions: this.#actions.findInstructions(step.after.session),
       notes: fold.notes,
       actions: [],
       latest,
     }
     if (seq === fold.head && !fold.problem) {
       const isHeld = (await this.#library.readRow(id, fold))?.holder != null
-      sight.actions = this.#actions.listPossible(step.after.standing, { id, isHeld })
+      sight.actions = this.#actions.listPossible(step.after.session, { id, isHeld })
     }
     return createMomentView(step, sight)
   }
@@ -239,7 +239,7 @@ export class StudioViews {
   async compareSessions(a: string, b: string): Promise<CompareView> {
     const compared = async (id: string) => {
       const [view, fold] = [await this.getSession(id), await this.#library.readFold(id)]
-      return { view, fold, instructions: this.#actions.findInstructions(fold.now.standing) }
+      return { view, fold, instructions: this.#actions.findInstructions(fold.now.session) }
     }
     return createCompareView(await compared(a), await compared(b))
   }

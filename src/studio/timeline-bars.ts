@@ -40,15 +40,12 @@ export class TimelineBars {
   addStep(step: SessionStep): void {
     const { record, entry, before, after } = step
     const event = entry.type === 'event' ? entry.event : null
-    const then = before.standing.run
+    const then = before.session.run
     const isBack = event?.type === 'RESUMED'
     if (isBack && then !== null && isWorking(then.context))
       this.gaps.push({ from: this.#last, to: record.at })
     this.#last = record.at
-    const activities = listActivities(
-      after.standing.run?.context ?? null,
-      listActivePaths(after.standing.run),
-    )
+    const activities = listActivities(after.session.run?.context ?? null, listActivePaths(after.session.run))
     const isNewRequest = /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
     for (const [key, bar] of this.#open) {
       const isContinued = activities.has(key) && !isBack && !(isNewRequest && bar.lane === 'model')
@@ -86,7 +83,7 @@ export class TimelineBars {
     } else if (event && formatBudgetRefusal(event) !== null) {
       // The request was not sent.
       Object.assign(bar, { lane: 'waits', label: 'budget', status: 'waiting' })
-    } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, after.standing.run?.context ?? null)
+    } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, after.session.run?.context ?? null)
   }
 }
 

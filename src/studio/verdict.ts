@@ -43,8 +43,8 @@ export function createVerdict({
   rows: readonly RecordRow[]
   steps: number
 }): VerdictView {
-  const context = now.standing.run && maskContext(now.standing.run.context)
-  const usage = context?.usage.session ?? now.standing.state.usage
+  const context = now.session.run && maskContext(now.session.run.context)
+  const usage = context?.usage.session ?? now.session.state.usage
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,

@@ -307,12 +307,12 @@ export interface Coverage {
   states: { id: string; reached: boolean }[]
   transitions: (DeclaredTransition & {
     /** Number of times the paths take it. */
-    taken: number
+    count: number
     /** Set if it cannot be taken with these inputs and this alphabet. */
     uncovered?: UncoveredTransition
   })[]
   /** Every reachable pair of consecutive transitions; only with `transition-pairs`. */
-  pairs?: { first: string; second: string; taken: number }[]
+  pairs?: { first: string; second: string; count: number }[]
 }
 
 function measureCoverage(
@@ -339,7 +339,7 @@ function measureCoverage(
       .map((node) => ({ id: getStateName(node), reached: observed.reached.has(node) })),
     transitions: observed.transitions.map((transition) => ({
       ...transition.declared,
-      taken: counts.get(transition.declared.id) ?? 0,
+      count: counts.get(transition.declared.id) ?? 0,
       ...(isTaken(transition)
         ? {}
         : { uncovered: explainUncovered(transition, observed, exploration, isTaken) }),
@@ -352,7 +352,7 @@ function measureCoverage(
   const counted = pairs.map(([first, second]) => ({
     first,
     second,
-    taken: takenPairs.get(toPairKey(first, second)) ?? 0,
+    count: takenPairs.get(toPairKey(first, second)) ?? 0,
   }))
   return { ...coverage, pairs: counted }
 }
@@ -454,20 +454,20 @@ export function formatCoverage(coverage: Coverage): string {
     objectRule(['transitions', 'states'], 'the coverage that generatePaths(…) returned'),
   )
   const { transitions, states, pairs } = coverage
-  const missed = transitions.filter(({ taken }) => taken === 0)
+  const missed = transitions.filter(({ count }) => count === 0)
   const unreachable = states.filter(({ reached }) => !reached)
   const totals = [
     `${transitions.length - missed.length} of ${transitions.length} transitions`,
     `${states.length - unreachable.length} of ${states.length} states`,
-    ...(pairs ? [`${pairs.filter(({ taken }) => taken > 0).length} of ${pairs.length} reachable pairs`] : []),
+    ...(pairs ? [`${pairs.filter(({ count }) => count > 0).length} of ${pairs.length} reachable pairs`] : []),
   ].join(', ')
   return [
     `${coverage.machine}: ${totals}, by ${coverage.paths} paths with ${coverage.events} events`,
     `explored ${coverage.explored.states} states and ${coverage.explored.events} events from ${coverage.explored.inputs.join(', ')}`,
     '',
     ...formatRows([
-      ['taken', 'transition'],
-      ...transitions.map(({ taken, id }) => [taken === 0 ? '-' : String(taken), id]),
+      ['count', 'transition'],
+      ...transitions.map(({ count, id }) => [count === 0 ? '-' : String(count), id]),
     ]),
     ...formatSection(
       'Not covered',
@@ -479,7 +479,7 @@ export function formatCoverage(coverage: Coverage): string {
     ),
     ...formatSection(
       'Pairs',
-      (pairs ?? []).map(({ first, second, taken }) => `${taken} × ${first}\n    then ${second}`),
+      (pairs ?? []).map(({ first, second, count }) => `${count} × ${first}\n    then ${second}`),
     ),
     '',
   ].join('\n')

@@ -62,7 +62,7 @@ describe('statewright diagram', () => {
   })
 
   it('shows a coverage', async () => {
-    const coverage = { machine: 'light', transitions: [{ id: 'red: GO → green', taken: 3 }] }
+    const coverage = { machine: 'light', transitions: [{ id: 'red: GO → green', count: 3 }] }
     const cwd = await folder({ 'light.mjs': light, 'c.json': coverage })
     expect((await cli(['diagram', 'light.mjs', '--coverage=c.json'], { cwd })).out).toContain('>3×<')
   })

@@ -285,7 +285,7 @@ describe('the coverage overlay', () => {
   )
   const coverage = {
     machine: 'agent',
-    transitions: transitions.map(({ id }, index) => ({ id, taken: id === missed?.id ? 0 : index + 1 })),
+    transitions: transitions.map(({ id }, index) => ({ id, count: id === missed?.id ? 0 : index + 1 })),
   }
 
   it('says of every transition how often it was taken, and marks the one that never was', async () => {
@@ -308,9 +308,9 @@ describe('the coverage overlay', () => {
       7,
       [],
       {},
-      { machine: 'agent', transitions: [{ id: 'x', taken: -1 }] },
+      { machine: 'agent', transitions: [{ id: 'x', count: -1 }] },
       { ...coverage, machine: 'other' },
-      { machine: 'agent', transitions: [{ id: 'gone', taken: 1 }] },
+      { machine: 'agent', transitions: [{ id: 'gone', count: 1 }] },
     ]) {
       expect(refusal(value)).toMatchObject({ name: 'DiagramError', code: 'bad_coverage' })
     }

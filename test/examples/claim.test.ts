@@ -27,7 +27,7 @@ const space = { inputs: inputs as never, alphabet }
 
 test('paths cover every transition of the claim', () => {
   const { coverage } = generatePaths(machine, space)
-  expect(coverage.transitions.filter(({ taken }) => taken === 0).map(({ id }) => id)).toEqual([])
+  expect(coverage.transitions.filter(({ count }) => count === 0).map(({ id }) => id)).toEqual([])
   expect(coverage.states.filter(({ reached }) => !reached)).toEqual([])
 })
 

@@ -48,7 +48,7 @@ const guide = readFileSync('docs/test-your-own-agent.md', 'utf8')
 
 test('the paths take every transition of the machine', () => {
   const { coverage } = generatePaths(machine, space)
-  expect(coverage.transitions.filter(({ taken }) => taken === 0)).toEqual([])
+  expect(coverage.transitions.filter(({ count }) => count === 0)).toEqual([])
 })
 
 test('nothing is released without two people', () => {

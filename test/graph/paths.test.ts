@@ -38,13 +38,13 @@ const { paths, coverage } = generatePaths(agentMachine, {
 const wholeTest = isWhole ? test : test.skip
 
 wholeTest('the paths take every transition that the chart declares', () => {
-  const missed = coverage.transitions.filter(({ taken }) => taken === 0)
+  const missed = coverage.transitions.filter(({ count }) => count === 0)
   expect(missed.map(({ id, uncovered }) => `${id}: ${uncovered?.message}`)).toEqual([])
   expect(coverage.states.filter(({ reached }) => !reached)).toEqual([])
 })
 
 wholeTest('the paths take every pair of transitions that can follow each other', () => {
-  expect(coverage.pairs?.filter(({ taken }) => taken === 0)).toEqual([])
+  expect(coverage.pairs?.filter(({ count }) => count === 0)).toEqual([])
   expect(coverage.pairs?.length).toBeGreaterThan(coverage.transitions.length)
 })
 

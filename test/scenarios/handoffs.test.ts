@@ -344,7 +344,7 @@ describe('a handoff that meets others', () => {
     const { messages } = await desk.agent.run('Go.').result
     const standing = { run: null, state: { messages } }
     const { transcript } = createTranscript(
-      { standing } as never,
+      { session: standing } as never,
       { durations: new Map(), decisions: new Map(), forkPoints: new Map() } as never,
     )
     expect(transcript.map(({ role, speaker }) => [role, speaker])).toEqual([

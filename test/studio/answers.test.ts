@@ -303,7 +303,7 @@ test('a run of this process shows its text as it comes, without secrets, and can
   const feed = visitor.live('s')
   const run = agent.run('Tell me.', { session: 's' })
   visitor.studio.attach(run)
-  await feed.heard('session', ({ row }) => row.id === 's' && row.isAttached && row.standing === 'running')
+  await feed.heard('session', ({ row }) => row.id === 's' && row.isAttached && row.status === 'running')
   expect((await visitor.get<MomentView>(paths.moment('s', 2))).actions).toEqual(
     expect.arrayContaining(['pause', 'steer', 'cancel']),
   )
@@ -313,7 +313,7 @@ test('a run of this process shows its text as it comes, without secrets, and can
   expect(text).toBe('The key is [redacted], and that is all.')
   const rows = feed.messages.flatMap((message) => (message.type === 'rows' ? message.rows : []))
   expect(rows.map(({ seq }) => seq)).toEqual([1, 2, 3])
-  await feed.heard('session', ({ row }) => row.standing === 'ended' && !row.isAttached)
+  await feed.heard('session', ({ row }) => row.status === 'ended' && !row.isAttached)
   await close()
 })
 
@@ -336,7 +336,7 @@ test('a run that another process holds is told, and heard where it is', async ()
   const visitor = await visit({ store, agent })
   await until(() => run.state === 'WAITING_FOR_TOOL')
   const { view, moment } = await visitor.get<EndView>(paths.end('s'))
-  expect(view.session).toMatchObject({ isAttached: false, standing: 'running' })
+  expect(view.session).toMatchObject({ isAttached: false, status: 'running' })
   expect(moment?.actions).toEqual(['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel'])
   const post = (answer: object) => visitor.post(paths.answers('s'), answer)
   expect(await post({ type: 'steer', text: 'Be brief.' })).toEqual({ status: 200, sessionId: 's' })
@@ -357,7 +357,7 @@ longTest('a session of another process is followed record by record', async () =
   const visitor = await visit({ store })
   const head = store.get('s')?.head ?? 0
   const feed = visitor.live('s', head)
-  await feed.heard('session', ({ row }) => row.id === 's' && row.standing === 'waiting')
+  await feed.heard('session', ({ row }) => row.id === 's' && row.status === 'waiting')
   const run = await agent.resume('s')
   run.approve('call_pay')
   await run.result

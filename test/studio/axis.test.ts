@@ -17,7 +17,7 @@ const row = (seq: number, at: number, state: string): RecordRow => ({
   label: '',
   from: [],
   to: [],
-  taken: [],
+  transitionIds: [],
   step: 1,
   run: 1,
   tokens: 0,

@@ -40,8 +40,8 @@ test('a run that waits for a shared budget says for which one, what is spent of 
   })
   expect(verdict.seq).toBe(last?.seq)
   expect(bars.at(-1)).toMatchObject({ lane: 'waits', label: `budget tenant until ${date}`, to: null })
-  expect(session).toMatchObject({ standing: 'sleeping', reason: 'shared_budget', wakeAt })
-  expect(list.sessions).toMatchObject([{ standing: 'sleeping', wakeAt }])
+  expect(session).toMatchObject({ status: 'sleeping', reason: 'shared_budget', wakeAt })
+  expect(list.sessions).toMatchObject([{ status: 'sleeping', wakeAt }])
   // The session has not failed.
   expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual([])
 })
@@ -54,7 +54,7 @@ test('a run that a shared budget stopped says which one, and what is spent of it
     label: 'the shared budget tenant is used up',
     flags: ['budget'],
   })
-  expect(view.session.standing).toBe('ended')
+  expect(view.session.status).toBe('ended')
   expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual(['shared_budget'])
 })
 

@@ -56,7 +56,7 @@ test.each([
   const { rows, session } = await visitor.get<SessionView>(paths.session('s'))
   const known = new Set(listTransitions(agentMachine).map(({ declared }) => declared.id))
   expect(rows).toHaveLength(store.read('s').length)
-  for (const { seq, to, from, state, taken, tokens, cost } of rows) {
+  for (const { seq, to, from, state, transitionIds, tokens, cost } of rows) {
     const then = await agent.replay('s', { to: seq })
     expect(to).toEqual(leaves(then.snapshot?.value as StateValue | undefined))
     expect(from).toEqual(seq === 1 ? [] : rows[seq - 2]?.to)
@@ -65,7 +65,7 @@ test.each([
       tokens: then.usage.totalTokens,
       cost: then.usage.cost,
     })
-    expect(taken.filter((id) => !known.has(id))).toEqual([])
+    expect(transitionIds.filter((id) => !known.has(id))).toEqual([])
     const moment = await visitor.get<MomentView>(paths.moment('s', seq))
     const said = then.messages.filter(({ role }) => role !== 'tool')
     expect(moment.transcript.map(({ id }) => id)).toEqual(said.map(({ id }) => id))
@@ -74,8 +74,8 @@ test.each([
     expect(moment.record).toMatchObject({ seq, type: store.read('s')[seq - 1]?.type })
   }
   // Each transition starts from the target of the previous one.
-  expect(rows.flatMap(({ taken }) => taken).length).toBeGreaterThan(rows.length)
-  expect(session).toMatchObject({ id: 's', standing: 'waiting', records: rows.length })
+  expect(rows.flatMap(({ transitionIds }) => transitionIds).length).toBeGreaterThan(rows.length)
+  expect(session).toMatchObject({ id: 's', status: 'waiting', records: rows.length })
   await close()
 })
 
@@ -285,7 +285,7 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   store.append(lease, [sealRecord(1, 0, { type: 'opened', version: 99 as 1 })])
   const visitor = await visit({ store })
   const { sessions, readOnly } = await visitor.get<SessionsView>(paths.sessions)
-  expect(sessions.map(({ id, standing }) => `${id}: ${standing}`).toSorted()).toEqual([
+  expect(sessions.map(({ id, status }) => `${id}: ${status}`).toSorted()).toEqual([
     'damaged: damaged',
     'newer: damaged',
     'short: ended',

@@ -51,12 +51,12 @@ test('attaching starts nothing; then the page shows each transition, the transcr
   const { rows, session, verdict } = await view(visitor)
   expect(session).toMatchObject({
     id: actor.getSnapshot().context.runId,
-    standing: 'waiting',
+    status: 'waiting',
     isAttached: true,
     title: 'Pay the invoice.',
   })
   expect(rows.slice(0, 2).map(({ type }) => type)).toEqual(['opened', 'start'])
-  expect(rows.flatMap(({ taken }) => taken).length).toBeGreaterThan(10)
+  expect(rows.flatMap(({ transitionIds }) => transitionIds).length).toBeGreaterThan(10)
   expect(verdict.text).toBe('Waiting for your approval of pay.')
   const { transcript, actions } = await last(visitor)
   expect(transcript.map(({ text }) => text)).toContain('First I look it up.')
@@ -81,7 +81,7 @@ test('it is answered in the page without an agent, and the tool runs once', asyn
   await toPromise(actor)
   expect(paid).toEqual([120])
   const { session } = await view(visitor)
-  expect(session).toMatchObject({ state: 'COMPLETED', standing: 'ended', isAttached: false, holder: null })
+  expect(session).toMatchObject({ state: 'COMPLETED', status: 'ended', isAttached: false, holder: null })
   expect((await last(visitor)).actions).toEqual([])
   await close()
 })
@@ -150,7 +150,7 @@ test('the child of a machine is attached; its parent, another machine and nothin
   const child = parent.getSnapshot().children.agent
   if (child) attach(child)
   await toPromise(parent)
-  expect(await only(visitor)).toMatchObject({ state: 'COMPLETED', standing: 'ended' })
+  expect(await only(visitor)).toMatchObject({ state: 'COMPLETED', status: 'ended' })
   await close()
 })
 
@@ -160,7 +160,7 @@ test('an actor that is stopped is shown as it was left, and can be neither answe
   visitor.studio.attach(actor)
   actor.stop()
   const { session, readOnly, rows } = await view(visitor)
-  expect(session).toMatchObject({ standing: 'interrupted', isAttached: false })
+  expect(session).toMatchObject({ status: 'interrupted', isAttached: false })
   expect(readOnly).toContain('embedded actor')
   expect((await last(visitor)).actions).toEqual([])
   for (const type of ['resume', 'cancel'])
@@ -180,7 +180,7 @@ test('a restored actor takes the place of the one that it continues', async () =
   const restored = createActor(agent.machine, { snapshot }).start()
   visitor.studio.attach(restored)
   expect((await view(visitor)).rows.map(({ type }) => type)).toEqual(['snapshot'])
-  expect(await only(visitor)).toMatchObject({ standing: 'waiting', isAttached: true })
+  expect(await only(visitor)).toMatchObject({ status: 'waiting', isAttached: true })
   restored.send({ type: 'REJECT', callId: 'call_pay', why: 'No.' })
   await toPromise(restored)
   expect(await only(visitor)).toMatchObject({ state: 'COMPLETED' })

@@ -44,7 +44,7 @@ describe('a failed call', () => {
     const catalogue = new SessionCatalogue(new SessionLibrary(store, () => false))
     await catalogue.refresh(0)
     await catalogue.readLogs(() => Promise.resolve(true))
-    const find = (q: string) => catalogue.find({ q, sort: 'standing', offset: 0, limit: 60 })
+    const find = (q: string) => catalogue.find({ q, sort: 'status', offset: 0, limit: 60 })
     for (const q of ['failed:weather', 'failed:*', 'tool:weather failed:weather', '503'])
       expect(find(q).sessions.map(({ id, state, failedCalls }) => [id, state, failedCalls])).toEqual([
         ['bad', 'COMPLETED', 1],

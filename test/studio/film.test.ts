@@ -132,7 +132,7 @@ const rowsOf = (kinds: readonly number[], stay: number): RecordRow[] =>
     label: `kind ${kind}`,
     from: [],
     to: kind === 0 ? [] : [`STATE_${kind}`],
-    taken: [`to ${kind}`],
+    transitionIds: [`to ${kind}`],
     state: '',
     step: 1,
     run: 1,
@@ -187,7 +187,7 @@ test('of a session of 5,000 records a film shows a turn of the loop once, and is
     ...row,
     label: `${row.label} ${'长'.repeat(80)}`,
     to: [states[row.seq % states.length] ?? ''],
-    taken: transitions.slice(row.seq % 100, (row.seq % 100) + 5),
+    transitionIds: transitions.slice(row.seq % 100, (row.seq % 100) + 5),
   }))
   const seqs = data.moments.moments
   const text = 'Words without end. '.repeat(2_000)
@@ -231,7 +231,7 @@ test('a film lights the words of what a part that it leaves out has taken', asyn
   const rows = rowsOf(
     Array.from({ length: 100 }, (_, i) => i + 1),
     40,
-  ).map((row) => ({ ...row, to: ['RUNNING'], taken: row.seq === 50 ? [left.id] : [] }))
+  ).map((row) => ({ ...row, to: ['RUNNING'], transitionIds: row.seq === 50 ? [left.id] : [] }))
   const moment = data.moments.moments[0] ?? fail()
   const moments = { ...data.moments, moments: rows.map(({ seq }) => ({ ...moment, seq })) }
   const film = drawFilm({ ...data, moments, session: { ...data.session, rows } })

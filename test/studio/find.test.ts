@@ -13,7 +13,7 @@ import { eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 import { unicodeText } from '../support/unicode-text.js'
 
-const list = { sort: 'standing', offset: 0, limit: 60 }
+const list = { sort: 'status', offset: 0, limit: 60 }
 
 /** A catalogue that has read every log. */
 async function readAll(store: SessionStore): Promise<SessionCatalogue> {

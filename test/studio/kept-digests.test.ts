@@ -49,7 +49,7 @@ async function readAll(readable: ReadableStore): Promise<SessionCatalogue> {
   return catalogue
 }
 const find = (catalogue: SessionCatalogue, q = '') =>
-  catalogue.find({ q, sort: 'standing', offset: 0, limit: 60 })
+  catalogue.find({ q, sort: 'status', offset: 0, limit: 60 })
 const idsOf = (catalogue: SessionCatalogue, q: string) => find(catalogue, q).sessions.map(({ id }) => id)
 const listKept = async (ids: readonly string[]) =>
   (await ((await openDigests(store)) as DigestTable).read(ids)).map(({ sessionId }) => sessionId).toSorted()

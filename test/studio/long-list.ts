@@ -58,7 +58,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
       expect(first.sessions).toHaveLength(60)
       expect(first.sessions[0]).toMatchObject({
         id: 'waits',
-        standing: 'waiting',
+        status: 'waiting',
         tokens: expect.any(Number),
       })
       rest.open()

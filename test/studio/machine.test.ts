@@ -25,8 +25,8 @@ test('the list shows the states of machines, and calls none of them damaged', as
   const visitor = await openClaims()
   const { sessions, counts, days } = await visitor.get<SessionsView>(paths.sessions)
   expect(sessions).toMatchObject([
-    { id: 'claim-17', standing: 'sleeping', value: 'reviewing', state: null, problem: null },
-    { id: 'claim-18', standing: 'ended', value: 'paid', state: 'COMPLETED', problem: null },
+    { id: 'claim-17', status: 'sleeping', value: 'reviewing', state: null, problem: null },
+    { id: 'claim-18', status: 'ended', value: 'paid', state: 'COMPLETED', problem: null },
   ])
   expect(counts).toEqual({ sleeping: 1, ended: 1 })
   expect(days.flatMap(({ failures }) => Object.keys(failures))).toEqual([])

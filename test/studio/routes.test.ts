@@ -11,7 +11,7 @@ describe('the addresses of the studio', () => {
     [paths.chart, { method: 'GET', to: 'chart' }],
     [
       paths.sessions,
-      { method: 'GET', to: 'sessions', list: { q: '', sort: 'standing', offset: 0, limit: 60 } },
+      { method: 'GET', to: 'sessions', list: { q: '', sort: 'status', offset: 0, limit: 60 } },
     ],
     [
       paths.found({ q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 }),

@@ -37,9 +37,9 @@ test('a run that sleeps says until when: its verdict, its last record, its bar, 
   expect(rows.at(-1)?.wakeAt).toBe(date)
   expect(rows.filter(({ wakeAt }) => wakeAt !== undefined)).toHaveLength(1)
   expect(bars.at(-1)).toMatchObject({ lane: 'waits', label: `sleeping until ${shown}`, to: null })
-  expect(session).toMatchObject({ standing: 'sleeping', wakeAt: date })
+  expect(session).toMatchObject({ status: 'sleeping', wakeAt: date })
   const { sessions } = await visitor.get<SessionsView>(paths.sessions)
-  expect(sessions).toMatchObject([{ id: 's', standing: 'sleeping', wakeAt: date }])
+  expect(sessions).toMatchObject([{ id: 's', status: 'sleeping', wakeAt: date }])
   await close()
 })
 
@@ -57,7 +57,7 @@ test('a run that is paused while nothing sleeps is asked to be resumed, as befor
   expect(verdict.text).toBe('It was paused on request and continues when it is resumed.')
   expect(rows.some((row) => 'wakeAt' in row)).toBe(false)
   expect(bars.at(-1)).toMatchObject({ label: 'paused' })
-  expect(session).toMatchObject({ standing: 'waiting', wakeAt: null })
+  expect(session).toMatchObject({ status: 'waiting', wakeAt: null })
   await close()
 })
 
@@ -76,7 +76,7 @@ test('another date is a bar of its own, and its record says it; waking it ends t
   await until(() => store.get('s')?.summary?.state === 'COMPLETED')
   const awake = await view()
   expect(awake.bars.filter(({ label, to }) => label.startsWith('sleeping') && to === null)).toEqual([])
-  expect(awake.session).toMatchObject({ standing: 'ended', wakeAt: null })
+  expect(awake.session).toMatchObject({ status: 'ended', wakeAt: null })
   await close()
 })
 
@@ -84,7 +84,7 @@ test('an interactive run that sleeps is woken by its own program, and says so', 
   const { run, view, close } = await asleep(true)
   const { verdict, session } = await view()
   expect(verdict.text).toContain(`It sleeps until ${shown}. Its process will wake it`)
-  expect(session.standing).toBe('sleeping')
+  expect(session.status).toBe('sleeping')
   run.cancel()
   await run.result
   await close()

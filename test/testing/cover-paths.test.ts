@@ -46,7 +46,7 @@ function thrownBy(run: () => unknown): PathError {
 test('every declared transition is taken: guard branches, always, after, done, error, root handlers', () => {
   const { coverage } = generatePaths(loop, { inputs, alphabet })
   expect(coverage.transitions).toHaveLength(15)
-  expect(coverage.transitions.filter(({ taken }) => taken === 0)).toEqual([])
+  expect(coverage.transitions.filter(({ count }) => count === 0)).toEqual([])
   expect(coverage.states.filter(({ reached }) => !reached)).toEqual([])
 })
 
@@ -85,7 +85,7 @@ test('transitions of the initial macrostep count', () => {
   const { paths, coverage } = generatePaths(machine, { alphabet: [] })
   expect(paths).toHaveLength(1)
   expect(paths[0]?.steps).toHaveLength(1)
-  expect(coverage.transitions.map(({ taken }) => taken)).toEqual([1, 1])
+  expect(coverage.transitions.map(({ count }) => count)).toEqual([1, 1])
   expect(coverage.states.every(({ reached }) => reached)).toBe(true)
 })
 
@@ -124,7 +124,7 @@ test('a transition that loses against another region is not counted as taken', (
     },
   })
   const { coverage } = generatePaths(machine, { alphabet: [{ type: 'GO' }] })
-  expect(coverage.transitions.map(({ taken }) => taken).filter((taken) => taken > 0)).toHaveLength(1)
+  expect(coverage.transitions.map(({ count }) => count).filter((taken) => taken > 0)).toHaveLength(1)
 })
 
 test('transition pairs are the ones that can follow each other, and all are taken', () => {
@@ -142,7 +142,7 @@ test('transition pairs are the ones that can follow each other, and all are take
     'd: HOME → a | a: LONG → b',
     'd: HOME → a | a: SHORT → d',
   ])
-  expect(coverage.pairs?.every(({ taken }) => taken > 0)).toBe(true)
+  expect(coverage.pairs?.every(({ count }) => count > 0)).toBe(true)
 })
 
 test('the same machine and options give the same paths', () => {
@@ -163,7 +163,7 @@ test('actors report only while they run', () => {
     alphabet: [{ type: 'GO' }, createDoneActorEvent('job'), createErrorActorEvent('job')],
   })
   expect(coverage.states.find(({ id }) => id === 'impossible')?.reached).toBe(false)
-  expect(coverage.transitions.filter(({ taken }) => taken > 0)).toHaveLength(3)
+  expect(coverage.transitions.filter(({ count }) => count > 0)).toHaveLength(3)
 })
 
 test('the states found are those of the graph package, each at the same distance', () => {
@@ -357,8 +357,8 @@ test('every reachable transition of a random machine is on a path, and every pat
       expect(new Set(coverage.states.filter((s) => s.reached && s.id !== '(root)').map((s) => s.id))).toEqual(
         reachable,
       )
-      for (const { taken, source } of coverage.transitions) expect(taken > 0).toBe(reachable.has(source))
-      expect(coverage.pairs?.every(({ taken }) => taken > 0)).toBe(true)
+      for (const { count, source } of coverage.transitions) expect(count > 0).toBe(reachable.has(source))
+      expect(coverage.pairs?.every(({ count }) => count > 0)).toBe(true)
       for (const path of paths) {
         let at = 's0'
         for (const { event, state } of path.steps.slice(1)) {

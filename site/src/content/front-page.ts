@@ -42,13 +42,13 @@ function showDurable(): string {
 function listCounts(): string {
   const { states, transitions, explored } = JSON.parse(read('visualizations/agent.coverage.json')) as {
     states: { reached: boolean }[]
-    transitions: { taken: number }[]
+    transitions: { count: number }[]
     explored: { states: number; events: number }
   }
-  const taken = transitions.filter((one) => one.taken > 0).length
+  const covered = transitions.filter((one) => one.count > 0).length
   const rows = [
     [
-      taken,
+      covered,
       `of ${transitions.length} transitions of the chart are taken by generated tests on the live agent`,
     ],
     [states.filter(({ reached }) => reached).length, `of ${states.length} states are reached by these tests`],

@@ -44,9 +44,9 @@ export function Chart({ row, ms, svg }: ChartProps) {
   useLayoutEffect(() => box.current?.replaceChildren(picture.svg), [picture])
   useLayoutEffect(() => {
     const active = row?.to ?? []
-    picture.highlight({ active, taken: row?.taken ?? [], markOf: noMark })
+    picture.highlight({ active, transitionIds: row?.transitionIds ?? [], markOf: noMark })
     picture.svg.setAttribute('aria-label', `The chart. Active: ${active.join(', ') || 'nothing'}.`)
-    picture.moveToken(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
+    picture.moveToken(row ?? { from: [], to: [], transitionIds: [] }, { transitions, ms })
     const [state] = active
     const frame = box.current
     const at = state === undefined ? null : picture.findBox(state)

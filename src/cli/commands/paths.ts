@@ -67,7 +67,7 @@ export const pathsCommand = defineCommand({
         })
       await emitTests({ dir, machine, kind: 'paths', count: paths.length, header, format }, io)
     }
-    const isComplete = coverage.transitions.every(({ taken }) => taken > 0)
+    const isComplete = coverage.transitions.every(({ count }) => count > 0)
     return isComplete ? exitCodes.completed : exitCodes.error
   },
 })

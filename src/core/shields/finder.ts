@@ -2,11 +2,11 @@
 export interface Finder {
   kind: string
   /**
-   * Needs the flag `g`. A group `kept` at the start of a match is not redacted. A group `candidate` in a lookahead
+   * Needs the flag `g`. A group `prefix` at the start of a match is not redacted. A group `candidate` in a lookahead
    * allows overlapping candidates.
    */
   pattern: RegExp
-  /** Returns how many characters of a match (without `kept`) are valid; 0 for none. Default: all. */
+  /** Returns how many characters of a match (without `prefix`) are valid; 0 for none. Default: all. */
   accepts?: (match: string) => number
   /**
    * Additional readings: `plainly` ignores invisible characters and normalizes lookalike letters; `unbroken` also
@@ -122,7 +122,7 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
   if (text.search(pattern) < 0) return
   let end = 0
   for (const { 0: match, index, groups } of text.matchAll(pattern)) {
-    const prefixLength = groups?.kept?.length ?? 0
+    const prefixLength = groups?.prefix?.length ?? 0
     const start = index + prefixLength
     if (start < end) continue
     const found = groups?.candidate ?? match.slice(prefixLength)

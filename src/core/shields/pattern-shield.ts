@@ -8,7 +8,7 @@ export interface PatternShieldOptions extends FinderShieldOptions {
   name?: string
   /**
    * Patterns to find anywhere in the text; the flags `g` and `y` are ignored. The name is shown to people; the
-   * default is `pattern 1`, `pattern 2`, … A group named `kept` at the start of a pattern is not redacted. No
+   * default is `pattern 1`, `pattern 2`, … A group named `prefix` at the start of a pattern is not redacted. No
    * timeout can stop a pattern, so avoid nested quantifiers.
    */
   patterns: readonly (RegExp | { name: string; pattern: RegExp })[]

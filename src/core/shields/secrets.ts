@@ -60,7 +60,7 @@ const patterns = {
     { pattern: createKeyPattern('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]') },
     {
       pattern:
-        /(?<kept>aws_?secret_?access_?key\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
+        /(?<prefix>aws_?secret_?access_?key\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
     },
   ],
   /** docs.github.com, "About authentication to GitHub", "GitHub's token formats" */
@@ -95,7 +95,7 @@ const patterns = {
   /** docs.slack.dev/authentication/tokens; docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
   slack: [
     { pattern: createKeyPattern(String.raw`xox[abeoprs](?:\.xox[bp])?-|xapp-\d-`, String.raw`[\w-]{10,}`) },
-    { pattern: /(?<kept>hooks\.slack\.com\/(?:services|workflows|triggers)\/)[\w/]{20,}/g },
+    { pattern: /(?<prefix>hooks\.slack\.com\/(?:services|workflows|triggers)\/)[\w/]{20,}/g },
   ],
   /** docs.stripe.com/keys; publishable keys (pk_) are not secret. docs.stripe.com/webhooks for whsec_ */
   stripe: [
@@ -110,14 +110,14 @@ const patterns = {
    * learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature"
    */
   azure: [
-    { pattern: /(?<kept>AccountKey=)[A-Za-z0-9+/]{40,88}={0,2}/gi },
+    { pattern: /(?<prefix>AccountKey=)[A-Za-z0-9+/]{40,88}={0,2}/gi },
     {
       pattern: new RegExp(
         String.raw`${createWordStart(String.raw`\w~.\-`)}[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~-])`,
         'g',
       ),
     },
-    { pattern: /(?<kept>[?&;]sig=)(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){30,}={0,2}/g },
+    { pattern: /(?<prefix>[?&;]sig=)(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){30,}={0,2}/g },
   ],
   /** huggingface.co/docs/hub/security-tokens */
   huggingface: [{ pattern: createKeyPattern('hf_', '[A-Za-z0-9]{30,}') }],
@@ -146,14 +146,16 @@ const patterns = {
   /** developer.hashicorp.com/vault/docs/concepts/tokens, "Token prefixes" */
   vault: [{ pattern: createKeyPattern(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
   /** RFC 6750 §2.1. Words have no digits. */
-  bearer: [{ pattern: /(?<kept>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
+  bearer: [{ pattern: /(?<prefix>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
   /** RFC 3986 §3.2.1: scheme://user:password@host. Does not match passwords that evidence has removed already. */
-  url_password: [{ pattern: /(?<kept>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g }],
+  url_password: [
+    { pattern: /(?<prefix>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g },
+  ],
   /** `api_key = …` and similar, with a value of at least 8 letters and digits. */
   assigned: [
     {
       pattern:
-        /(?<kept>(?:(?:api|access|secret|private|account)[_-]?key|client[_-]?secret|(?:access|auth|refresh)[_-]?token|passw(?:or)?d|passphrase|pwd)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[^\s"'\\,;&<>(){}[\]]{8,}/gi,
+        /(?<prefix>(?:(?:api|access|secret|private|account)[_-]?key|client[_-]?secret|(?:access|auth|refresh)[_-]?token|passw(?:or)?d|passphrase|pwd)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[^\s"'\\,;&<>(){}[\]]{8,}/gi,
       accepts: hasDigitAndLetter,
     },
   ],

@@ -128,7 +128,7 @@ export function ChartPane(props: ChartProps) {
         <Sheet
           key={shown.id}
           svg={shown.svg}
-          lit={{ active, taken: row?.taken ?? [], markOf }}
+          lit={{ active, transitionIds: row?.transitionIds ?? [], markOf }}
           row={row}
           ms={props.ms}
           transitions={transitions}
@@ -174,9 +174,9 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
   useLayoutEffect(() => {
     picture.highlight(lit)
     picture.svg.setAttribute('aria-label', `The chart. Active: ${formatStatePath(lit.active) || 'nothing'}.`)
-  }, [picture, lit.active, lit.taken, lit.markOf])
+  }, [picture, lit.active, lit.transitionIds, lit.markOf])
   useLayoutEffect(() => {
-    picture.moveToken(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
+    picture.moveToken(row ?? { from: [], to: [], transitionIds: [] }, { transitions, ms })
     const [state] = row?.to ?? []
     const frame = box.current
     if (state === undefined || !frame) return

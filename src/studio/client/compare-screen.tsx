@@ -327,7 +327,7 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
         ? [...other.rows.slice(0, view.commonRecords), ...rows]
         : rows
     const [inA, inB] = [withOrigin(view.a, view.b), withOrigin(view.b, view.a)].map(
-      (rows) => new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, transitions)])),
+      (rows) => new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, transitions)])),
     )
     const mark = (id: string): Mark | '' => {
       const [a, b] = [inA?.has(id), inB?.has(id)]
@@ -338,7 +338,7 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
   return (
     <Sheet
       svg={svg}
-      lit={{ active: noPaths, taken: noPaths, markOf }}
+      lit={{ active: noPaths, transitionIds: noPaths, markOf }}
       row={null}
       ms={0}
       transitions={new Map()}

@@ -9,7 +9,7 @@ const svgSpace = 'http://www.w3.org/2000/svg'
 export interface Highlights {
   /** Paths of the active states. Their outer states are also highlighted. */
   active: readonly string[]
-  taken: readonly string[]
+  transitionIds: readonly string[]
   markOf: (id: string) => Mark | ''
 }
 
@@ -109,14 +109,14 @@ export class Picture {
         : `width:${Math.round(this.size.width * zoom)}px;height:auto;min-width:0;max-width:none`
   }
 
-  highlight({ active, taken, markOf }: Highlights): void {
+  highlight({ active, transitionIds, markOf }: Highlights): void {
     const around = new Set(active.flatMap(listAncestors))
     const inner = new Set(active.map((path) => this.#findDrawnPath(path)))
     for (const [id, elements] of this.#states) {
       const lit = `${around.has(id) ? 'around ' : ''}${inner.has(id) ? 'active ' : ''}${markOf(id)}`
       for (const element of elements) this.#light(element, lit)
     }
-    const now = new Set(taken)
+    const now = new Set(transitionIds)
     for (const [element, ids] of this.#ways) {
       const mark = ids
         .map(markOf)
@@ -136,7 +136,11 @@ export class Picture {
 
   /** Moves the token to the active state along the transitions taken. */
   moveToken(
-    { from, to, taken }: { from: readonly string[]; to: readonly string[]; taken: readonly string[] },
+    {
+      from,
+      to,
+      transitionIds,
+    }: { from: readonly string[]; to: readonly string[]; transitionIds: readonly string[] },
     { transitions, ms }: { transitions: ReadonlyMap<string, ChartTransition>; ms: number },
   ): void {
     this.#stop?.()
@@ -149,7 +153,7 @@ export class Picture {
     }
     const points = [
       this.#locate(from[0]),
-      ...taken.flatMap((id) => this.#listPointsAlong(id, transitions)),
+      ...transitionIds.flatMap((id) => this.#listPointsAlong(id, transitions)),
       end,
     ].filter((point) => point !== null)
     this.#trail.setAttribute('d', toPath(points))

@@ -48,7 +48,7 @@ export function RunHead({
       <div class="run-title">
         <h1>{session.title || session.name || session.id}</h1>
         <p>
-          {session.standing === 'damaged' ? (
+          {session.status === 'damaged' ? (
             <span class="pill tone-bad">damaged</span>
           ) : (
             <StatePill state={view.verdict.state} isAsleep={rows.at(-1)?.wakeAt !== undefined} />
@@ -93,7 +93,7 @@ export function RunHead({
 
 /** Whether resuming continues the run, because it is paused or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
-  return session.state === 'PAUSED' || session.standing === 'interrupted'
+  return session.state === 'PAUSED' || session.status === 'interrupted'
 }
 
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
@@ -102,10 +102,10 @@ export function StatePill({ state, isAsleep }: { state: string | null; isAsleep:
 }
 
 /** The state in a list. The states of machines are shown as their charts name them. */
-export function RowPill({ row: { standing, value, state, wakeAt } }: { row: SessionRow }) {
-  if (standing === 'damaged') return <span class="pill tone-bad">damaged</span>
+export function RowPill({ row: { status, value, state, wakeAt } }: { row: SessionRow }) {
+  if (status === 'damaged') return <span class="pill tone-bad">damaged</span>
   if (value === null) return <StatePill state={state} isAsleep={wakeAt !== null} />
-  const tone = standing === 'running' ? 'busy' : state === null ? 'wait' : getTone(state)
+  const tone = status === 'running' ? 'busy' : state === null ? 'wait' : getTone(state)
   return <span class={`pill tone-${tone}`}>{value}</span>
 }
 
@@ -139,9 +139,9 @@ export function VerdictStrip({
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
-  const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
+  const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
   const isAsleep = rows.at(-1)?.wakeAt !== undefined
-  const hasStopped = tone !== 'busy' && session.standing !== 'damaged'
+  const hasStopped = tone !== 'busy' && session.status !== 'damaged'
   const attempt = (act: () => Promise<void>): void => {
     setTrouble('')
     act().catch((error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)))
@@ -151,7 +151,7 @@ export function VerdictStrip({
       <div class="verdict-line">
         <Icon name={isAsleep ? 'time' : (iconsByState[verdict.state ?? ''] ?? icons[tone])} size={20} />
         <p class="verdict-text">
-          {markKeys(describeStanding(view))} {verdict.answer !== '' && <q>{verdict.answer}</q>}
+          {markKeys(describeStatus(view))} {verdict.answer !== '' && <q>{verdict.answer}</q>}
         </p>
         <div class="verdict-buttons">
           {decided !== -1 && (
@@ -210,10 +210,10 @@ const icons: Record<ReturnType<typeof getTone>, IconName> = {
   busy: 'resume',
 }
 
-function describeStanding({ verdict, session }: SessionView): string {
+function describeStatus({ verdict, session }: SessionView): string {
   if (session.problem !== null) return `Damaged: ${session.problem}`
   if (verdict.text === '') return 'No run yet.'
-  if (session.standing !== 'interrupted') return verdict.text
+  if (session.status !== 'interrupted') return verdict.text
   return `Its process ended during the run, and no other process has resumed it. ${verdict.text}`
 }
 

@@ -117,9 +117,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const { id } = session
   const last = rows.length - 1
   const { place, ms, isPlaying, isLive, go, play, setLive } = usePosition(rows, startSeq, source.isFile)
-  const now = useNow(session.standing === 'running' && !source.isFile)
+  const now = useNow(session.status === 'running' && !source.isFile)
   const isNarrow = useMedia('(max-width: 1279px)')
-  const isOpen = ['running', 'waiting', 'sleeping'].includes(session.standing)
+  const isOpen = ['running', 'waiting', 'sleeping'].includes(session.status)
   const [tab, setTab] = useState<Tab>(chart.editor ? 'chart' : 'transcript')
   const [fork, setFork] = useState<{
     Dialog: typeof ForkDialog
@@ -223,8 +223,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const wanted = takeTried(id)
     if (wanted) openFork(wanted)
   }, [id])
-  const answer = async (given: Answer): Promise<void> => {
-    await source.answer(id, given)
+  const answer = async (reply: Answer): Promise<void> => {
+    await source.answer(id, reply)
     setLive(true)
   }
   const mark = async (request: MarkRequest): Promise<void> => {
@@ -267,7 +267,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       moment={moment instanceof Error ? null : moment}
       onOverlay={(overlay) => wantVisits(overlay === 'stored' || overlay === 'never')}
       onState={(path) => jump(({ to }) => to.some((one) => one === path || one.startsWith(`${path}.`)))}
-      onTransition={(ids) => jump(({ taken }) => taken.some((one) => ids.includes(one)))}
+      onTransition={(ids) => jump(({ transitionIds }) => transitionIds.some((one) => ids.includes(one)))}
     />
   )
   const shownTabs = tabs.filter(
@@ -486,7 +486,8 @@ function findFirstPlaces(
   const known = new Map(transitions.map((one) => [one.id, one]))
   const first = new Map<string, number>()
   for (const [place, row] of rows.entries()) {
-    for (const id of [...listStates(row, known), ...row.taken]) if (!first.has(id)) first.set(id, place)
+    for (const id of [...listStates(row, known), ...row.transitionIds])
+      if (!first.has(id)) first.set(id, place)
   }
   return first
 }

@@ -58,11 +58,11 @@ function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; 
           </ul>
         </section>
       )}
-      {row.taken.length > 0 && (
+      {row.transitionIds.length > 0 && (
         <section>
           <h2>Transitions taken</h2>
           <ol class="taken-list">
-            {row.taken.map((id, index) => (
+            {row.transitionIds.map((id, index) => (
               <li key={index}>{id}</li>
             ))}
           </ol>

@@ -149,7 +149,7 @@ export const blankRow: RecordRow = {
   label: '…',
   from: [],
   to: [],
-  taken: [],
+  transitionIds: [],
   state: '',
   step: 0,
   tokens: 0,

@@ -39,7 +39,7 @@ const ranges: { start: string; name: string; values: readonly (readonly [value: 
   ]
 
 const sorts: readonly (readonly [SessionSort, string])[] = [
-  ['standing', 'Waiting first'],
+  ['status', 'Waiting first'],
   ['updated', 'Last updated'],
   ['created', 'Last created'],
   ['cost', 'Cost'],
@@ -145,7 +145,7 @@ export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) 
               key={view.name}
               type="button"
               aria-pressed={isCurrent(view)}
-              onClick={() => onShow(isCurrent(view) ? { q: '', sort: 'standing' } : view)}
+              onClick={() => onShow(isCurrent(view) ? { q: '', sort: 'status' } : view)}
             >
               {view.name}
             </button>
@@ -161,7 +161,7 @@ export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) 
           Delete view {current.name}
         </button>
       ) : (
-        (q.trim() !== '' || sort !== 'standing') && (
+        (q.trim() !== '' || sort !== 'status') && (
           <form class="save-view" onSubmit={save}>
             <input
               type="text"

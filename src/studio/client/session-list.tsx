@@ -58,7 +58,7 @@ export function SessionTable({ hidden, sort, onSort, children }: TableProps) {
               >
                 <button
                   type="button"
-                  onClick={() => onSort(sort === column ? `-${column}` : isSorted ? 'standing' : column)}
+                  onClick={() => onSort(sort === column ? `-${column}` : isSorted ? 'status' : column)}
                 >
                   {name}
                   {isSorted && <Icon name={isUp ? 'up' : 'down'} size={13} />}
@@ -168,7 +168,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
         <small>{steps === 1 ? ' step' : ' steps'}</small>
       </td>
       <td class="session-fact number">
-        {formatDuration(duration + (row.standing === 'running' ? Math.max(0, Date.now() - updatedAt) : 0))}
+        {formatDuration(duration + (row.status === 'running' ? Math.max(0, Date.now() - updatedAt) : 0))}
       </td>
       <td class="session-fact number">
         {formatShort(tokens)}

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { formatCount } from '../../core/format/format-words.js'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
-import { findTerm, longestQuery, replaceTerm, sessionStandings } from '../session-query.js'
+import { findTerm, longestQuery, replaceTerm, sessionStatuses } from '../session-query.js'
 import { noSessions, type Source, SourceError } from './data-source.js'
 import { Loading, Trouble } from './loading.js'
 import { useWrittenAddress } from './page.js'
@@ -11,7 +11,7 @@ import { SessionDays, SharedBudgets } from './session-days.js'
 import { SavedViews, SessionFilters } from './session-filters.js'
 import { SessionRows, SessionTable } from './session-list.js'
 
-const titles: Record<SessionRow['standing'], string> = {
+const titles: Record<SessionRow['status'], string> = {
   waiting: 'Waiting for you',
   running: 'Running',
   interrupted: 'Interrupted',
@@ -49,7 +49,7 @@ export function SessionsScreen({
 }: ScreenProps & { query: string; address: object }) {
   const [q, setQuery] = useState(query)
   useEffect(() => setQuery(query), [address])
-  const [sort, setSort] = useState('standing')
+  const [sort, setSort] = useState('status')
   const [chosen, choose] = useState<readonly string[]>([])
   const field = useRef<HTMLInputElement>(null)
   const { view: found, error, reload, loadMore } = useFoundSessions(source, { q, sort }, onProblem)
@@ -93,7 +93,7 @@ export function SessionsScreen({
               onInput={(event) => setQuery(event.currentTarget.value)}
             />
           </label>
-          <Standings view={view} q={q} onQuery={setQuery} />
+          <StatusFilter view={view} q={q} onQuery={setQuery} />
           {a !== undefined && b !== undefined && (
             <a class="button primary" href={`#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`}>
               Compare
@@ -132,13 +132,13 @@ export function SessionsScreen({
       {total === 0 && error === null && <EmptyList view={view} q={q} />}
       {sessions.length > 0 && (
         <SessionTable hidden={hidden} sort={sort} onSort={setSort}>
-          {groupRows(sessions, sort).map(({ standing, rows }) => (
-            <tbody key={standing} class={`group group-${standing}`}>
-              {standing !== 'all' && (
+          {groupRows(sessions, sort).map(({ status, rows }) => (
+            <tbody key={status} class={`group group-${status}`}>
+              {status !== 'all' && (
                 <tr>
                   <th colSpan={10 - hidden.length} scope="rowgroup">
                     <h2>
-                      {titles[standing]} <small>{formatCount(view.counts[standing] ?? rows.length)}</small>
+                      {titles[status]} <small>{formatCount(view.counts[status] ?? rows.length)}</small>
                     </h2>
                   </th>
                 </tr>
@@ -159,10 +159,10 @@ export function SessionsScreen({
 function groupRows(
   sessions: readonly SessionRow[],
   sort: string,
-): { standing: SessionRow['standing'] | 'all'; rows: readonly SessionRow[] }[] {
-  if (sort !== 'standing') return [{ standing: 'all', rows: sessions }]
-  return sessionStandings
-    .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
+): { status: SessionRow['status'] | 'all'; rows: readonly SessionRow[] }[] {
+  if (sort !== 'status') return [{ status: 'all', rows: sessions }]
+  return sessionStatuses
+    .map((status) => ({ status, rows: sessions.filter((row) => row.status === status) }))
     .filter(({ rows }) => rows.length > 0)
 }
 
@@ -172,24 +172,19 @@ function describeCount({ total, known, unread, isWhole }: SessionsView, q: strin
   return q.trim() !== '' && unread > 0 ? `${all}, with ${formatCount(unread)} not read yet` : all
 }
 
-function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuery: (q: string) => void }) {
+function StatusFilter({ view, q, onQuery }: { view: SessionsView; q: string; onQuery: (q: string) => void }) {
   const only = findTerm(q, 'is:')
-  const choose = (standing: string | null): void => onQuery(replaceTerm(q, 'is:', standing))
+  const choose = (status: string | null): void => onQuery(replaceTerm(q, 'is:', status))
   return (
     <div class="segments" role="group" aria-label="Status">
       <button type="button" aria-pressed={only === null} onClick={() => choose(null)}>
         All
       </button>
-      {sessionStandings
-        .filter((standing) => (view.counts[standing] ?? 0) > 0 || only === standing)
-        .map((standing) => (
-          <button
-            key={standing}
-            type="button"
-            aria-pressed={only === standing}
-            onClick={() => choose(standing)}
-          >
-            {titles[standing]} <small>{formatCount(view.counts[standing] ?? 0)}</small>
+      {sessionStatuses
+        .filter((status) => (view.counts[status] ?? 0) > 0 || only === status)
+        .map((status) => (
+          <button key={status} type="button" aria-pressed={only === status} onClick={() => choose(status)}>
+            {titles[status]} <small>{formatCount(view.counts[status] ?? 0)}</small>
           </button>
         ))}
     </div>
@@ -247,24 +242,24 @@ function useFoundSessions(
 ): FoundSessions {
   const [view, setView] = useState<SessionsView | null>(null)
   const [error, setError] = useState<unknown>(null)
-  const asked = useRef({ q, sort, count: pageSize, round: 0 })
+  const request = useRef({ q, sort, count: pageSize, round: 0 })
   const load = useCallback((): void => {
-    const { q, sort, count } = asked.current
-    const round = (asked.current.round += 1)
+    const { q, sort, count } = request.current
+    const round = (request.current.round += 1)
     source.sessions({ q, sort, limit: count }).then(
       (found) => {
-        if (round === asked.current.round) {
+        if (round === request.current.round) {
           setView(found)
           setError(null)
         }
         return undefined
       },
-      (trouble: unknown) => round === asked.current.round && setError(trouble),
+      (trouble: unknown) => round === request.current.round && setError(trouble),
     )
   }, [source])
   useEffect(() => {
-    const isFirst = asked.current.round === 0
-    asked.current = { ...asked.current, q, sort, count: pageSize }
+    const isFirst = request.current.round === 0
+    request.current = { ...request.current, q, sort, count: pageSize }
     const timer = setTimeout(load, isFirst ? 0 : typingMs)
     return () => clearTimeout(timer)
   }, [q, sort, load])
@@ -291,7 +286,7 @@ function useFoundSessions(
       setView((before) => {
         if (before === null) return before
         const known = new Map(before.sessions.map((row) => [row.id, row]))
-        if ([...now].some(([id, row]) => known.get(id)?.standing !== row.standing)) loadNews()
+        if ([...now].some(([id, row]) => known.get(id)?.status !== row.status)) loadNews()
         return { ...before, sessions: before.sessions.map((row) => now.get(row.id) ?? row) }
       })
     }
@@ -314,7 +309,7 @@ function useFoundSessions(
     error,
     reload: load,
     loadMore: () => {
-      asked.current.count += pageSize
+      request.current.count += pageSize
       load()
     },
   }

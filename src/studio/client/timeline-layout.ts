@@ -297,20 +297,23 @@ export function mergeRows(rows: readonly RecordRow[], came: readonly RecordRow[]
 /** Replaces bars with the same id and appends the others. */
 export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
   const newer = new Map(came.map((bar) => [bar.id, bar]))
-  const kept = bars.map((bar) => {
+  const merged = bars.map((bar) => {
     const other = newer.get(bar.id)
     newer.delete(bar.id)
     return other ?? bar
   })
-  return [...kept, ...newer.values()]
+  return [...merged, ...newer.values()]
 }
 
 /** All states of a record, including outer states and states passed through. */
 export function listStates(
-  { to, taken }: Pick<RecordRow, 'to' | 'taken'>,
+  { to, transitionIds }: Pick<RecordRow, 'to' | 'transitionIds'>,
   transitions: ReadonlyMap<string, ChartTransition>,
 ): Set<string> {
-  const passed = taken.flatMap((id) => [transitions.get(id)?.source ?? '', transitions.get(id)?.target ?? ''])
+  const passed = transitionIds.flatMap((id) => [
+    transitions.get(id)?.source ?? '',
+    transitions.get(id)?.target ?? '',
+  ])
   return new Set([...to, ...passed].flatMap(listAncestors))
 }
 

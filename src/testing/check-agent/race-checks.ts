@@ -168,7 +168,7 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
       refusalOf(() => run.approve(call))
       const second = refusalOf(() => run.approve(call))
       const result = await process.rest(run)
-      return `${expectRuns(scene, 1, result)}; the second answer: ${second ?? 'taken'}`
+      return `${expectRuns(scene, 1, result)}; the second answer: ${second ?? 'accepted'}`
     },
   ),
   approvals(

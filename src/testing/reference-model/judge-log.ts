@@ -139,7 +139,7 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   urgent: false,
   unscreened: marks.unscreenedResult === true,
   unloaded: marks.unloaded === true,
-  kept: marks.handle !== undefined,
+  hasHandle: marks.handle !== undefined,
   perhaps: false,
 })
 
@@ -162,11 +162,15 @@ function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): 
 /** The compared fields. Values used only before the next request are ignored after the end. */
 function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown> {
   const { setup: _, details: __, ...compared } = run
-  const calls = run.calls.map(({ id, done, perhaps, unscreened, needs, started, unchecked, kept }, i) => {
-    // The snapshot shows whether a guard refused the call.
-    const isDone = done || (perhaps && seen.calls[i]?.done === true)
-    return isDone ? { id, isDone, unscreened } : { id, isDone, unscreened, needs, started, unchecked, kept }
-  })
+  const calls = run.calls.map(
+    ({ id, done, perhaps, unscreened, needs, started, unchecked, hasHandle }, i) => {
+      // The snapshot shows whether a guard refused the call.
+      const isDone = done || (perhaps && seen.calls[i]?.done === true)
+      return isDone
+        ? { id, isDone, unscreened }
+        : { id, isDone, unscreened, needs, started, unchecked, hasHandle }
+    },
+  )
   const over = isEnd(run.place) && { steering: 0, recalled: false }
   return { ...compared, calls, ...over, ...details?.sketch(run) }
 }

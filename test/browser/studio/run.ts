@@ -29,9 +29,9 @@ export function describeRun(): void {
           )
           expect(new Set(now.around)).toEqual(new Set(around))
           // Highlighted transitions were taken, and taken transitions in the picture are highlighted.
-          expect(now.taken.filter((ids) => !ids.some((id) => row.taken.includes(id)))).toEqual([])
+          expect(now.taken.filter((ids) => !ids.some((id) => row.transitionIds.includes(id)))).toEqual([])
           const lit = new Set(now.taken.flat())
-          expect(row.taken.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
+          expect(row.transitionIds.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
           const moment = await get<MomentView>(paths.moment(session, row.seq))
           // The page fetches a moment's transcript when it shows the moment.
           const told = moment.instructions && moment.transcript.length > 0 ? 1 : 0

@@ -53,7 +53,7 @@ describe('patternShield', () => {
   })
 
   it('keeps what the group kept matches', async () => {
-    const shield = patternShield({ patterns: [/(?<kept>pin: )\d{4}/], action: 'redact', replacement: '…' })
+    const shield = patternShield({ patterns: [/(?<prefix>pin: )\d{4}/], action: 'redact', replacement: '…' })
     expect(await redactedBy(shield, 'pin: 1234, pin: 5678')).toBe('pin: …, pin: …')
   })
 

@@ -277,7 +277,7 @@ export const recordRows: readonly Row[] = [
     atMost: 400,
     prepare: shelf,
     run: async ({ store }) => [
-      await studioOf(store).getSessions({ q: 'one', sort: 'standing', offset: 0, limit: 60 }),
+      await studioOf(store).getSessions({ q: 'one', sort: 'status', offset: 0, limit: 60 }),
       await studioOf(store).getVisits(),
     ],
   }),

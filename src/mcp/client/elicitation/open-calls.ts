@@ -13,7 +13,7 @@ const keptMs = 3_600_000
 export type Outcome = { result: JsonObject } | { error: unknown } | { asks: Json }
 
 /** An open question of the server, and its answer from before the call was made again. */
-export type KnownAnswer = readonly [asked: string, answer: ElicitationAnswer]
+export type KnownAnswer = readonly [question: string, answer: ElicitationAnswer]
 
 export interface CallWatch {
   signal: AbortSignal

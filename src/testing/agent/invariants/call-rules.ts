@@ -39,8 +39,8 @@ export const callRules: readonly AgentInvariant[] = [
   }),
   createRule('an approval counts before its question expires or never', ({ event, before, transitions }) => {
     if (event.type !== 'APPROVE' || transitions.length === 0 || !before) return null
-    const asked = listAnswerableCalls(before).find(({ callId }) => callId === event.callId)
-    return (asked?.expiresAt ?? Infinity) <= getEventTime(event) && 'it comes too late'
+    const question = listAnswerableCalls(before).find(({ callId }) => callId === event.callId)
+    return (question?.expiresAt ?? Infinity) <= getEventTime(event) && 'it comes too late'
   }),
   createRule('calls that need no answer run before the run waits for input', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
