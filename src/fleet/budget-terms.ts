@@ -71,7 +71,7 @@ export function readTerms(options: object): BudgetTerms {
   if (!isAbsent(timezone) && !isCalendar(per)) {
     throw new ConfigError(
       'invalid_config',
-      `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per, the budget never resets' : 'milliseconds have no time zone'}. Omit timezone, or set such a per.`,
+      `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per, the budget never resets' : 'milliseconds have no time zone'}. Omit timezone, or set per to one of these.`,
       'timezone',
     )
   }

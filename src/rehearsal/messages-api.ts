@@ -184,7 +184,7 @@ const maxMarks = 4
 function findProblem(request: MessagesRequest): { message: string; param: string } | null {
   const marks = JSON.stringify(request).split('"cache_control":{').length - 1
   if (marks > maxMarks)
-    return createProblem('messages', `have ${marks} cache_control marks of at most ${maxMarks}.`)
+    return createProblem('messages', `have ${marks} cache_control marks, but the maximum is ${maxMarks}.`)
   for (const [i, { role, content }] of request.messages.entries()) {
     for (const [j, block] of toBlocks(content).entries()) {
       const found = findBlockProblem(block, `messages.${i}.content.${j}`)

@@ -54,7 +54,7 @@ type Call = NonNullable<WireMessage['tool_calls']>[number]
 function findRequestProblem({ tools, ...rest }: ChatRequest): RequestProblem | null {
   if (tools?.length === 0) return createProblem('tools', 'is an empty list; omit it.')
   if (tools && tools.length > maxTools)
-    return createProblem('tools', `has ${tools.length} tools of at most ${maxTools}.`)
+    return createProblem('tools', `has ${tools.length} tools, but the maximum is ${maxTools}.`)
   if (!tools && rest['tool_choice'] != null) return createProblem('tool_choice', 'is set without tools.')
   const key = Object.keys(rest).find((name) => name !== 'messages' && !isWellFormed(rest[name]))
   return key === undefined ? null : createProblem(key, torn)
@@ -112,7 +112,7 @@ function findMessageProblem(message: WireMessage, at: string, limits: CallLimits
   if (!isWellFormed(message)) return createProblem(at, torn)
   if (role === 'tool' && !message.tool_call_id) return createProblem(`${at}.tool_call_id`, 'is missing.')
   if (calls && calls.length > limits.calls)
-    return createProblem(`${at}.tool_calls`, `has ${calls.length} calls of at most ${limits.calls}.`)
+    return createProblem(`${at}.tool_calls`, `has ${calls.length} calls, but the maximum is ${limits.calls}.`)
   if (content == null && role !== 'assistant') return createProblem(`${at}.content`, 'is missing.')
   if (content == null && !isCalling) return createProblem(at, 'must have either content or tool_calls.')
   const blank = content == null ? null : findTextProblem(content, role, `${at}.content`)
@@ -129,7 +129,7 @@ function findTextProblem(
 ): RequestProblem | null {
   if (typeof content === 'string') {
     if (content.length > maxTextLength)
-      return createProblem(at, `has ${content.length} characters of at most ${maxTextLength}.`)
+      return createProblem(at, `has ${content.length} characters, but the maximum is ${maxTextLength}.`)
     return content.trim() === ''
       ? createProblem(at, `is blank; a message with the role ${role} needs content.`)
       : null
@@ -247,7 +247,7 @@ export function findHistoryProblem(messages: readonly WireMessage[]): string | n
       if (result?.role !== 'tool') return `${here} calls ${id}, which has no result right after it.`
       const there = `messages[${i}]`
       if (result.tool_call_id !== id) {
-        return `${there} should be the result of ${id}, the next call of ${here}, but is that of ${result.tool_call_id}.`
+        return `${there} should be the result of ${id}, the next call of ${here}, but is the result of ${result.tool_call_id}.`
       }
       if (result.content == null) return `${there} has no content.`
     }

@@ -119,7 +119,7 @@ function invalidScenarioError(code: string, origin: string, { issues }: z.ZodErr
 /** Unknown keys become part of the path. */
 function describeIssue(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string } {
   if (issue.code !== 'unrecognized_keys') return { path: issue.path, message: issue.message }
-  return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: 'there is no such key' }
+  return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: 'the key is unknown' }
 }
 
 /** Options of a rehearsal. */

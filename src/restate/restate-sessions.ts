@@ -216,8 +216,8 @@ function checkTurn(request: unknown, { TerminalError }: RestateLike): RestateTur
   const isObject = typeof turn === 'object' && !Array.isArray(turn)
   const strange = isObject ? Object.keys(turn).find((key) => !turnKeys.has(key)) : undefined
   if (!isObject || strange !== undefined) {
-    const what = strange === undefined ? 'no object' : `'${strange}' in it`
-    throw new TerminalError(`invalid_option: a turn is { input, turn, agent }, and this has ${what}.`, {
+    const what = strange === undefined ? 'is not an object' : `contains '${strange}'`
+    throw new TerminalError(`invalid_option: a turn must be { input, turn, agent }, but this one ${what}.`, {
       errorCode: 422,
     })
   }

@@ -200,7 +200,7 @@ function readEvent(log: Standing, { at, event }: Json): Partial<Standing> {
   if (at < log.at) throw broken('time', `Its time is ${at}, but the previous record has ${log.at}.`)
   if (now !== at) throw broken('time', `Its event has the time ${now}, but the record has ${at}.`)
   if (inbox > 0 && inbox <= log.inbox)
-    throw broken('inbox', `Message ${inbox} of the inbox, or a later one, has been taken before.`)
+    throw broken('inbox', `Message ${inbox} of the inbox, or a later one, was delivered before.`)
   if (key !== undefined && log.keys.has(key))
     throw broken('inbox', `The message with the key ${key} was applied before.`)
   if (!event.withheld && isUncleared(event, log.setup?.features ?? {}))

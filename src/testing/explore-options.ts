@@ -248,7 +248,7 @@ function stableId(id: string): string {
 function circularError(): PathError {
   return new PathError(
     'unserializable_state',
-    'The context refers to itself, so its states cannot be compared. Keep plain data in it, or pass serializeState.',
+    'The context contains a circular reference, so its states cannot be compared. Keep plain data in it, or pass serializeState.',
     'serializeState',
   )
 }

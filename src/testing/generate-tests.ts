@@ -85,7 +85,9 @@ function formatStep(step: PathStep, path: MachinePath): string[] {
   const comment = `      // ${toOneLine(step.label)}`
   const state = formatLiteral({ value, status }, path, step.label)
   const more = [
-    ...(step.emitted ? [`emitted: ${formatLiteral(step.emitted, path, `what '${step.label}' emits`)}`] : []),
+    ...(step.emitted
+      ? [`emitted: ${formatLiteral(step.emitted, path, `the events that '${step.label}' emits`)}`]
+      : []),
     ...('output' in step ? [`output: ${formatLiteral(step.output, path, 'the output') ?? 'undefined'}`] : []),
   ]
   return [
@@ -119,7 +121,7 @@ function findNonJson(value: unknown, open: Set<object>): string | undefined {
       : `a ${typeof value}`
   }
   const prototype: unknown = Object.getPrototypeOf(value)
-  if (open.has(value)) return 'a value that refers to itself'
+  if (open.has(value)) return 'a circular reference'
   if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
     return `an instance of ${value.constructor.name}`
   }

@@ -51,7 +51,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
       config.states.PAUSED.on = {}
     }),
     only: 'interactive',
-    story: /there is no way from WAITING_FOR_TOOL\.executing\n[^]*pause +→/,
+    story: /no path leads there from WAITING_FOR_TOOL\.executing\n[^]*pause +→/,
   },
   'CANCEL leads to CANCELLED, and no request is made in between': {
     machine: spoil((config) => {

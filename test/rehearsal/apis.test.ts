@@ -218,7 +218,7 @@ const strict: [what: string, api: Api, extra: object, says: RegExp][] = [
         },
       ],
     },
-    /5 cache_control marks of at most 4/,
+    /5 cache_control marks, but the maximum is 4/,
   ],
   [
     'a thought that was changed',

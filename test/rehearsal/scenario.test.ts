@@ -57,7 +57,7 @@ describe('a mistake in a scenario', () => {
 
   test('is refused in one sentence', () => {
     const error = caught(() => parseScenario({ turns: [{ txt: 'Hi' }] }))
-    expect(error.message).toBe('The scenario is invalid at turns[0].txt: there is no such key.')
+    expect(error.message).toBe('The scenario is invalid at turns[0].txt: the key is unknown.')
   })
 
   test('of any kind is a typed error, never another', () => {

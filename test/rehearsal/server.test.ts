@@ -134,7 +134,7 @@ describe('turns', () => {
     )
     expect(answers.map(({ message }) => message)).toEqual([
       'turns[0] failed: Bad day.',
-      'turns[1] failed: The result of the turn function is invalid at txt: there is no such key.',
+      'turns[1] failed: The result of the turn function is invalid at txt: the key is unknown.',
       'turns[2] failed: Later.',
     ])
   })

@@ -98,7 +98,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
       ],
     },
     'messages[1].tool_calls',
-    /129 calls of at most 128/,
+    /129 calls, but the maximum is 128/,
   ],
   [
     'an answer without content',
@@ -145,14 +145,14 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     'a text without end',
     { messages: [{ role: 'user', content: 'a'.repeat(10_485_761) }] },
     'messages[0].content',
-    /at most 10485760/,
+    /maximum is 10485760/,
   ],
   ['no tools', { messages: [ask], tools: [] }, 'tools', /empty list/],
   [
     'too many tools',
     { messages: [ask], tools: many(129, (i) => tool({ name: `t${i}` })) },
     'tools',
-    /129 tools of at most 128/,
+    /129 tools, but the maximum is 128/,
   ],
   [
     'a tool with a bad name',

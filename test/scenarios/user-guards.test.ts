@@ -339,7 +339,7 @@ describe('a guard that misbehaves', () => {
     [
       'returns no known action',
       { verdict: () => ({ action: 'stop', message: 'Stop.' }) },
-      /whose action is none/,
+      /without a valid action/,
     ],
     ['halts without a message', { verdict: () => ({ action: 'halt' }) }, /a halt without a message/],
     [

@@ -371,7 +371,7 @@ describe('whatever happens in a session plays', () => {
     expect((await refusal(played(bold, recording))).differences[0]).toMatchObject({
       by: 'approval',
       recorded: 'waited for a person to approve it',
-      now: 'runs by itself',
+      now: 'runs without approval',
     })
   })
 

@@ -125,7 +125,7 @@ describe('until', () => {
 describe('canReach', () => {
   test('shows the nearest state that has no way', () => {
     expect(checkDetour(canReach('broken')).holds).toBe(true)
-    expect(checkDetour(canReach(isA)).message).toContain('there is no way from b\n')
+    expect(checkDetour(canReach(isA)).message).toContain('no path leads there from b\n')
     expect(checkDetour(canReach(({ value }) => value === 'e')).message).toContain(
       'no reachable state satisfies it',
     )

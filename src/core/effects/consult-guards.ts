@@ -112,7 +112,7 @@ function readGuardVerdict(
   const { action, message, evidence, callIds: ids } = value as Record<string, unknown>
   if (action === 'ok') return { verdict: null }
   if (action !== 'nudge' && action !== 'block' && action !== 'halt') {
-    return { problem: `verdict() returned an object whose action is none; ${shapes}` }
+    return { problem: `verdict() returned an object without a valid action; ${shapes}` }
   }
   if (typeof message !== 'string' || message.trim() === '') {
     return { problem: `verdict() returned a ${action} without a message; ${shapes}` }

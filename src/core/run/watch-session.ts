@@ -128,9 +128,9 @@ export async function* watchSession(
   const { after = 0, until = 'rest', signal } = options ?? {}
   const place = parsePosition(after)
   if (!['rest', 'end', 'never'].includes(until))
-    throw invalidOptionError('until', "is 'rest', 'end' or 'never'")
+    throw invalidOptionError('until', "must be 'rest', 'end' or 'never'")
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    throw invalidOptionError('signal', 'is an AbortSignal')
+    throw invalidOptionError('signal', 'must be an AbortSignal')
   const watched = new SessionWatch({ store, clock }, id, place)
   const unfollow = [signal, left].map((one) => one && whenAborted(one, () => watched.stop()))
   try {

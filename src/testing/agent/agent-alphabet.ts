@@ -356,14 +356,14 @@ const unfitResults: Events = {
     createDoneActorEvent('resultGuards', {
       ...createConsultation(),
       stops: true,
-      outputProblem: 'It is no object.',
+      outputProblem: 'It is not an object.',
     }),
   ),
 }
 
 const endingResults: Events = {
   'the result does not fit': stampEvent(
-    createDoneActorEvent('resultGuards', { ...createConsultation(), outputProblem: 'It is no object.' }),
+    createDoneActorEvent('resultGuards', { ...createConsultation(), outputProblem: 'It is not an object.' }),
   ),
 }
 

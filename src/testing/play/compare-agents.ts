@@ -200,7 +200,7 @@ export function formatCall({ name, arguments: text }: { name: string; arguments:
 }
 
 export const needsThenWords: Record<CallNeeds | 'denied', string> = {
-  nobody: 'ran by itself',
+  nobody: 'ran without approval',
   denied: 'was denied by a policy',
   approval: 'waited for a person to approve it',
   client: 'was executed by the client',
@@ -208,7 +208,7 @@ export const needsThenWords: Record<CallNeeds | 'denied', string> = {
 }
 
 export const needsNowWords: Record<CallNeeds | 'denied', string> = {
-  nobody: 'runs by itself',
+  nobody: 'runs without approval',
   denied: 'is denied by a policy',
   approval: 'waits for a person to approve it',
   client: 'is executed by the client',

@@ -174,7 +174,7 @@ function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boo
   if (!stuck) return { breach: undefined, begun: origins.length }
   const { start, moves } = traceNode(stuck)
   const reason = nodes.some(isGoal)
-    ? `there is no way from ${describeNode(stuck)}`
+    ? `no path leads there from ${describeNode(stuck)}`
     : 'no reachable state satisfies it'
   return { breach: createBreach(reason, moves, start), begun: origins.length }
 }

@@ -53,7 +53,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       await inbox.remove('s', [1, 3])
       await inbox.remove('s', [1, 9])
       const rest = (await inbox.read('s')).map(({ message }) => message)
-      expectSame('what is left of 1, 2, 3 when 1 and 3 are removed', rest, [2])
+      expectSame('the messages left after 1 and 3 are removed', rest, [2])
       await inbox.remove('s', [2])
       expectSame('an inbox after removing everything', await inbox.read('s'), [])
       expectSame('the number after three removed messages', (await inbox.put('s', '{}')).message, 4)
@@ -231,19 +231,19 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       ])
       const due = await timers.listDue({ limit: 10 })
       time.same('the time of the store', due.now, time.now())
-      expectSame('what is due', listIds(due.timers), ['b', 'c', 'a'])
+      expectSame('the due timers', listIds(due.timers), ['b', 'c', 'a'])
       const first = await timers.listDue({ limit: 2 })
       expectSame('a page of two', listIds(first.timers), ['b', 'c'])
       const rest = await timers.listDue({ limit: 2, after: first.timers.at(-1) })
       expectSame('the next page', listIds(rest.timers), ['a'])
       await timers.set([createTimer('soon', (await timers.listDue({ limit: 1 })).now + time.ms(100))])
-      expectSame('what is due before its time', listIds((await timers.listDue({ limit: 10 })).timers), [
+      expectSame('the due timers before their time', listIds((await timers.listDue({ limit: 10 })).timers), [
         'b',
         'c',
         'a',
       ])
       await time.pass(100)
-      expectSame('what is due at its time', listIds((await timers.listDue({ limit: 10 })).timers), [
+      expectSame('the due timers at their time', listIds((await timers.listDue({ limit: 10 })).timers), [
         'b',
         'c',
         'a',

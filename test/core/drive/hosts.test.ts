@@ -651,8 +651,8 @@ describe('Restate', () => {
     const { run, context } = restated(program().agents)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const [turn, words] of [
-      ['Pay.', 'no object'],
-      [[], 'no object'],
+      ['Pay.', 'is not an object'],
+      [[], 'is not an object'],
       [{ inputs: 'Pay.' }, "'inputs' in it"],
       [{ input: 5 }, 'invalid_input'],
       [{ input: 'Pay.', turn: 0 }, 'invalid_option'],

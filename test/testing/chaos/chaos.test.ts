@@ -154,7 +154,7 @@ describe('a fault of a store', () => {
     ['refused', 'The store is away.'],
     ['lost_reply', 'The reply of the store was lost.'],
     ['disk_full', 'The disk is full.'],
-    ['lease_lost', "Another process has taken 'ann' over."],
+    ['lease_lost', "Another process has taken over 'ann'."],
   ])('%s ends the run, which says so', async (fault, message) => {
     const { store, started } = await run(fault)
     const { state, reason, error } = await started.result

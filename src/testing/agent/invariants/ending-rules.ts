@@ -103,7 +103,7 @@ export const endingRules: readonly AgentInvariant[] = [
       after.reason === 'max_steps'
         ? after.steps >= (after.config.limits.maxSteps ?? Infinity)
         : after.callCounts?.isOver === true
-    return !isReached && `it says ${after.reason}`
+    return !isReached && `the reason is ${after.reason}`
   }),
   createRule(
     'a run paused by a guard names the guard, and a run out of budget names the budget',

@@ -11,7 +11,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     return (
       isHalted &&
       change.after.error?.code !== change.after.verdict?.guard &&
-      'the error does not say which guard'
+      'the error does not name the guard'
     )
   }),
   createRule(
@@ -111,7 +111,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
         ({ id: one, function: { arguments: shown } }) => one === id && shown === text,
       )
     const shown = after.calls.find((call) => call.unscreenedArguments && !call.edited && isShown(call))
-    return shown && `those of '${shown.id}' are`
+    return shown && `call '${shown.id}' has them`
   }),
   createRule('cleared content enters the transcript and is announced once', (change) => {
     const { event, before, after } = change

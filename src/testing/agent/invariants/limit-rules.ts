@@ -57,7 +57,7 @@ export const limitRules: readonly AgentInvariant[] = [
     if (!isOfBudget) return null
     if (after.config.limits.onNearBudget !== 'conclude') return `by ${event.type}`
     const near = findNearReason(after)
-    return after.reason !== near && `it says ${after.reason}, near is ${near}`
+    return after.reason !== near && `the reason is ${after.reason}, but should be ${near}`
   }),
   createRule('the last answer near a budget ends the run', ({ before, state, event }) => {
     const isOfBudget = before?.reason === 'token_budget' || before?.reason === 'cost_limit'
@@ -226,7 +226,7 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('a resumed run has the tools of the resuming program', (change) => {
     const { event, after, isFinal, transitions } = change
     if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
-    return after.tools !== event.tools && 'it has those of the first program'
+    return after.tools !== event.tools && 'it has the tools of the first program'
   }),
   createRule('a run stopped by a cap was not also halted by a guard', ({ after }) => {
     const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
