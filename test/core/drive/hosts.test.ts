@@ -653,7 +653,7 @@ describe('Restate', () => {
     for (const [turn, words] of [
       ['Pay.', 'is not an object'],
       [[], 'is not an object'],
-      [{ inputs: 'Pay.' }, "'inputs' in it"],
+      [{ inputs: 'Pay.' }, "contains 'inputs'"],
       [{ input: 5 }, 'invalid_input'],
       [{ input: 'Pay.', turn: 0 }, 'invalid_option'],
       [{ input: 'Pay.', agent: 'nobody' }, 'unknown_agent'],
