@@ -8,6 +8,7 @@ import {
   createActor,
   transition,
 } from 'xstate'
+import { isRecord } from '../../guards/lib/stored.js'
 import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
 import type {
   MachineEvent,
@@ -116,14 +117,18 @@ export class Chart {
     )
   }
 
-  /** The names of the states and actors of a stored state that this chart does not have. */
-  findMissing({ value, actors, status }: StoredMachineState): string[] {
-    const missing = Object.values(actors)
-      .filter(({ src }) => !(src in this.machine.implementations.actors))
-      .map(({ src }) => `the actor '${src}'`)
-    if (status !== 'active') return missing
-    const states = findMissingStates(this.machine.config as ChartNode, value)
-    return [...states.map((name) => `the state '${name}'`), ...missing]
+  /** Why sessions in this state cannot continue on this chart. */
+  findMisfits({ value, actors, status }: StoredMachineState): string[] {
+    const running = Object.entries(actors)
+    const missing = running.filter(([, { src }]) => !(src in this.machine.implementations.actors))
+    if (missing.length > 0) return missing.map(([, { src }]) => `the actor '${src}' is missing`)
+    if (status !== 'active') return []
+    const invoked = new Map<string, unknown>()
+    const misfits = findStateMisfits(this.machine.root as unknown as RootNode, value, invoked)
+    if (misfits.length > 0) return misfits
+    return running
+      .filter(([id, { src }]) => invoked.get(id) !== src)
+      .map(([id, { src }]) => `no active state invokes { id: '${id}', src: '${src}' }, which is running`)
   }
 
   #step(
@@ -260,18 +265,20 @@ function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: Readon
   )
 }
 
-interface ChartNode {
-  states?: Record<string, ChartNode>
-}
-
-function findMissingStates(node: ChartNode | undefined, value: unknown, path: string[] = []): string[] {
-  const names =
-    typeof value === 'string' ? { [value]: undefined } : ((value ?? {}) as Record<string, unknown>)
-  return Object.entries(names).flatMap(([name, inner]) => {
-    const child = node?.states?.[name]
-    if (!child) return [[...path, name].join('.')]
-    return inner === undefined ? [] : findMissingStates(child, inner, [...path, name])
-  })
+/** Compares a state value with the chart. Adds the actors of the active states to `invoked`. */
+function findStateMisfits(node: RootNode, value: unknown, invoked: Map<string, unknown>): string[] {
+  for (const { id, src } of node.invoke) invoked.set(id, src)
+  const inner = typeof value === 'string' ? { [value]: {} } : isRecord(value) ? value : {}
+  const active = Object.keys(inner)
+  const states = Object.keys(node.states).filter((name) => node.states[name]?.type !== 'history')
+  const unknown = active.filter((name) => !states.includes(name))
+  if (unknown.length > 0)
+    return unknown.map((name) => `the state '${[...node.path, name].join('.')}' is missing`)
+  if (active.length !== (node.type === 'parallel' ? states.length : Math.min(1, states.length)))
+    return [
+      `'${node.id}' needs ${node.type === 'parallel' ? 'all' : 'one'} of its states ${states.join(', ')}`,
+    ]
+  return active.flatMap((name) => findStateMisfits(node.states[name] as RootNode, inner[name], invoked))
 }
 
 function listStarts(after: AnyMachineSnapshot, running: Record<string, unknown>, at: number): StartedActor[] {
@@ -412,6 +419,7 @@ export function checkChart(machine: AnyStateMachine, { provided, once, isAgent }
 interface RootNode {
   id: string
   type: string
+  path: readonly string[]
   invoke: readonly { id: string; src: unknown; onSnapshot?: unknown }[]
   states: Record<string, RootNode>
 }

@@ -6,9 +6,10 @@ import {
   createActor,
 } from 'xstate'
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
+import { isRecord } from '../../guards/lib/stored.js'
 import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
 import { createId } from '../core/base/platform.js'
-import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, functionRule, isObject, objectRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
@@ -593,22 +594,46 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
   async #fit(id: string, { state, chart }: MachineRecord): Promise<StoredMachineState> {
     const { migrate } = this.#options
-    const isOther = chart !== this.machine.version
-    const fitted =
-      migrate && (isOther || this.#chart.findMissing(state).length > 0)
-        ? {
-            ...state,
-            ...copyJson(await migrate(pickState(state), { from: chart }), 'the state that migrate returned'),
-          }
-        : state
-    const missing = this.#chart.findMissing(fitted)
-    if (missing.length === 0) return fitted
+    const isMigrated =
+      migrate && (chart !== this.machine.version || this.#chart.findMisfits(state).length > 0)
+    const fitted = isMigrated ? { ...state, ...(await this.#migrate(id, state, migrate, chart)) } : state
+    const misfits = this.#chart.findMisfits(fitted)
+    if (misfits.length === 0) return fitted
     throw new UsageError(
       'chart_changed',
-      `Session '${id}' needs ${missing.join(' and ')}, which the machine '${this.machine.id}' does not have. Add it again, or ` +
+      `Session '${id}' does not fit the machine '${this.machine.id}': ${misfits.join(', and ')}. Change the chart, or ` +
         "pass migrate to durable(…). 'statewright diff' compares two versions of a machine.",
       id,
     )
+  }
+
+  async #migrate(
+    id: string,
+    state: StoredMachineState,
+    migrate: NonNullable<DurableOptions<Machine>['migrate']>,
+    from: string | undefined,
+  ): Promise<Partial<StoredMachineState>> {
+    let migrated: unknown
+    try {
+      migrated = await migrate(pickState(state), { from })
+    } catch (cause) {
+      throw new UsageError(
+        'chart_changed',
+        `migrate failed for session '${id}': ${describeError(cause)}`,
+        id,
+        {
+          cause,
+        },
+      )
+    }
+    if (!isRecord(migrated))
+      throw new UsageError(
+        'chart_changed',
+        `migrate returned no object for session '${id}'. Return { value, context }, or one of the two.`,
+        id,
+      )
+    const { value, context } = copyJson(migrated, 'the state that migrate returned')
+    return { ...(value !== undefined && { value }), ...(context !== undefined && { context }) }
   }
 
   /** The running actors with their inputs, which are in the records that started them. */

@@ -15,8 +15,16 @@ function setUp() {
     const { store, clock } = hosts.start(shared)
     return durable(machine, { store: store as never, clock, onError: () => undefined, ...options })
   }
+  /** A session that its process leaves while an actor runs. */
+  const leave = async (machine: AnyStateMachine, id: string): Promise<void> => {
+    const host = hosts.start(shared)
+    const first = durable(machine, { store: host.store as never, clock: host.clock })
+    await hosts.until(first.start(id))
+    host.kill()
+    await hosts.pass(31_000)
+  }
   const until = async <Value>(promise: Promise<Value>): Promise<Value> => hosts.until(promise)
-  return { hosts, shared, open, until }
+  return { hosts, shared, open, until, leave }
 }
 
 test('a history state returns to its last state, also if ids contain dots', async () => {
@@ -209,5 +217,72 @@ test('an outcome that waits for a corrected chart is dropped if its state is exi
   await expect(until(settled)).rejects.toMatchObject({
     code: 'not_settled',
     message: expect.stringContaining('Its state is waiting'),
+  })
+})
+
+describe('a session whose state does not fit a changed chart', () => {
+  const pay = fromPromise<string>(() => new Promise(() => undefined))
+  const paying = { initial: 'p', states: { p: { invoke: { src: 'pay' } } } }
+  const v1 = createMachine({ id: 'm', ...paying }).provide({ actors: { pay } })
+
+  it.each([
+    [
+      'a state has substates',
+      { p: { initial: 'q', states: { q: { invoke: { src: 'pay' } } } } },
+      /'m.p' needs one of .*q/,
+    ],
+    [
+      'a state has regions',
+      { p: { type: 'parallel', states: { q: {}, r: {} } } },
+      /'m.p' needs all of .*q, r/,
+    ],
+    ['a state is gone', { q: {} }, /the state 'p' is missing/],
+    ['an actor has another id', { p: { invoke: { id: 'x', src: 'pay' } } }, /id: '0.m.p', src: 'pay'/],
+    ['an actor has no state', { p: {} }, /id: '0.m.p', src: 'pay'/],
+  ])('does not open if %s', async (_, states, message) => {
+    const { open, until, leave } = setUp()
+    await leave(v1, 's')
+    const [initial] = Object.keys(states)
+    const machine = createMachine({ id: 'm', initial, states } as never) as unknown as typeof v1
+    const changed = open(machine.provide({ actors: { pay } }))
+    await expect(until(changed.settled('s'))).rejects.toMatchObject({
+      code: 'chart_changed',
+      message: expect.stringMatching(message),
+    })
+  })
+
+  it.each([
+    ['throws', () => Promise.reject(new Error('No.')), /failed for session 's': No\./],
+    ['returns nothing', () => undefined, /returned no object/],
+    ['returns text', () => 'p', /returned no object/],
+    ['returns no state', () => ({ value: null }), /'m' needs one of its states p/],
+    ['returns two states', () => ({ value: { p: {}, q: {} } }), /the state 'q' is missing/],
+    ['moves from a running actor', () => ({ value: 'idle' }), /id: '0.m.p', src: 'pay'/],
+  ])('does not open if migrate %s', async (_, migrate, message) => {
+    const { open, until, shared, leave } = setUp()
+    await leave(v1, 's')
+    const machine = createMachine({
+      id: 'm',
+      version: '2',
+      ...paying,
+      ...(message.source.includes('0.m.p') && { states: { ...paying.states, idle: {} } }),
+    })
+    const changed = open(machine.provide({ actors: { pay } }), { migrate: migrate as never })
+    await expect(until(changed.settled('s'))).rejects.toMatchObject({
+      code: 'chart_changed',
+      message: expect.stringMatching(message),
+    })
+    expect(shared.get('s')?.head).toBe(1)
+  })
+
+  it('opens with the state and context that migrate returns, and nothing else', async () => {
+    const { open, until } = setUp()
+    const first = open(createMachine({ id: 'm', initial: 'p', states: { p: {} } }))
+    await until(first.start('s'))
+    await until(first.settled('s'))
+    const machine = createMachine({ id: 'm', version: '2', initial: 'p', states: { p: {}, q: {} } })
+    const migrate = () => ({ value: 'q', context: { n: 1 }, status: 'done', actors: 5 })
+    const settled = open(machine, { migrate: migrate as never }).settled('s')
+    expect(await until(settled)).toMatchObject({ status: 'active', value: 'q', context: { n: 1 } })
   })
 })
