@@ -90,7 +90,7 @@ const rows: string[] = []
 describe.each(sampledKinds(['modern', 'earlier'] as const))(
   'a run that is killed at each record, with a server that is %s',
   (era) => {
-    it('makes no call twice, and loses no answer', async () => {
+    it('repeats no call and loses no answer', async () => {
       const deaths: string[] = []
       for (const records of kills[era]) {
         // oxlint-disable-next-line no-await-in-loop -- each on a machine that has nothing else to do
@@ -119,7 +119,7 @@ describe.each(sampledKinds(['modern', 'earlier'] as const))(
   },
 )
 
-it('has its table in docs/mcp.md: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
+it('matches the table in docs/mcp.md: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
   const head =
     '| Server revision | Killed after the record of | Calls | Calls with the answer | Interrupted | Bookings |'
   const played = [head, '| --- | --- | --- | --- | --- | --- |', ...rows]

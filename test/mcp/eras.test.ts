@@ -6,20 +6,20 @@ import { failureOf, odd, open, use } from './support.js'
 
 const ok = { content: [{ type: 'text', text: 'ok' }] }
 
-describe('a server without greetings, over stdio', () => {
-  it('is spoken to by its revision, on one process', async () => {
+describe('a server without a handshake, over stdio', () => {
+  it('is used with its revision, in one process', async () => {
     const server = await odd('modern')
     expect(server.name).toBe('modern')
     expect(JSON.parse(String(await use(server, 'modern_seen')))).toEqual(['listen'])
   })
 
-  it('is heard when its list changes', async () => {
+  it('can announce a changed list', async () => {
     const server = await odd('modern')
     await use(server, 'modern_add', { name: 'new' })
     expect(server.tools.map(({ name }) => name)).toContain('modern_new')
   })
 
-  it('is listened to again after it has ended the stream, and nothing is missed', async () => {
+  it('is subscribed to again after it ends the stream, without losing changes', async () => {
     const server = await odd('modern')
     await use(server, 'modern_end', { name: 'unheard' })
     await use(server, 'modern_seen')
@@ -27,7 +27,7 @@ describe('a server without greetings, over stdio', () => {
     expect(server.tools.map(({ name }) => name)).toContain('modern_unheard')
   })
 
-  it('hears of the end of a call that is cancelled, and tells of progress', async () => {
+  it('is notified of a cancelled call, and reports progress', async () => {
     const server = await odd('modern')
     const controller = new AbortController()
     const progress = (): void => controller.abort(new Error('Enough.'))
@@ -35,7 +35,7 @@ describe('a server without greetings, over stdio', () => {
     expect(JSON.parse(String(await use(server, 'modern_seen')))).toContain('cancelled')
   })
 
-  it('that answers what the revision forbids fails that call alone', async () => {
+  it('fails only the call whose answer violates the revision', async () => {
     const server = await odd('modern')
     const failure = await failureOf(use(server, 'modern_lie'))
     expect(failure.message).toMatch(/^The MCP server 'modern': Invalid result for tools\/call/)
@@ -43,17 +43,17 @@ describe('a server without greetings, over stdio', () => {
   })
 })
 
-describe('a server that has to be greeted', () => {
-  it('and ends at anything else is started again, and greeted', async () => {
+describe('a server that needs a handshake', () => {
+  it('is restarted and initialized if it exits on anything else', async () => {
     expect(await use(await odd('leaves'), 'shy_go')).toBe('here')
   })
 
-  it('and says nothing to anything else is greeted after a while', async () => {
+  it('is initialized after a timeout if it ignores anything else', async () => {
     expect(await use(await odd('mute', { startTimeoutMs: 2_000 }), 'mute_go')).toBe('here')
   })
 })
 
-describe('a server without greetings, over HTTP', () => {
+describe('a server without a handshake, over HTTP', () => {
   const schema = {
     type: 'object',
     properties: { region: { type: 'string', 'x-mcp-header': 'Region' }, secret: { type: 'string' } },
@@ -74,7 +74,7 @@ describe('a server without greetings, over HTTP', () => {
       },
     )
 
-  it('gets the arguments as headers that the schema asks for, and no session', async () => {
+  it('receives arguments as the headers that the schema requires, without a session', async () => {
     const { url, requests } = await modern([{ name: 'go', inputSchema: schema }])
     const server = await open({ url })
     expect(await use(server, 'web_go', { region: 'eu', secret: 'x' })).toBe('ok')
@@ -85,7 +85,7 @@ describe('a server without greetings, over HTTP', () => {
     expect(headers).not.toHaveProperty('mcp-session-id')
   })
 
-  it('loses the tools whose headers cannot be sent, with a warning', async () => {
+  it('loses tools whose headers cannot be sent, with a warning', async () => {
     const warnings: string[] = []
     const { url } = await modern([
       { name: 'go', inputSchema: schema },
@@ -145,11 +145,11 @@ describe('findHeaderFault', () => {
       { type: 'string', 'x-mcp-header': 'A' },
       'has an x-mcp-header outside of the arguments',
     ],
-  ])('judges %s', (_, schema, fault) => {
+  ])('checks %s', (_, schema, fault) => {
     expect(findHeaderFault(schema)).toBe(fault)
   })
 
-  it('takes whatever a server sends', () => {
+  it('accepts any input from a server', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), (inner, name) => {
         const schema = { properties: { a: { type: 'string', 'x-mcp-header': name, inner } } }
@@ -162,7 +162,7 @@ describe('findHeaderFault', () => {
   })
 })
 
-describe('a server that has only a stream of events', () => {
+describe('a server that only has an event stream', () => {
   /** Revision 2024-11-05. `call` answers tools/call. */
   async function streamServer(
     call: (stream: ServerResponse, id: number) => void,
@@ -200,14 +200,14 @@ describe('a server that has only a stream of events', () => {
     return { url: new URL('/sse', url).href, streams: () => streams }
   }
 
-  it('is used all the same', async () => {
+  it('can be used', async () => {
     const { url } = await streamServer((stream, id) => {
       stream.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: ok })}\n\n`)
     })
     expect(await use(await open({ url }), 'old_go')).toBe('ok')
   })
 
-  it('that ends the stream fails the call as one that may work later, and is reached anew by the next', async () => {
+  it('fails a call as transient if it ends the stream, and the next call reconnects', async () => {
     const ends = [true, false]
     const { url, streams } = await streamServer((stream, id) => {
       if (ends.shift() === true) stream.end()
@@ -221,7 +221,7 @@ describe('a server that has only a stream of events', () => {
     expect(streams()).toBe(2)
   })
 
-  it('that floods is cut off', async () => {
+  it('is disconnected if it floods the client', async () => {
     const { url } = await streamServer((stream) => {
       stream.write(`data: ${'x'.repeat(200_000)}`)
     })

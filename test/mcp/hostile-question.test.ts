@@ -78,7 +78,7 @@ function withoutQuestions(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutQuestions(each)]))
 }
 
-it('reaches people as the words of its server, and neither the model nor what is written about the run', async () => {
+it('a hostile question reaches people as the words of its server, and reaches neither the model nor the logs', async () => {
   const { shown, hidden, printed } = await playQuestion()
   expect(placesOf(canary, hidden)).toEqual([])
   const exits = Object.entries(shown)

@@ -7,7 +7,7 @@ import { longTest } from '../support/extent.js'
 const ok = { content: [{ type: 'text', text: 'ok' }] }
 
 describe('a server over HTTP', () => {
-  it('gets the headers with every request, and the end of its session', async () => {
+  it('receives the headers with every request, and the end of its session', async () => {
     const { url, requests } = await httpServer((request, response) => json(response, request, ok))
     const server = await open({ url: new URL(url), headers: { Authorization: 'Bearer secret' } })
     expect(await use(server, 'web_go')).toBe('ok')
@@ -16,7 +16,7 @@ describe('a server over HTTP', () => {
     expect(requests.at(-1)).toMatchObject({ method: 'DELETE', headers: { 'mcp-session-id': 'one' } })
   })
 
-  it('that ends the stream before the answer fails that call at once', async () => {
+  it('fails a call immediately if it ends the stream before the answer', async () => {
     const { url } = await httpServer((_, response) => {
       sse(response).end(': nothing\n\n')
     })
@@ -24,7 +24,7 @@ describe('a server over HTTP', () => {
     expect(failure.message).toContain('The connection was closed before the answer was complete')
   })
 
-  it('that breaks the connection fails that call at once, as one that may work later', async () => {
+  it('fails a call as transient if it breaks the connection', async () => {
     const { url } = await httpServer((_, response) => {
       sse(response).write('data: {"jsonrpc"', () => response.destroy())
     })
@@ -48,7 +48,7 @@ describe('a server over HTTP', () => {
   it.each([
     ['an event', (piece: string) => piece],
     ['an event of many lines', (piece: string) => `data: ${piece}\n`],
-  ])('that floods with %s is cut off', async (_, shape) => {
+  ])('is disconnected if it floods with %s', async (_, shape) => {
     const { url } = await httpServer((_, response) => {
       sse(response)
       const pour = (): void => {
@@ -62,7 +62,7 @@ describe('a server over HTTP', () => {
     expect(failure.message).toContain('sent a message of more than 100000 bytes and was cut off')
   })
 
-  it('may send more than that in many events', async () => {
+  it('may send more than the limit in many events', async () => {
     const { url } = await httpServer(({ id }, response) => {
       sse(response)
       for (let i = 0; i < 100; i += 1) response.write(`: ${'x'.repeat(2_000)}\r\n\r\n`)
@@ -71,7 +71,7 @@ describe('a server over HTTP', () => {
     expect(await use(await open({ url, maxMessageBytes: 10_000 }), 'web_go')).toBe('ok')
   })
 
-  it('that answers with too much at once is cut off, and asked anew by the next call', async () => {
+  it('is disconnected if one answer is too large, and reconnected by the next call', async () => {
     const answers = ['x'.repeat(200_000), 'short']
     const { url } = await httpServer((request, response) => {
       json(response, request, { content: [{ type: 'text', text: answers.shift() }] })
@@ -82,7 +82,7 @@ describe('a server over HTTP', () => {
   })
 
   it.each([404, 400])(
-    'that has forgotten the session (%i) gets a new one, and the call once more',
+    'that has lost the session (%i) gets a new session, and the call is repeated',
     async (status) => {
       let sessions = 0
       let executed = 0
@@ -116,7 +116,7 @@ describe('a server over HTTP', () => {
     [-32_000, 'Bad Request: Server not initialized'],
     [404, "The session 'one' has expired."],
   ])(
-    'that has forgotten the session and says so in a 200 (%i, %s) gets a new one, and the call once more',
+    'that reports a lost session in a 200 (%i, %s) gets a new session, and the call is repeated',
     async (code, message) => {
       let sessions = 0
       let executed = 0
@@ -138,7 +138,7 @@ describe('a server over HTTP', () => {
     },
   )
 
-  it('cannot have a call made twice with words of its own that are about another session', async () => {
+  it('cannot cause a repeated call with its own text about another session', async () => {
     let executed = 0
     const { url } = await httpServer(({ id }, response) => {
       executed += 1
@@ -149,7 +149,7 @@ describe('a server over HTTP', () => {
     expect(executed).toBe(1)
   })
 
-  it('cannot have a call made twice with an error of its own that has the number 404', async () => {
+  it('cannot cause a repeated call with its own error of the number 404', async () => {
     let executed = 0
     const { url } = await httpServer(({ id }, response) => {
       executed += 1
@@ -175,23 +175,20 @@ describe('a server over HTTP', () => {
     [401, "It answered 401. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth."],
     [404, 'It answered 404. There is no MCP endpoint at this path.'],
     [500, 'It answered 500: "No.".'],
-  ])(
-    'that cannot be used because it answers %i is reported without the query of its address',
-    async (status, why) => {
-      const { url } = await httpServer(
-        () => undefined,
-        (_, response) => {
-          response.writeHead(status).end('No.')
-          return true
-        },
-      )
-      const failure = await failureOf(open({ url: `${url}?key=secret` }))
-      expect(failure).toMatchObject({ name: 'StatewrightError', code: 'mcp_unavailable', subject: url })
-      expect(failure.message).toBe(`The MCP server '${url}' cannot be used. ${why}`)
-    },
-  )
+  ])('that answers %i is reported without the query of its address', async (status, why) => {
+    const { url } = await httpServer(
+      () => undefined,
+      (_, response) => {
+        response.writeHead(status).end('No.')
+        return true
+      },
+    )
+    const failure = await failureOf(open({ url: `${url}?key=secret` }))
+    expect(failure).toMatchObject({ name: 'StatewrightError', code: 'mcp_unavailable', subject: url })
+    expect(failure.message).toBe(`The MCP server '${url}' cannot be used. ${why}`)
+  })
 
-  it('that is not there is reported with the reason', async () => {
+  it('is reported with the reason if it is unreachable', async () => {
     const { url, close } = await httpServer(() => undefined)
     close()
     const failure = await failureOf(open({ url }))
@@ -199,7 +196,7 @@ describe('a server over HTTP', () => {
     expect(failure.message).toMatch(/cannot be used\. It cannot be reached \(.*ECONNREFUSED/)
   })
 
-  it('that accepts the connection and says nothing is given up after startTimeoutMs', async () => {
+  it('is reported after startTimeoutMs if it accepts the connection and does not answer', async () => {
     const { url } = await httpServer(
       () => undefined,
       () => true,

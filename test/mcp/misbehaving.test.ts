@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { failureOf, odd, oddCommand, open, toolNamed, use } from './support.js'
 
-describe('a server that does not do what it should', () => {
-  it('that dies during a call gives a transient error with its last words, and is started anew by the next call', async () => {
+describe('a server that misbehaves', () => {
+  it('gives a transient error with its last output if it dies during a call, and restarts with the next call', async () => {
     const server = await odd('dies')
     const first = await use(server, 'mortal_pid')
     const failure = await failureOf(use(server, 'mortal_die'))
@@ -17,20 +17,20 @@ describe('a server that does not do what it should', () => {
     expect(second).not.toBe(first)
   })
 
-  it('that dies takes all the calls with it that wait for it', async () => {
+  it('fails all calls in progress when it dies', async () => {
     const server = await odd('dies')
     const failures = await Promise.all([1, 2, 3].map(() => failureOf(use(server, 'mortal_die'))))
     expect(failures.map(({ kind }) => kind)).toEqual(['transient', 'transient', 'transient'])
   })
 
-  it('is started once for all the calls that find it gone', async () => {
+  it('is restarted once for all calls that find it dead', async () => {
     const server = await odd('dies')
     await failureOf(use(server, 'mortal_die'))
     const pids = await Promise.all([1, 2, 3].map(() => use(server, 'mortal_pid')))
     expect(new Set(pids).size).toBe(1)
   })
 
-  it('that cannot be started again is said to be gone', async () => {
+  it('is reported as exited if it cannot be restarted', async () => {
     const { command, args } = oddCommand('once')
     const folder = await mkdtemp(join(tmpdir(), 'mcp-'))
     const server = await open({ command, args: [...args, join(folder, 'mark')] })
@@ -41,7 +41,7 @@ describe('a server that does not do what it should', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('that floods is stopped, the call fails, and it can be used again', async () => {
+  it('is stopped if it floods the client, fails the call and can be used again', async () => {
     const server = await odd('floods', { maxMessageBytes: 200_000 })
     const failure = await failureOf(use(server, 'flood_flood'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'failed' })
@@ -49,7 +49,7 @@ describe('a server that does not do what it should', () => {
     expect(await use(server, 'flood_calm')).toBe('calm')
   })
 
-  it('that never answers is given up after startTimeoutMs, and does not stay behind', async () => {
+  it('is stopped after startTimeoutMs if it never answers', async () => {
     const failure = await failureOf(open({ ...oddCommand('silent'), startTimeoutMs: 2_000 }))
     expect(failure).toMatchObject({ name: 'StatewrightError', code: 'mcp_timeout' })
     expect(failure.message).toContain('did not answer within 2000 ms (startTimeoutMs)')
@@ -58,14 +58,14 @@ describe('a server that does not do what it should', () => {
     expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
   })
 
-  it('that ends while it starts is reported with its last words', async () => {
+  it('is reported with its last output if it exits during the start', async () => {
     const args = ['-e', "console.error('No licence.'); process.exit(1)"]
     const failure = await failureOf(open({ command: process.execPath, args }))
     expect(failure).toMatchObject({ code: 'mcp_unavailable', subject: process.execPath })
     expect(failure.message).toMatch(/cannot be used\. It has ended\. It last wrote to stderr: No licence\./)
   })
 
-  it('that changes its list is offered as it is now, in one array until the next change', async () => {
+  it('keeps one array of tools until it announces the next change', async () => {
     const server = await odd('changes')
     const before = server.tools
     expect(before.map(({ name }) => name)).toEqual(['changing_add', 'changing_remove'])
@@ -77,14 +77,14 @@ describe('a server that does not do what it should', () => {
     expect(server.tools.map(({ name }) => name)).toEqual(['changing_add', 'changing_remove'])
   })
 
-  it('that claims a change where there is none does not change the array', async () => {
+  it('does not change the array if it announces a change without one', async () => {
     const server = await odd('changes')
     const before = server.tools
     await use(server, 'changing_remove', { name: 'nobody' })
     expect(server.tools).toBe(before)
   })
 
-  it('that lists tools forever is cut short with a warning', async () => {
+  it('has its list of tools truncated with a warning if the list is endless', async () => {
     const server = await odd('endless')
     expect(server.tools).toHaveLength(1000)
     expect(server.warnings).toEqual([
@@ -92,7 +92,7 @@ describe('a server that does not do what it should', () => {
     ])
   })
 
-  it('is not called any more once it is closed', async () => {
+  it('receives no calls after close', async () => {
     const server = await odd('dies')
     await Promise.all([server.close(), server.close()])
     const failure = await failureOf(use(server, 'mortal_pid'))
@@ -103,7 +103,7 @@ describe('a server that does not do what it should', () => {
     })
   })
 
-  it('is ended by close even while it is being started again', async () => {
+  it('is ended by close even during a restart', async () => {
     const server = await odd('dies')
     await failureOf(use(server, 'mortal_die'))
     const call = failureOf(use(server, 'mortal_pid'))
@@ -112,8 +112,8 @@ describe('a server that does not do what it should', () => {
   })
 })
 
-describe('a server that lies about its tools', () => {
-  it('loses the tools that would spoil every request, each with a warning', async () => {
+describe('a server that describes its tools incorrectly', () => {
+  it('loses the tools that would invalidate every request, each with a warning', async () => {
     const { tools, warnings } = await odd('liar')
     expect(tools.map(({ name }) => name)).toEqual([
       'liar_fine',
@@ -145,7 +145,7 @@ describe('a server that lies about its tools', () => {
     )
   })
 
-  it('cannot put more than 1,024 visible characters into a description, and not without its name', async () => {
+  it('cannot put more than 1,024 visible characters into a description, which names the server', async () => {
     const server = await odd('liar')
     const { description } = toolNamed(server, 'liar_orders')
     expect(description).toMatch(
@@ -154,7 +154,7 @@ describe('a server that lies about its tools', () => {
     expect(description).toHaveLength(1024)
   })
 
-  it('is believed about what its tools do only when it is trusted', async () => {
+  it('is trusted about the effects of its tools only if configured', async () => {
     const wary = await odd('liar', { only: ['orders', 'contradiction'] })
     expect(wary.tools.map(({ readOnly, idempotent }) => [readOnly, idempotent])).toEqual([
       [false, false],
@@ -167,7 +167,7 @@ describe('a server that lies about its tools', () => {
     ])
   })
 
-  it('does not stop anything when the listener to its warnings throws', async () => {
+  it('does not fail if its warning listener throws', async () => {
     const server = await odd('liar', {
       onWarning: () => {
         throw new Error('not now')
@@ -178,7 +178,7 @@ describe('a server that lies about its tools', () => {
 })
 
 describe('the names of tools', () => {
-  it('fit every provider, differ, and lead to the right tool', async () => {
+  it('are valid for every provider, unique, and lead to the right tool', async () => {
     const server = await odd('names')
     const names = server.tools.map(({ name }) => name)
     expect(names).toEqual([
@@ -197,7 +197,7 @@ describe('the names of tools', () => {
     expect(await use(server, names[5] ?? '')).toBe(`called ${'x'.repeat(99)}y`)
   })
 
-  it('begin with the name that the caller gives, and can be chosen from', async () => {
+  it('start with the configured prefix, and can be selected', async () => {
     const server = await odd('names', {
       name: 'mine',
       only: ['a.b', 'gone', '__proto__'],

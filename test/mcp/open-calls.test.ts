@@ -29,7 +29,7 @@ function begin(calls: OpenCalls, key = 'k', timeoutMs = minute, known: readonly 
   return { call, next, end, watch: () => watches[0], signal: () => watches[0]?.signal }
 }
 
-it('counts silence, and not the time that a person takes', async () => {
+it('counts silence, but not the time that a person takes', async () => {
   const calls = new OpenCalls()
   const { call, next, signal } = begin(calls)
   const answered = calls.ask({ message: 'Seat?' })
@@ -44,7 +44,7 @@ it('counts silence, and not the time that a person takes', async () => {
   expect(calls.find('k')).toBeUndefined()
 })
 
-it('gives a question up that has waited for an hour', async () => {
+it('cancels a question that has waited for an hour', async () => {
   const calls = new OpenCalls()
   const { next } = begin(calls)
   const answered = calls.ask({})
@@ -53,7 +53,7 @@ it('gives a question up that has waited for an hour', async () => {
   expect(await answered).toEqual({ action: 'cancel' })
 })
 
-it('gives up all that a server has asked at once', async () => {
+it('cancels all questions that a server asks at once', async () => {
   const calls = new OpenCalls()
   const { next } = begin(calls)
   const answered = Promise.all([calls.ask({ n: 1 }), calls.ask({ n: 2 })])
@@ -62,7 +62,7 @@ it('gives up all that a server has asked at once', async () => {
   expect(await answered).toEqual([{ action: 'cancel' }, { action: 'cancel' }])
 })
 
-it('counts no silence of a task, whatever its limit', async () => {
+it('counts no silence of a task, regardless of its limit', async () => {
   const { watch, signal } = begin(new OpenCalls(), 'k', 60 * minute)
   watch()?.stopTimer()
   watch()?.onProgress({})
@@ -70,7 +70,7 @@ it('counts no silence of a task, whatever its limit', async () => {
   expect(signal()?.aborted).toBe(false)
 })
 
-it('keeps nothing of a call whose end was taken', async () => {
+it('discards a call whose result was read', async () => {
   const { next, end } = begin(new OpenCalls())
   const taken = next()
   end({ content: [] })
@@ -78,7 +78,7 @@ it('keeps nothing of a call whose end was taken', async () => {
   expect(jest.getTimerCount()).toBe(0)
 })
 
-it('forgets the end of a call that is not asked for any more', async () => {
+it('discards the result of a call that is no longer requested', async () => {
   const calls = new OpenCalls()
   const { end } = begin(calls)
   end({})
@@ -88,7 +88,7 @@ it('forgets the end of a call that is not asked for any more', async () => {
   expect(calls.find('k')).toBeUndefined()
 })
 
-it('takes a question for the call that began last and asks nothing', async () => {
+it('assigns a question to the call that started last and has no question', async () => {
   const calls = new OpenCalls()
   const [one, two] = [begin(calls, 'one'), begin(calls, 'two')]
   void calls.ask({ n: 1 })
@@ -97,7 +97,7 @@ it('takes a question for the call that began last and asks nothing', async () =>
   expect(await new OpenCalls().ask({})).toEqual({ action: 'cancel' })
 })
 
-it('gives an earlier answer once, and asks a person when the server does not take it', async () => {
+it('replays an earlier answer once, and asks a person if the server refuses it', async () => {
   const calls = new OpenCalls()
   const seat = { message: 'Seat?' }
   const { next } = begin(calls, 'k', minute, [[JSON.stringify(seat), { action: 'decline' }]])
@@ -106,7 +106,7 @@ it('gives an earlier answer once, and asks a person when the server does not tak
   expect(await next()).toEqual({ asks: seat })
 })
 
-it('keeps no more of what a client opens and never ends than its calls under way', async () => {
+it('keeps only the calls in progress if a client abandons calls', async () => {
   const calls = new OpenCalls()
   const begun = Array.from({ length: 1_000 }, (_, i) => begin(calls, `call ${i}`))
   for (let i = 0; i < 1_000; i += 1) void calls.ask({ i })

@@ -21,7 +21,7 @@ describe('splitWords', () => {
     expect(splitShellWords(line)).toEqual(words)
   })
 
-  it('gives back any words that were quoted', () => {
+  it('returns all quoted words', () => {
     const quote = (word: string): string => `"${word.replaceAll(/["\\]/g, '\\$&')}"`
     fc.assert(
       fc.property(fc.array(unicodeText()), (words) => {
@@ -32,7 +32,7 @@ describe('splitWords', () => {
 })
 
 describe('openMcp', () => {
-  it('opens commands, with variables before them, and addresses', async () => {
+  it('opens commands, with preceding variables, and addresses', async () => {
     const result = { content: [{ type: 'text', text: 'ok' }] }
     const { url } = await httpServer((request, response) => json(response, request, result))
     const { entries, close } = await openMcp([`A=1 B='x=y z' ${command('results')}`, ` ${url} `], '/')
@@ -50,20 +50,20 @@ describe('openMcp', () => {
     expect((await failureOf(use(results, 'results_env'))).message).toContain('was closed')
   })
 
-  it('numbers servers of one name', async () => {
+  it('numbers servers with the same name', async () => {
     const { entries, close } = await openMcp([command('dies'), command('dies'), command('dies')], '/')
     await close()
     expect(entries.map((entry) => 'name' in entry && entry.name)).toEqual(['mortal', 'mortal-2', 'mortal-3'])
   })
 
-  it('passes warnings on', async () => {
+  it('forwards warnings', async () => {
     const warnings: string[] = []
     const { close } = await openMcp([command('endless')], '/', (warning) => warnings.push(warning))
     await close()
     expect(warnings).toHaveLength(1)
   })
 
-  it('closes what it has opened when one cannot be used', async () => {
+  it('closes the opened servers if one cannot be used', async () => {
     const failure = await failureOf(openMcp([command('dies'), 'no-such-mcp-server'], '/'))
     expect(failure).toMatchObject({ name: 'CliError', code: 'mcp_unavailable', subject: '--mcp' })
     expect(failure.message).toMatch(/^--mcp: The MCP server 'no-such-mcp-server' cannot be used\./)

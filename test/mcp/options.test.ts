@@ -27,14 +27,14 @@ describe('the options of mcpTools', () => {
     [{ url: 'http://me:pw@host/' }, /url must be .* without user name and password \(use headers\)\.$/],
     [{ url: 'http://a', headers: { A: 'b\nsecret' } }, /headers must be .* that HTTP can carry\.$/],
     [{ url: 'http://a', cwd: '/' }, /cwd is not a known key/],
-  ])('%j are refused before anything is started', async (options, message) => {
+  ])('%j are refused before a server starts', async (options, message) => {
     const failure = await failureOf(open(options as McpOptions))
     expect(failure).toMatchObject({ name: 'ConfigError', code: 'invalid_config' })
     expect(failure.message).toMatch(message)
     expect(failure.message).not.toMatch(/secret|pw/)
   })
 
-  it('have defaults that undefined does not take away', () => {
+  it('keep their defaults for undefined values', () => {
     expect(checkMcpOptions({ command: 'a', timeoutMs: undefined, name: undefined })).toEqual({
       command: 'a',
       needsApproval: false,
@@ -47,7 +47,7 @@ describe('the options of mcpTools', () => {
     })
   })
 
-  it('name a command that is not there', async () => {
+  it('report a command that does not exist', async () => {
     const failure = await failureOf(open({ command: 'no-such-mcp-server' }))
     expect(failure).toMatchObject({
       name: 'StatewrightError',
@@ -59,13 +59,13 @@ describe('the options of mcpTools', () => {
     })
   })
 
-  it('name a folder that is not there', async () => {
+  it('report a folder that does not exist', async () => {
     const cwd = join(tmpdir(), 'no-such-folder')
     const failure = await failureOf(open({ ...oddCommand('dies'), cwd }))
     expect(failure.message).toContain(`The folder '${cwd}' (cwd) does not exist.`)
   })
 
-  it('decide about approval by the name that the server gives the tool', async () => {
+  it("decide about approval by the server's name of the tool", async () => {
     const asked: unknown[] = []
     const server = await odd('names', {
       needsApproval: (name, args) => {
@@ -84,7 +84,7 @@ describe('the options of mcpTools', () => {
     ])
   })
 
-  it('have a person asked about tools that do not say that they do no harm', async () => {
+  it('require approval for tools that are not declared harmless', async () => {
     const server = await odd('liar', { needsApproval: 'annotations' })
     const asks = (name: string) => toolNamed(server, `liar_${name}`).needsApproval
     expect([asks('fine'), asks('orders'), asks('adds'), asks('contradiction')]).toEqual([
@@ -95,7 +95,7 @@ describe('the options of mcpTools', () => {
     ])
   })
 
-  it('decide about deferring by the name that the server gives the tool', async () => {
+  it("decide about deferring by the server's name of the tool", async () => {
     const server = await odd('names', { defer: (name) => name === 'a.b' })
     const isDeferred = (name: string) => toolNamed(server, name).defer === true
     expect([isDeferred('odd_names_of_mine_a_b'), isDeferred('odd_names_of_mine_a_b_2')]).toEqual([

@@ -8,7 +8,7 @@ import { unicodeText } from '../support/unicode-text.js'
 const anyText = unicodeText({ maxLength: 200 })
 
 describe('ToolNames', () => {
-  it('gives every tool a name of its own that providers take, and always the same one', () => {
+  it('gives every tool a unique, valid and stable name', () => {
     fc.assert(
       fc.property(anyText, fc.uniqueArray(anyText, { maxLength: 50 }), (server, tools) => {
         const names = new ToolNames(server)
@@ -20,7 +20,7 @@ describe('ToolNames', () => {
     )
   })
 
-  it('gives no more names than a server can need, and keeps those', () => {
+  it('keeps a bounded number of names', () => {
     const names = new ToolNames('a')
     for (let i = 0; i < 10_000; i += 1) names.findName(`${i}`)
     expect(names.findName('one more')).toBeUndefined()
@@ -29,13 +29,13 @@ describe('ToolNames', () => {
 })
 
 describe('stripInvisible', () => {
-  it('leaves nothing invisible, and all that can be seen', () => {
+  it('removes all invisible characters, and keeps all visible ones', () => {
     expect(stripInvisible('a\u0000\u001b[31mb\u200b\u202e\u{e0041}\ud800\n\tc👩‍🚀é')).toBe('a[31mb\n\tc👩🚀é')
   })
 })
 
 describe('cut', () => {
-  it('keeps to the limit without splitting a character', () => {
+  it('respects the limit without splitting a character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 50 }), (text, limit) => {
         const short = cutText(text, limit)
@@ -48,7 +48,7 @@ describe('cut', () => {
 })
 
 describe('TextTail', () => {
-  it('keeps the end, whatever the pieces', () => {
+  it('keeps the end, for any chunks', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 9 }), (text, size) => {
         const tail = new TextTail(20)
@@ -61,7 +61,7 @@ describe('TextTail', () => {
 })
 
 describe('capResponse', () => {
-  it('lets an event stream through exactly when no event is longer than the limit, whatever the pieces', async () => {
+  it('passes an event stream exactly if no event exceeds the limit, for any chunks', async () => {
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
     const event = fc.record({
       lines: fc.array(fc.string({ minLength: 1, unit: fc.constantFrom('a', 'b') })),

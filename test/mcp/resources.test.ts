@@ -15,7 +15,7 @@ afterAll(() => all.close())
 const note = 'demo://resource/dynamic/text/1'
 
 describe('resources of the reference server', () => {
-  it('are parts of a message, each under its address', async () => {
+  it('become parts of a message, each with its address', async () => {
     const [first, second] = await mcpResources(all, [note, 'demo://resource/dynamic/blob/2'])
     expect(first).toMatchObject({
       type: 'text',
@@ -40,7 +40,7 @@ describe('resources of the reference server', () => {
     expect(read).toMatch(/^\[resource: demo:\/\/resource\/dynamic\/text\/1, .*\nResource 1: /)
   })
 
-  it('that there are not fail with the words of the server', async () => {
+  it('that do not exist fail with the error of the server', async () => {
     const failure = await failureOf(mcpResources(all, ['demo://nothing']))
     expect(failure).toMatchObject({ code: 'mcp_failed', subject: 'all' })
     expect(failure.message).toMatch(/^The MCP server 'all': .*demo:\/\/nothing/)
@@ -48,7 +48,7 @@ describe('resources of the reference server', () => {
 })
 
 describe('prompts of the reference server', () => {
-  it('are messages that a run takes', async () => {
+  it('become messages that a run accepts', async () => {
     expect(await mcpPrompt(all, 'args-prompt', { city: 'Lisbon' })).toEqual([
       { role: 'user', content: [{ type: 'text', text: "What's weather in Lisbon?" }] },
     ])
@@ -58,7 +58,7 @@ describe('prompts of the reference server', () => {
     expect(JSON.stringify(theatre.wire(0))).toContain('Resource 1: ')
   })
 
-  it('that there are not fail with the words of the server', async () => {
+  it('that do not exist fail with the error of the server', async () => {
     const failure = await failureOf(mcpPrompt(all, 'nothing'))
     expect(failure).toMatchObject({ code: 'mcp_failed', subject: 'all' })
   })
@@ -67,7 +67,7 @@ describe('prompts of the reference server', () => {
 test.each([
   ['mcpPrompt', (server: McpServer) => mcpPrompt(server, 'x')],
   ['mcpResources', (server: McpServer) => mcpResources(server, ['x'])],
-])('%s takes what mcpTools has returned, and nothing else', async (name, ask) => {
+])('%s accepts only the return value of mcpTools', async (name, ask) => {
   const failure = await failureOf(ask({ name: 'mine', tools: [] } as never))
   expect(failure).toMatchObject({ code: 'invalid_argument' })
   expect(failure.message).toBe(`${name}(server) must be the return value of mcpTools() (got another object).`)
@@ -90,7 +90,7 @@ const liar = (method: string, answer: object) =>
     },
   )
 
-it('what a server lies about is described, and nothing of it is fetched', async () => {
+it('incorrect resource metadata is described, and nothing is fetched', async () => {
   const contents = [null, 'text', { uri: 7, blob: 'AAAA', mimeType: 'image/png' }, { uri: 'x', text: 'Hi' }]
   const { url } = await liar('resources/read', { contents })
   const server = await open({ url, resources: true })
@@ -118,12 +118,12 @@ it.each([
       { role: 'user', content: [{ type: 'text', text: "[content of type 'unknown']" }] },
     ],
   ],
-])('a prompt %j has words of the user and the model alone', async (answer, messages) => {
+])('a prompt %j contains only messages of the user and the model', async (answer, messages) => {
   const { url } = await liar('prompts/get', answer)
   expect(await mcpPrompt(await open({ url }), 'x')).toEqual(messages)
 })
 
-it('a server without resources gives no tool for them, with a warning', async () => {
+it('a server without resources provides no resource tool, and causes a warning', async () => {
   const { url } = await httpServer(() => undefined)
   const warnings: string[] = []
   const server = await open({ url, resources: true, onWarning: (warning) => warnings.push(warning) })
@@ -131,7 +131,7 @@ it('a server without resources gives no tool for them, with a warning', async ()
   expect(warnings).toEqual(["MCP server 'web': It has no resources."])
 })
 
-it('the tool for resources asks a person where it is told to', async () => {
+it('the resource tool requires approval if configured', async () => {
   const asked: unknown[] = []
   const needsApproval = (name: string, args: object): boolean => asked.push([name, args]) > 0
   const { url } = await liar('resources/read', { contents: [] })

@@ -87,7 +87,7 @@ describe('the result of a call', () => {
     expect(await use(server, 'results_answer', { result })).toEqual(expected)
   })
 
-  it('has pictures, sound and documents for models that take them, and a line in words for each', async () => {
+  it('contains pictures, audio and documents for models that accept them, and a line of text for each', async () => {
     const server = await odd('results')
     const content = [
       png,
@@ -144,7 +144,7 @@ describe('the result of a call', () => {
       { type: 'audio', mimeType: 'audio/wave', data: 'AA\nA=' },
       { type: 'input_audio', input_audio: { data: 'AAA=', format: 'wav' } },
     ],
-  ])('has a picture %s', async (_, part, expected) => {
+  ])('contains a picture %s', async (_, part, expected) => {
     const server = await odd('results')
     const result = await use(server, 'results_answer', { result: { content: [part as Json] } })
     if (!(result instanceof ToolContent)) throw new Error('It is more than words.')
@@ -161,14 +161,14 @@ describe('the result of a call', () => {
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'failed', message })
   })
 
-  it('that the protocol refuses fails with the server and its words', async () => {
+  it('that the protocol refuses fails with the name and the error of the server', async () => {
     const server = await odd('results')
     const failure = await failureOf(use(server, 'results_refuse', { message: 'Rate limit reached.' }))
     expect(failure.message).toBe("The MCP server 'results': Rate limit reached.")
   })
 })
 
-describe('what a server sends for the app', () => {
+describe('structured content for the app', () => {
   const sent = {
     content: [{ type: 'text', text: 'one' }],
     structuredContent: { a: 1 },
@@ -194,7 +194,7 @@ describe('what a server sends for the app', () => {
   const faultsOf = (record: { seq: number; at: number; data: string }, i: number): string[] =>
     faults({ seq: record.seq, at: record.at, ...openRecord(record as never, i, 's') })
 
-  it('is in the event of the result and in the log, and no model reads it', async () => {
+  it('is in the result event and in the log, and the model does not read it', async () => {
     const { told, watched, read, transcript, faults: wrong } = await playResult(sent)
     expect([told, watched]).toEqual([[kept], [kept]])
     expect(read.map(textOf)).toEqual(['one'])
@@ -202,7 +202,7 @@ describe('what a server sends for the app', () => {
     expect(wrong).toEqual([])
   })
 
-  it('is not kept where shields screen results, nor where it is too long', async () => {
+  it('is dropped if shields screen results, or if it is too long', async () => {
     const screened = await playResult(sent, { toolOutput: [secretsShield()] })
     const long = await playResult({ ...sent, _meta: { 'shop/trace': 'x'.repeat(70_000) } })
     expect([screened.told, screened.watched, long.told]).toEqual([[undefined], [undefined], [undefined]])
@@ -210,8 +210,8 @@ describe('what a server sends for the app', () => {
   })
 })
 
-describe('a call that takes its time', () => {
-  it('reports its progress, a thousand times at most', async () => {
+describe('a slow call', () => {
+  it('reports its progress, up to a thousand times', async () => {
     const server = await odd('results', { timeoutMs: 200 })
     const seen: unknown[] = []
     const reports = Array.from({ length: 1200 }, (_, i) => ({ progress: i, total: 1200, message: `${i}` }))
@@ -227,7 +227,7 @@ describe('a call that takes its time', () => {
     expect(await use(server, 'results_cancelled')).toBe('1')
   })
 
-  it('is cancelled at the server when the run is', async () => {
+  it('is cancelled at the server when the run is cancelled', async () => {
     const server = await odd('results')
     const controller = new AbortController()
     const progress = (): void => controller.abort(new Error('Enough.'))
@@ -237,7 +237,7 @@ describe('a call that takes its time', () => {
 })
 
 describe('the child process', () => {
-  it('gets the variables and the folder that it is given, and no other secrets of this process', async () => {
+  it('receives the configured variables and folder, and no other secrets of this process', async () => {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')))
     process.env.NOT_FOR_SERVERS = 'secret'
     try {
@@ -252,7 +252,7 @@ describe('the child process', () => {
     }
   })
 
-  it('is gone when close resolves', async () => {
+  it('has exited when close resolves', async () => {
     const server = await odd('dies')
     const pid = Number(await use(server, 'mortal_pid'))
     await server.close()

@@ -37,7 +37,7 @@ function willing(more: Partial<McpAuth> = {}): { auth: McpAuth; visits: URL[] } 
   return { auth, visits }
 }
 
-describe('a server that asks for a sign-in', () => {
+describe('a server that requires a sign-in', () => {
   let folder: string
 
   beforeEach(async () => {
@@ -48,7 +48,7 @@ describe('a server that asks for a sign-in', () => {
     await rm(folder, { recursive: true, maxRetries: 5 })
   })
 
-  it('is used after the user has signed in, once', async () => {
+  it('can be used after the user has signed in once', async () => {
     const { url, asked } = await authServer()
     const { auth, visits } = willing()
     const server = await open({ url, auth })
@@ -60,7 +60,7 @@ describe('a server that asks for a sign-in', () => {
     expect(JSON.parse(registration?.body ?? '')).toMatchObject({ client_name: 'Statewright' })
   })
 
-  it('gets fresh tokens by itself where the old ones have expired in the middle of a run', async () => {
+  it('refreshes its tokens if they expire during a run', async () => {
     const { url, expire, asked } = await authServer()
     const { auth, visits } = willing()
     const server = await open({ url, auth })
@@ -72,7 +72,7 @@ describe('a server that asks for a sign-in', () => {
     expect(refreshes.length).toBeGreaterThan(0)
   })
 
-  it('asks the user once for all the calls that it refuses at a time', async () => {
+  it('asks the user once for all calls that it refuses at the same time', async () => {
     const { url, expire } = await authServer()
     const { auth, visits } = willing()
     const server = await open({ url, auth })
@@ -81,7 +81,7 @@ describe('a server that asks for a sign-in', () => {
     expect(visits).toHaveLength(2)
   })
 
-  it('does not ask again for a request that was refused before a sign-in, and is on its way to one after it', async () => {
+  it('does not ask again for a request that was refused before a sign-in and is repeated after it', async () => {
     const visits: URL[] = []
     const redirectUrl = 'http://127.0.0.1:1/callback'
     const signIn: McpAuth['signIn'] = (to) => void visits.push(to)
@@ -106,7 +106,7 @@ describe('a server that asks for a sign-in', () => {
     expect(visits).toHaveLength(2)
   })
 
-  it('fails the call, and makes it not at all, where the user is elsewhere', async () => {
+  it('fails the call without sending it if the user is elsewhere', async () => {
     const server = await authServer()
     const { auth } = willing()
     let isHere = true
@@ -120,7 +120,7 @@ describe('a server that asks for a sign-in', () => {
     expect(server.calls).toBe(0)
   })
 
-  it('is used after the user came back to another process', async () => {
+  it('can be used after the user has returned to another process', async () => {
     const { url } = await authServer()
     const path = join(folder, 'tokens.json')
     const sent: URL[] = []
@@ -152,7 +152,7 @@ describe('a server that asks for a sign-in', () => {
   }
 
   it.each(Object.entries(stores))(
-    'exchanges an answer once that comes several times at once, with %s',
+    'exchanges an authorization code once if it arrives several times at once, with %s',
     async (_, make) => {
       const { url, asked } = await authServer()
       const openStore = make()
@@ -174,7 +174,7 @@ describe('a server that asks for a sign-in', () => {
     },
   )
 
-  it('refreshes tokens once for all the connections that share them', async () => {
+  it('refreshes tokens once for all connections that share them', async () => {
     const { url, expire, asked } = await authServer()
     const { auth, visits } = willing()
     const openOne = () => open({ url, auth: { ...auth, store: fileTokenStore(join(folder, 'tokens.json')) } })
@@ -185,7 +185,7 @@ describe('a server that asks for a sign-in', () => {
     expect(asked.filter(({ body }) => body.includes('grant_type=refresh_token'))).not.toHaveLength(0)
   })
 
-  it('refreshes tokens once, also for a request that begins while the new ones are stored', async () => {
+  it('refreshes tokens once, also for a request that starts while the new ones are stored', async () => {
     const { url, expire, asked } = await authServer()
     const texts = new Map<string, string>()
     let whileStored = async (): Promise<void> => undefined
@@ -217,7 +217,7 @@ describe('a server that asks for a sign-in', () => {
       'an error in place of a code',
       (back: URL) => (back.search = `?error=access_denied&state=${back.searchParams.get('state')}`),
     ],
-  ])('is not used when what came back has %s', async (_, change) => {
+  ])('is refused if the callback has %s', async (_, change) => {
     const server = await authServer()
     const { auth } = willing()
     const signIn = async (to: URL): Promise<URL> => {
@@ -230,7 +230,7 @@ describe('a server that asks for a sign-in', () => {
     expect(server.calls).toBe(0)
   })
 
-  it('keeps the tokens in a file of the owner, and the next process signs in no more', async () => {
+  it('keeps the tokens in a file of the owner, and the next process does not sign in again', async () => {
     const { url } = await authServer()
     const path = join(folder, 'tokens.json')
     const { auth, visits } = willing({ store: fileTokenStore(path) })
@@ -241,7 +241,7 @@ describe('a server that asks for a sign-in', () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600)
   })
 
-  it('has no other secrets of the user sent to where it names', async () => {
+  it('sends no other secrets of the user to the addresses that it names', async () => {
     const { url, asked } = await authServer()
     const { auth } = willing()
     await open({ url, auth, headers: { 'x-api-key': 'secret' } })
@@ -249,7 +249,7 @@ describe('a server that asks for a sign-in', () => {
     expect(asked.filter(({ headers }) => 'x-api-key' in headers)).toEqual([])
   })
 
-  it('that gives tokens for another resource is not signed in at', async () => {
+  it('that issues tokens for another resource is refused', async () => {
     const { url, metadata } = await authServer()
     metadata.resource.resource = 'https://bank.example/mcp'
     const { auth, visits } = willing()
@@ -259,7 +259,7 @@ describe('a server that asks for a sign-in', () => {
     expect(visits).toEqual([])
   })
 
-  it('cannot send the user to an address that is no page', async () => {
+  it('cannot send the user to an address that is not a web page', async () => {
     const { url, metadata } = await authServer()
     metadata.server.authorization_endpoint = 'file:///etc/passwd'
     const { auth, visits } = willing()
@@ -267,7 +267,7 @@ describe('a server that asks for a sign-in', () => {
     expect(visits).toEqual([])
   })
 
-  it('shows no token in what it fails with', async () => {
+  it('shows no token in its errors', async () => {
     const { url, expire } = await authServer()
     const path = join(folder, 'tokens.json')
     const { auth } = willing({ store: fileTokenStore(path) })
@@ -292,12 +292,12 @@ describe('addresses that a server names for the sign-in', () => {
     'http://127.0.0.1/',
     'http://printer.local/',
     'file:///etc/passwd',
-  ])('%s is not asked for a public server', async (target) => {
+  ])('%s is not requested for a public server', async (target) => {
     const failure = await failureOf(createSignInFetch(new URL('https://mcp.example.com/mcp'))(target))
     expect(failure.message).toMatch(/which is not a public address/)
   })
 
-  it('are judged by what the socket connects to, so that a name gains nothing by leading elsewhere the next time', async () => {
+  it('are checked when the socket connects, so that a changed DNS name gains nothing', async () => {
     const { url, requests } = await httpServer(() => undefined)
     const [mine, theirs] = [new URL(url), new URL(url)]
     mine.hostname = 'mcp.example.com'
@@ -318,7 +318,7 @@ describe('addresses that a server names for the sign-in', () => {
     expect(asked).toEqual(['auth.example.com', 'mcp.example.com'])
   })
 
-  it('are followed no further than policy goes', async () => {
+  it('follow redirects only within the policy', async () => {
     const { url } = await httpServer(
       () => undefined,
       (_, response) => {
@@ -346,7 +346,7 @@ describe('fileTokenStore', () => {
     await rm(folder, { recursive: true, maxRetries: 5 })
   })
 
-  it('loses nothing that is written at one time, and gives no names of objects', async () => {
+  it('loses no concurrent writes, and accepts names of object members', async () => {
     const path = join(folder, 'tokens.json')
     const store = fileTokenStore(path)
     await Promise.all(['a', 'b', 'c', '__proto__x'].map(async (key) => store.set(key, key)))
@@ -357,7 +357,7 @@ describe('fileTokenStore', () => {
     ).toEqual(['a', undefined, 'c', '__proto__x', undefined])
   })
 
-  it('loses nothing of what several stores and processes write at one time', async () => {
+  it('loses no writes of several stores and processes', async () => {
     const path = join(folder, 'tokens.json')
     const built = buildServing()
     const script = `
@@ -388,7 +388,7 @@ describe('fileTokenStore', () => {
   })
 
   it.each(['no json with a secret', '[1]', '{"a":{"b":"secret"}}'])(
-    'refuses a file of %j, and shows nothing of it',
+    'refuses a file of %j, and shows none of it',
     async (text) => {
       const path = join(folder, 'tokens.json')
       await writeFile(path, text)
@@ -398,7 +398,7 @@ describe('fileTokenStore', () => {
     },
   )
 
-  it('names a folder that is not there', async () => {
+  it('reports a folder that does not exist', async () => {
     const path = join(folder, 'none/tokens.json')
     const failure = await failureOf(Promise.resolve(fileTokenStore(path).set('a', 'b')))
     expect(failure).toMatchObject({ code: 'mcp_tokens', subject: path })
@@ -406,7 +406,7 @@ describe('fileTokenStore', () => {
 })
 
 describe('loopbackSignIn', () => {
-  it('receives the user at this machine, and no other request', async () => {
+  it('receives the user on this machine, and no other request', async () => {
     const { url } = await authServer()
     const seen: number[] = []
     const port = await findFreePort()
@@ -422,7 +422,7 @@ describe('loopbackSignIn', () => {
     await expect(fetch(`http://127.0.0.1:${port}/callback`)).rejects.toThrow('fetch failed')
   })
 
-  it('says which port is taken', async () => {
+  it('reports the port that is in use', async () => {
     const { url } = await httpServer((request, response) => json(response, request, {}))
     const port = Number(new URL(url).port)
     const { url: safe } = await authServer()
@@ -433,7 +433,7 @@ describe('loopbackSignIn', () => {
     expect(failure.message).toContain(`port ${port}`)
   })
 
-  it('gives up after timeoutMs', async () => {
+  it('stops after timeoutMs', async () => {
     const { url } = await authServer()
     const port = await findFreePort()
     const auth = loopbackSignIn({ port, open: () => undefined, timeoutMs: 50 })

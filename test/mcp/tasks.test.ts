@@ -10,7 +10,7 @@ import { taskForms, taskServer } from './task-server.js'
 import { longTest, sampledKinds } from '../support/extent.js'
 
 describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', (form) => {
-  it('is asked for until it has its result, and its handle is kept before', async () => {
+  it('is polled until it has its result, and its handle is stored first', async () => {
     const { url, keys, tasks } = await taskServer(form)
     const kept: unknown[] = []
     const told: unknown[] = []
@@ -30,14 +30,14 @@ describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', 
     ])
   })
 
-  it('goes on from its handle, and is not made again', async () => {
+  it('continues from its handle, and is not made again', async () => {
     const { url, keys, tasks } = await taskServer(form)
     tasks.set('before', { polls: 0, answers: [] })
     const answer = await use(await open({ url }), 'web_go', {}, { handle: { task: 'before' } })
     expect([answer, keys]).toEqual(['The answer of before.', []])
   })
 
-  it('is cancelled with its call, and left alone when another process goes on', async () => {
+  it('is cancelled with its call, but not when another process continues', async () => {
     const { url, cancelled } = await taskServer(form, { polls: Infinity })
     const server = await open({ url })
     const stop = async (reason: DOMException): Promise<void> => {
@@ -80,12 +80,12 @@ describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', 
     expect(cancelled).toEqual(['task-1'])
   })
 
-  it('goes on for longer than timeoutMs while it shows signs of life', async () => {
+  it('may take longer than timeoutMs while it reports progress', async () => {
     const { url } = await taskServer(form, { polls: 25 })
     expect(await use(await open({ url, timeoutMs: 1_000 }), 'web_go')).toBe('The answer of task-1.')
   })
 
-  it('is asked for again when the server was away', async () => {
+  it('is polled again after the server was unreachable', async () => {
     const { url, keys, hooks } = await taskServer(form)
     const server = await open({ url })
     hooks.away = 1
@@ -93,7 +93,7 @@ describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', 
     expect(keys).toHaveLength(1)
   })
 
-  it('fails with its task, and says when it may have had its effect', async () => {
+  it('fails with its task, and reports a possible effect', async () => {
     const { url, keys, hooks } = await taskServer(form)
     const server = await open({ url })
     hooks.end = 'cancelled'
@@ -108,14 +108,14 @@ describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', 
   })
 })
 
-it('a task of the extension that fails says why', async () => {
+it('a failed task of the extension reports the reason', async () => {
   const { url, hooks } = await taskServer('extension')
   hooks.end = 'failed'
   const failure = await failureOf(use(await open({ url }), 'web_go'))
   expect(failure.message).toBe(`The MCP server 'web': the task failed. "Out of paper."`)
 })
 
-it('a task of the extension gets its answer also when the server was away', async () => {
+it('a task of the extension receives its answer even after the server was unreachable', async () => {
   const { url, hooks, tasks } = await taskServer('extension')
   hooks.asks = { message: 'Seat?', requestedSchema: { type: 'object', properties: {} } }
   const turns = [call('web_go', {}), text('Done.')]
@@ -130,7 +130,7 @@ it('a task of the extension gets its answer also when the server was away', asyn
   expect(play.of('tool_result').map(({ content }) => content)).toEqual(['The answer of task-1.'])
 })
 
-describe('a task that does not take an answer', () => {
+describe('a task that refuses an answer', () => {
   const answer = { action: 'accept', content: {} }
 
   async function askedBy(refuses: number, refusal?: string) {
@@ -153,7 +153,7 @@ describe('a task that does not take an answer', () => {
     return { asked, results, state: at.state, task: made.tasks.get('task-1') }
   }
 
-  it('says why, and asks the person again', async () => {
+  it('reports the reason, and asks the person again', async () => {
     const { asked, results } = await askedBy(1, 'There is no row 0.')
     expect(asked).toEqual([
       'Seat?',
@@ -162,13 +162,13 @@ describe('a task that does not take an answer', () => {
     expect(results).toEqual(['The answer of task-1.'])
   })
 
-  it('and refuses each is given up after ten', async () => {
+  it('is cancelled after ten refusals', async () => {
     const { asked, results, state, task } = await askedBy(Infinity, 'No.')
     expect([asked.length, state, task?.answers]).toEqual([10, 'COMPLETED', []])
     expect(results).toEqual([expect.stringContaining('asked a person more than 10 times')])
   })
 
-  it('and says nothing of it asks the person again after a while', async () => {
+  it('asks the person again after a while if it does not report the refusal', async () => {
     const { asked, results } = await askedBy(1)
     expect(asked).toEqual(['Seat?', 'Seat?'])
     expect(results).toEqual(['The answer of task-1.'])
@@ -219,7 +219,7 @@ longTest(
   30_000,
 )
 
-describe('the agents of a server of ours', () => {
+describe('agents behind our own server', () => {
   /** The server, with an agent that pays after a person's approval. */
   async function office(): Promise<{ url: string; paid: string[] }> {
     const paid: string[] = []

@@ -209,7 +209,7 @@ describe.each([
     },
   ],
   ['returns no text', () => undefined as never],
-])('a function of expose that %s', (_, format) => {
+])('an expose function that %s', (_, format) => {
   it('masks its text and is reported once, and the chat stays readable', async () => {
     const fails = tool('look', () => {
       throw new RangeError('row 7 is missing')

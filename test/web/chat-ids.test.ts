@@ -20,14 +20,14 @@ async function asked(id: string, authorize: Authorize) {
 }
 
 it.each(['-V1StGXR8_Z5jdHi6B-myT', '-', '--a'])(
-  'a page that draws its ids at random may draw %s, behind a prefix',
+  'a page that generates its ids at random may generate %s, behind a prefix',
   async (id) => {
     expect(await asked(id, () => 'ann')).toEqual({ status: 200, history: 200 })
     expect(await asked(id, 'none')).toEqual({ status: 400, history: 400 })
   },
 )
 
-it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is no id of a chat', async (id) => {
+it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is not a valid chat id', async (id) => {
   expect((await asked(id, () => 'ann')).status).toBe(400)
 })
 

@@ -66,7 +66,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     return { theatre, handler: serve(theatre.agent, options) }
   }
 
-  it('are called when a run starts, rests and ends, with the principal', async () => {
+  it('are called with the principal when a run starts, rests and ends', async () => {
     const { told, hooks, names } = noting()
     const { handler } = await opened([text('One.'), text('Two.')], hooks)
     await (await handler(post(say('u1', 'Go.')))).text()

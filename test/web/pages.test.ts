@@ -228,7 +228,7 @@ it.each(cases)(
 )
 
 it.each(['chat', 'agui'] as const)(
-  'over %s, functions write the words of errors, from what was thrown',
+  'over %s, functions write the error texts from the thrown error',
   async (name) => {
     const seen: unknown[] = []
     const words =
@@ -250,7 +250,7 @@ it.each(['chat', 'agui'] as const)(
 )
 
 it.each(['chat', 'agui'] as const)(
-  'over %s, queued messages, further answers, edits and branches show a page nothing else either',
+  'over %s, queued messages, further answers, edits and branches also show a page nothing else',
   async (name) => {
     const { path, handler: serve, message } = protocols[name]
     const [began, gate] = [latch(), latch()]
@@ -313,7 +313,7 @@ it.each(['chat', 'agui'] as const)(
   },
 )
 
-it.each(['chat', 'agui'] as const)('over %s, what a shield throws is told to onError alone', async (name) => {
+it.each(['chat', 'agui'] as const)('over %s, only onError receives the error of a shield', async (name) => {
   const { path, handler: serve, message } = protocols[name]
   const canary = 'postgres://app:hunter2-SHIELD@db.internal'
   const broken = defineShield({

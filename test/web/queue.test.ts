@@ -247,7 +247,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   })
 })
 
-it('steers the working run with whenBusy: steer', async () => {
+it('steers the active run with whenBusy: steer', async () => {
   const { handler, asked, answer, model } = open(
     memoryStore(),
     { tools: [tool('look')] },
@@ -338,17 +338,20 @@ describe('a queued message of a dead process', () => {
   })
 })
 
-it.each(['refuse', 'queue'] as const)('refuses by whenBusy: %s what it must', async (whenBusy) => {
-  const interactive = whenBusy === 'queue'
-  const { handler, asked, answer } = open(memoryStore(), { interactive }, { whenBusy })
-  const first = handler(said('u1', 'One?'))
-  await asked()
-  const second = await handler(said('u2', 'Two?'))
-  expect(second.status).toBe(409)
-  expect(await second.json()).toMatchObject({ error: { code: 'run_in_progress' } })
-  answer('First.')
-  await chunksOf(await first)
-})
+it.each(['refuse', 'queue'] as const)(
+  'refuses by whenBusy: %s the messages that it must',
+  async (whenBusy) => {
+    const interactive = whenBusy === 'queue'
+    const { handler, asked, answer } = open(memoryStore(), { interactive }, { whenBusy })
+    const first = handler(said('u1', 'One?'))
+    await asked()
+    const second = await handler(said('u2', 'Two?'))
+    expect(second.status).toBe(409)
+    expect(await second.json()).toMatchObject({ error: { code: 'run_in_progress' } })
+    answer('First.')
+    await chunksOf(await first)
+  },
+)
 
 it('returns 429 when too many messages are queued', async () => {
   const { handler, asked, agent } = open(memoryStore())
@@ -391,7 +394,7 @@ it('passes tools the context of the request that sent the message', async () => 
   expect(users).toEqual(['ben'])
 })
 
-describe('a queued message keeps its sender when another person sends its id', () => {
+describe('a queued message keeps its sender if another person sends its id', () => {
   const from = (user: string, request: Request): Request => {
     request.headers.set('x-user', user)
     return request

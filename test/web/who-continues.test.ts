@@ -118,7 +118,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
   it.each([
     ['a prefix alone', () => 'team'],
     ['mayContinue: false', person('bob', false)],
-  ] as const)('waits where the grant is %s', async (_, authorize) => {
+  ] as const)('waits if the grant is %s', async (_, authorize) => {
     const { theatre, agent, clock } = await interrupted()
     const opened = await serve(agent, authorize)(at('/c1/stream'))
     clock.increment(60_000)
@@ -148,7 +148,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
   })
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data'])(
-    'is not stopped, and nothing is said, by a form of another origin: %s',
+    'is neither stopped nor answered by a form of another origin: %s',
     async (type) => {
       const { theatre, agent } = await interrupted()
       const handler = serve(agent, person('ann'))

@@ -43,7 +43,7 @@ const text = (result: unknown): string =>
   (result as { content: { text: string }[] }).content.map((part) => part.text).join('\n')
 
 describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
-  test('lists the agents as tools, and gets an answer', async () => {
+  test('lists the agents as tools, and receives an answer', async () => {
     const client = await connect(greeter(), { era })
     const { tools } = await client.listTools()
     expect(tools.map(({ name }) => name)).toEqual(['greeter'])
@@ -52,14 +52,14 @@ describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
     expect(result.isError).toBe(false)
   })
 
-  test('reads what is wrong with its arguments, and begins nothing', async () => {
+  test('reads why its arguments are invalid, and starts nothing', async () => {
     const client = await connect(greeter(), { era })
     const wrong = await client.callTool({ name: 'greeter', arguments: { text: 'Bea' } })
     expect(wrong.isError).toBe(true)
     expect(text(wrong)).toBe("'greeter' takes message and session, not 'text'.")
   })
 
-  test('reads what waits and where a person answers it, when it cannot be asked', async () => {
+  test('reads the pending call and where a person answers it, if it cannot be asked', async () => {
     const { handler, paid } = payer()
     const client = await connect(handler, { era })
     const result = await client.callTool({
@@ -103,7 +103,7 @@ test.each([
 })
 
 describe('a client with tasks', () => {
-  test('gets a task, is asked, answers, and reads the result', async () => {
+  test('receives a task, is asked, answers, and reads the result', async () => {
     const { handler, paid } = payer()
     const created = await rpc(handler, 'tools/call', { name: 'payer', arguments: { message: 'Pay 17.' } })
     expect(created.result).toMatchObject({ resultType: 'task', ttlMs: null, pollIntervalMs: 10 })
@@ -122,7 +122,7 @@ describe('a client with tasks', () => {
     expect(paid).toEqual(['17'])
   })
 
-  test('answers two questions one after the other: the task waits for the other one', async () => {
+  test('answers two questions in sequence while the task waits', async () => {
     const done: string[] = []
     const tools = ['one', 'two'].map((name) =>
       tool(name, () => void done.push(name), { needsApproval: true }),
@@ -149,7 +149,7 @@ describe('a client with tasks', () => {
     expect(done.sort()).toEqual(['one', 'two'])
   })
 
-  test('cancels its task, as often as it likes', async () => {
+  test('can cancel its task repeatedly', async () => {
     const { handler } = payer()
     const { result } = await rpc(handler, 'tools/call', { name: 'payer', arguments: { message: 'Pay 17.' } })
     const taskId = result?.taskId ?? ''
@@ -171,13 +171,13 @@ describe('a client with tasks', () => {
     }
   })
 
-  test('has to declare the extension for its methods', async () => {
+  test('must declare the extension to use its methods', async () => {
     const { handler } = payer()
     const { error } = await rpc(handler, 'tasks/get', { taskId: 'x' }, { capabilities: {} })
     expect(error?.code).toBe(-32_021)
   })
 
-  test('is told what is wrong with an answer, and the question stays', async () => {
+  test('reads why an answer is invalid, and the question stays open', async () => {
     const { handler, paid } = payer()
     const { result } = await rpc(handler, 'tools/call', { name: 'payer', arguments: { message: 'Pay 17.' } })
     const taskId = result?.taskId ?? ''
@@ -191,11 +191,11 @@ describe('a client with tasks', () => {
   })
 })
 
-describe('the same call', () => {
+describe('a repeated call', () => {
   const key = { meta: { 'statewright/key': 'order-17' } }
   const call = { name: 'payer', arguments: { message: 'Pay 17.' } }
 
-  test('is one task with the same key, at any process', async () => {
+  test('with the same key is one task, in any process', async () => {
     const store = memoryStore()
     const [one, two] = [payer(store), payer(store)]
     const replies = await Promise.all(
@@ -206,7 +206,7 @@ describe('the same call', () => {
     expect(store.list()).toHaveLength(1)
   })
 
-  test('is refused where the key has begun another message', async () => {
+  test('is refused if the key belongs to another message', async () => {
     const { handler } = payer()
     await rpc(handler, 'tools/call', call, key)
     const other = { ...call, arguments: { message: 'Pay 18.' } }
@@ -215,7 +215,7 @@ describe('the same call', () => {
     expect(text(result)).toContain('This key was used for another message')
   })
 
-  test('is one task with the same session, and another message is the next turn', async () => {
+  test('with the same session is one task, and another message is the next turn', async () => {
     const handler = greeter()
     const say = (message: string) =>
       rpc(handler, 'tools/call', { name: 'greeter', arguments: { message, session: 'june' } })

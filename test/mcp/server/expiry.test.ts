@@ -28,7 +28,7 @@ function setUp() {
   return { open, paid, pass: (ms: number) => void (passed += ms) }
 }
 
-test('a form that comes back too late ends the question', async () => {
+test('a form that is returned too late closes the question', async () => {
   const { open, paid, pass } = setUp()
   const answer = () => {
     pass(16 * minute)
@@ -39,7 +39,7 @@ test('a form that comes back too late ends the question', async () => {
   expect(paid).toEqual([])
 })
 
-test('a call that is repeated at another server ends the question', async () => {
+test('a call that is repeated at another server closes the question', async () => {
   const { open, paid, pass } = setUp()
   const call = { name: 'clerk', arguments: { message: 'Pay 17.', session: 'june' } }
   const ask = async (): Promise<unknown> => (await connect(open())).callTool(call)

@@ -49,7 +49,7 @@ const textOf = (result: unknown): string => (result as { content: { text: string
 /** Control characters, formatting characters such as U+202E, and lone surrogates. */
 const unseen = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u
 
-test('a form shows every argument, however long the first one is', async () => {
+test('a form shows every argument, even if the first one is long', async () => {
   const args = { note: `Monthly fee.${' '.repeat(2100)}`, amount: 99_999, to: 'mallory \u202Eecnivorp ot' }
   const [message = ''] = messagesOf((await asking([{ args }]).ask()).result)
   expect(message).toContain('⟨2100 spaces⟩')
@@ -57,7 +57,7 @@ test('a form shows every argument, however long the first one is', async () => {
   expect(message).toContain(String.raw`"to":"mallory \u202eecnivorp ot"`)
 })
 
-test('whatever a call has, its form shows it, and nothing unseen', async () => {
+test('the form of any call shows it completely, without invisible characters', async () => {
   const value = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.integer(),
@@ -87,7 +87,7 @@ test('whatever a call has, its form shows it, and nothing unseen', async () => {
   )
 })
 
-test('a call that is too long for a form is not asked about, and not answered by its key', async () => {
+test('a call that is too long for a form is not asked about, and cannot be answered by its key', async () => {
   const { handler, paid, ask } = asking([
     { args: { note: 'x'.repeat(30_000) } },
     { name: 'look', args: { at: 1 } },
@@ -107,7 +107,7 @@ test('a call that is too long for a form is not asked about, and not answered by
   expect(task.status).toBe('working')
 })
 
-test('names and progress are written out, too', async () => {
+test('names and progress are escaped, too', async () => {
   const { ask } = asking([{ name: 'pay', args: {}, id: 'call\u001b[2J' }])
   expect(JSON.stringify((await ask()).result?.['inputRequests'])).toContain('pay({})')
 })
@@ -141,12 +141,12 @@ describe('the command of answerCommand', () => {
     expect(words).toHaveLength(id.startsWith('-') ? 7 : 6)
   })
 
-  test('is shown over HTTP only where the app asks for it', async () => {
+  test('is shown over HTTP only if the app enables it', async () => {
     const { ask } = asking([{ args: {} }])
     expect(textOf((await ask({}, {})).result)).not.toContain('approve')
   })
 
-  test('a shell reads any word and option as it was', () => {
+  test('any word and option reaches the shell unchanged', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 30 }), (texts) => {
         const words = texts.map((text) => text.replaceAll('\0', ''))

@@ -157,7 +157,7 @@ const plays = Object.entries(kinds) as [Kind, (session: string) => Promise<strin
 const heads = { task: 0, plain: 0 }
 
 test.each(plays)(
-  'a run that nothing interrupts, by a %s',
+  'an uninterrupted run, by a %s',
   async (kind, play) => {
     expect(await play(`${kind}-0`)).toBe(answered)
     expect(payments(`${kind}-0`)).toBe(1)
@@ -177,7 +177,7 @@ async function describeDeath(session: string, seq: number): Promise<string> {
 const rows: string[] = []
 
 test.each(plays)(
-  'the process that works is killed at each record, and the client of a %s gets the same answer, for one payment',
+  'the process is killed at each record, and the client of a %s receives the same answer for one payment',
   async (kind, play) => {
     const about = kind === 'task' ? 'with tasks' : 'without tasks'
     /* oxlint-disable no-await-in-loop -- one kill after the other */
@@ -196,7 +196,7 @@ test.each(plays)(
   300_000,
 )
 
-test('docs/mcp.md has the table of these kills: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
+test('docs/mcp.md contains the table of these kills: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
   const head = '| Client | Killed after the record of | State of the run | Payments | Response |'
   const played = [head, '| --- | --- | --- | --- | --- |', ...rows]
   expect(blockOf('serverKills', played)).toEqual(runsAll ? played : expect.arrayContaining(played))

@@ -18,7 +18,7 @@ function manual(more: Partial<McpServerOptions> = {}) {
 test.each([
   ['is cancelled when its call has neither a key nor a session', {}, 'CANCELLED'],
   ['works on when its call has a session', { session: 's' }, 'RUNNING'],
-])('a run whose client leaves %s', async (_, named, state) => {
+])('a run whose client disconnects %s', async (_, named, state) => {
   const { model, store, handler, until } = manual()
   const client = await connect(handler)
   const leave = new AbortController()
@@ -35,7 +35,7 @@ test.each([
   await until(() => store.list()[0]?.summary?.state === (state === 'RUNNING' ? 'COMPLETED' : state))
 })
 
-test('drain begins nothing more, and lets what works end', async () => {
+test('drain starts nothing new, and lets active work end', async () => {
   const { model, handler, until } = manual()
   await rpc(handler, 'tools/call', { name: 'one', arguments: { message: 'Go.', session: 's' } })
   await until(() => model.pending)
@@ -47,7 +47,7 @@ test('drain begins nothing more, and lets what works end', async () => {
   expect((await awaitTask(handler, 's', ['completed'])).status).toBe('completed')
 })
 
-test('another message in a session is refused while its run works', async () => {
+test('another message in a session is refused while its run is active', async () => {
   const { model, handler, until } = manual()
   const say = (message: string) =>
     rpc(handler, 'tools/call', { name: 'one', arguments: { message, session: 's' } })
@@ -59,7 +59,7 @@ test('another message in a session is refused while its run works', async () => 
   await awaitTask(handler, 's', ['completed'])
 })
 
-test('a session of one agent is not one of another', async () => {
+test('a session of one agent does not belong to another agent', async () => {
   const store = memoryStore()
   const make = () => createAgent({ model: scriptedModel(() => 'Hello.'), store })
   const handler = mcpServer({ agents: defineAgents({ one: make(), two: make() }), authorize: 'none' })
@@ -70,7 +70,7 @@ test('a session of one agent is not one of another', async () => {
   expect(JSON.stringify((await call('two')).result)).toContain("belongs to the agent 'one'")
 })
 
-test('a result names its session, and answerUrl says where a person answers', async () => {
+test("a result names its session, and answerUrl names the address for a person's answer", async () => {
   const ask = tool('ask', () => 'ok', { needsApproval: true })
   const model = scriptedModel(() => [{ name: 'ask', arguments: '{}' }])
   const agents = defineAgents({ one: createAgent({ model, store: memoryStore(), tools: [ask] }) })
@@ -81,7 +81,7 @@ test('a result names its session, and answerUrl says where a person answers', as
   expect(result['_meta']).toMatchObject({ 'statewright/session': 's' })
 })
 
-test('a Response that authorize throws is sent as it is; an error of it is a 500', async () => {
+test('a Response that authorize throws is sent unchanged, and an error is a 500', async () => {
   const ask = (authorize: McpServerOptions['authorize']) =>
     manual({ authorize }).handler(new Request('http://localhost/mcp', { method: 'POST', body: '{}' }))
   const challenge = new Response(null, { status: 401, headers: { 'www-authenticate': 'Bearer' } })
@@ -97,7 +97,7 @@ test('a Response that authorize throws is sent as it is; an error of it is a 500
 })
 
 test.each(['2025-06-18', '2025-11-25'])(
-  'a client of the revision %s is answered',
+  'a client of the revision %s receives an answer',
   async (protocolVersion) => {
     const { handler } = manual()
     const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'old', version: '1' } }
@@ -108,7 +108,7 @@ test.each(['2025-06-18', '2025-11-25'])(
   },
 )
 
-test('a paused task is resumed by an answer', async () => {
+test('an answer resumes a paused task', async () => {
   const { model, store, handler, until } = manual()
   await rpc(handler, 'tools/call', { name: 'one', arguments: { message: 'Go.', session: 's' } })
   await until(() => model.pending)

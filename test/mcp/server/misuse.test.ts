@@ -33,7 +33,7 @@ describe('options', () => {
     expect(act).toThrow(key.split('.').at(-1))
   })
 
-  test('agents need one store with an inbox, and no interactive', () => {
+  test('agents must share one store with an inbox, and cannot be interactive', () => {
     const model = scriptedModel(() => 'Hello.')
     const made = (options: Partial<AgentOptions>) =>
       defineAgents({ one: createAgent({ model, ...options } as never) })
@@ -72,7 +72,7 @@ describe('hosts', () => {
     'mcp.example:8443',
     '',
   ])(
-    'where authorize reads cookies, a page of the origin %j is refused before it is asked',
+    'if authorize reads cookies, a page of the origin %j is refused before authorize runs',
     async (origin) => {
       let asked = 0
       const handler = serve({ authorize: (request) => ((asked += 1), authorize(request)) })
@@ -84,14 +84,14 @@ describe('hosts', () => {
   )
 
   test.each([{}, { origin: 'https://mcp.example:8443' }, { origin: 'http://localhost' }])(
-    'where authorize reads cookies, a request with %j is answered',
+    'if authorize reads cookies, a request with %j is answered',
     async (headers) => {
       expect((await ask(serve({ authorize }), { ...site, ...headers })).status).not.toBe(403)
     },
   )
 })
 
-describe('how a run ends', () => {
+describe('the end of a run', () => {
   const end = async (options: Partial<AgentOptions>, more: Partial<McpServerOptions> = {}) => {
     const failing = tool('fail', () => {
       throw new ToolError('failed', 'no row 7')
@@ -108,14 +108,14 @@ describe('how a run ends', () => {
     return awaitTask(handler, 's', ['completed', 'failed'])
   }
 
-  test('at a limit it is completed with isError, and says why', async () => {
+  test('at a limit completes the task with isError and the reason', async () => {
     const { status, result } = await end({ limits: { maxSteps: 2 } } as never)
     expect(status).toBe('completed')
     expect(result).toMatchObject({ isError: true, _meta: { 'statewright/state': 'MAX_STEPS' } })
     expect(textOf(result)).toContain('(max_steps)')
   })
 
-  test('in an error it is completed with isError, and masked unless expose says otherwise', async () => {
+  test('in an error completes the task with isError, masked unless expose allows it', async () => {
     const model = scriptedModel(() => {
       throw new Error('The key sk-123 is not valid.')
     })
@@ -127,7 +127,7 @@ describe('how a run ends', () => {
   })
 })
 
-test('a schema of its own is checked, and toMessage makes the message', async () => {
+test('a custom schema is validated, and toMessage creates the message', async () => {
   const said: unknown[] = []
   const model = scriptedModel(({ messages }) => {
     said.push(messages.at(-1)?.content)
@@ -154,7 +154,7 @@ test('a schema of its own is checked, and toMessage makes the message', async ()
   expect(said).toEqual(['How is the weather in Bern?'])
 })
 
-test('a call of a tool that makes no tasks is answered at once, also to a client with tasks', async () => {
+test('a tool without tasks answers immediately, also for a client with tasks', async () => {
   const { result } = await rpc(serve({ tools: { echo: { task: false } } }), 'tools/call', {
     name: 'echo',
     arguments: { message: 'Hi.' },
@@ -173,7 +173,7 @@ test('an answer with a schema is structured content', async () => {
   expect(result).toMatchObject({ structuredContent: { sum: 4 }, isError: false })
 })
 
-test('a client reads how a plain call comes along', async () => {
+test('a client reads the progress of a plain call', async () => {
   const gate: (() => void)[] = []
   const slow = tool('slow', () => new Promise<string>((resolve) => gate.push(() => resolve('ok'))))
   const model = scriptedModel((request) =>
@@ -195,7 +195,7 @@ test('a client reads how a plain call comes along', async () => {
   expect(told).toContain('Step 1: slow.')
 })
 
-test('whatever comes as a body is answered with a status, and begins nothing', async () => {
+test('any body is answered with a status, and starts nothing', async () => {
   const store = memoryStore()
   const agents = defineAgents({ echo: createAgent({ model: scriptedModel(() => 'Hello.'), store }) })
   const handler = mcpServer({ agents, authorize: 'none', onError: () => undefined })
@@ -212,7 +212,7 @@ test('whatever comes as a body is answered with a status, and begins nothing', a
   expect(store.list()).toEqual([])
 })
 
-test('whatever comes as arguments is an error that the model reads, and answers are looked at', async () => {
+test('any arguments give an error that the model reads, and answers are validated', async () => {
   const handler = serve()
   const call = (params: Record<string, unknown>): Promise<RpcReply> => rpc(handler, 'tools/call', params)
   await fc.assert(

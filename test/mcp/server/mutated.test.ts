@@ -410,7 +410,7 @@ async function play(seed: number): Promise<Episode> {
   return episode
 }
 
-test('whatever a request says, no effect comes without a grant, and one comes of an approval', async () => {
+test('no mutated request has an effect without a grant, and each approval has one effect', async () => {
   const faults: string[] = []
   const totals = { copies: 0, payments: 0 }
   for (const seed of episodes) {

@@ -63,7 +63,7 @@ test.each(['tasks/get', 'tasks/cancel', 'tasks/update'])('a stranger finds no ta
   expect(paidBy).toEqual([])
 })
 
-test('a stranger who calls with the same session has a session of its own', async () => {
+test('a stranger who uses the same session id gets a separate session', async () => {
   const store = memoryStore()
   const { handler } = start(store)
   await waiting(handler)
@@ -77,7 +77,7 @@ test('a stranger who calls with the same session has a session of its own', asyn
   ).toEqual(['ann:s', 'bob:s'])
 })
 
-test('a stranger who echoes the requestState of another principal finds no task', async () => {
+test('a stranger who repeats the requestState of another principal finds no task', async () => {
   const { handler, paidBy } = start(memoryStore())
   const plain = { elicitation: { form: {} } }
   const { result } = await rpc(handler, 'tools/call', call, { user: 'owner', capabilities: plain })
@@ -104,7 +104,7 @@ test('a stranger who echoes the requestState of another principal finds no task'
 })
 
 test.each(['', 'x', '{}', '{"task":7}', '{"task":"../ann:s"}', '{"task":"s~0"}', '{"task":"s~1~2"}'])(
-  'a forged requestState %j is no task',
+  'a forged requestState %j finds no task',
   async (requestState) => {
     const { handler } = start(memoryStore())
     await waiting(handler)
@@ -113,7 +113,7 @@ test.each(['', 'x', '{}', '{"task":7}', '{"task":"../ann:s"}', '{"task":"s~0"}',
   },
 )
 
-test('an answer makes the run work with what its sender may use', async () => {
+test('an answer continues the run with the permissions of its sender', async () => {
   const { handler, paidBy } = start(memoryStore())
   const key = await waiting(handler)
   await rpc(handler, 'tasks/update', approval(key), { user: 'reader' })
@@ -121,7 +121,7 @@ test('an answer makes the run work with what its sender may use', async () => {
   expect(paidBy).toEqual(['reader'])
 })
 
-test('an answered call that no process works on is continued for its owner, and not for a reader with its state', async () => {
+test('an answered call without a process is continued for its owner, but not for a reader with its state', async () => {
   const { handler, paidBy, agents } = start(memoryStore())
   const plain = { elicitation: { form: {} } }
   const { result } = await rpc(handler, 'tools/call', call, { user: 'owner', capabilities: plain })
@@ -139,7 +139,7 @@ test('an answered call that no process works on is continued for its owner, and 
   expect(paidBy).toEqual(['owner'])
 })
 
-describe('a task whose process has gone', () => {
+describe('a task whose process has died', () => {
   /** A session whose process died during work, and another process. */
   async function left() {
     const store = memoryStore()
@@ -154,7 +154,7 @@ describe('a task whose process has gone', () => {
     return start(store)
   }
 
-  test('is driven on by the process that its owner asks', async () => {
+  test('is continued by the process that its owner asks', async () => {
     const { handler } = await left()
     const task = await awaitTask(handler, 's', ['input_required', 'completed'], { user: 'owner' })
     expect(task.status).toBe('input_required')
@@ -174,7 +174,7 @@ describe('a task whose process has gone', () => {
   })
 })
 
-test('the session of a sub-agent is no task', async () => {
+test('the session of a sub-agent is not a task', async () => {
   const store = memoryStore()
   const child = createAgent({ model: scriptedModel(() => 'Found.'), store })
   const search = child.asTool({ name: 'search', description: 'Searches.', maxSteps: 3 })

@@ -118,7 +118,7 @@ test.each(cells)('with %s, a call with %s that is sent again has one effect', as
   expect(place.count()).toBe(isBlocked ? 0 : 2)
 })
 
-test('with a slow store, calls that are sent at once are one', async () => {
+test('with a slow store, concurrent copies of a call are one call', async () => {
   const place = payer('redacted personal data', distant(memoryStore()))
   const handlers = [place.serve(), place.serve(), place.serve()]
   const replies = await Promise.all(handlers.map((handler) => send(handler, { session: 's' })))
@@ -127,7 +127,7 @@ test('with a slow store, calls that are sent at once are one', async () => {
 })
 
 describe('a key', () => {
-  test('leads to the turn that it began, whichever turns follow', async () => {
+  test('leads to the turn that it started, regardless of later turns', async () => {
     const { serve } = payer('redacted secrets')
     const handler = serve()
     const [first, second] = [
@@ -140,7 +140,7 @@ describe('a key', () => {
     expect(await callTwice([handler, handler], second)).toContain('payment 2')
   })
 
-  test.each([{}, { session: 's' }])('with other words is refused, in the session %j', async (named) => {
+  test.each([{}, { session: 's' }])('with different text is refused, in the session %j', async (named) => {
     const { serve, count } = payer('no shield')
     const handler = serve()
     await callTwice([handler, handler], { ...named, key: 'k' })
@@ -150,7 +150,7 @@ describe('a key', () => {
     expect(count()).toBe(1)
   })
 
-  test('is not needed to ask again with the session of its result', async () => {
+  test('is not needed to repeat a call with the session of its result', async () => {
     const { serve, count } = payer('redacted personal data')
     const handler = serve()
     await callTwice([handler, handler], { key: 'k' })
@@ -162,7 +162,7 @@ describe('a key', () => {
   })
 })
 
-test('of several messages for one session at once, one begins the turn, and the others are refused', async () => {
+test('only one of several concurrent messages to a session starts the turn, and the others are refused', async () => {
   const { serve } = payer('no shield', distant(memoryStore()))
   const texts = ['One.', 'Two.', 'Three.']
   const replies = await Promise.all(texts.map((text) => send(serve(), { session: 's', message: text })))
@@ -170,7 +170,7 @@ test('of several messages for one session at once, one begins the turn, and the 
   expect(refused).toHaveLength(2)
 })
 
-test('arguments that come again in another order, or with a message of the moment, are the same call', async () => {
+test('reordered arguments, or a message of the moment, make the same call', async () => {
   const asked: string[] = []
   const model = scriptedModel(({ messages }) => {
     asked.push(messages.at(-1)?.content as string)
@@ -195,7 +195,7 @@ test('arguments that come again in another order, or with a message of the momen
   expect(asked).toEqual(['0: How is the weather in Bern?', '1: How is the weather in Basel?'])
 })
 
-test('the result of a later turn names the session, with which the conversation goes on', async () => {
+test('the result of a later turn names the session that continues the conversation', async () => {
   const { serve } = payer('blocked input')
   const handler = serve()
   for (const text of ['One.', 'Two.', 'Three.']) {
@@ -226,7 +226,7 @@ describe('the state of a call', () => {
     expect(count()).toBe(0)
   })
 
-  test('without its seal is no state, also with the same call', async () => {
+  test('is invalid without its seal, also with the same call', async () => {
     const { handler, state, inputResponses, count } = await start()
     const { task } = JSON.parse(state) as { task: string }
     for (const forged of [{ task }, { task, seal: '' }, { task, seal: '0'.repeat(32) }]) {

@@ -77,7 +77,7 @@ test.each(['legacy', { pin: '2026-07-28' }] as const)(
   },
 )
 
-test('closes when it is told to', async () => {
+test('closes on request', async () => {
   const { server } = await serve()
   await server.close()
   await server.closed

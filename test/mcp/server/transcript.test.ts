@@ -46,7 +46,7 @@ function tell(value: object = {}): string {
     .replaceAll(/[\da-f]{32}/g, '…')}`
 }
 
-test('docs/mcp.md shows what a client of the SDK and our server say: STATEWRIGHT_MCP_PAGE=write writes it', async () => {
+test('docs/mcp.md shows the exchange of the SDK client and our server: STATEWRIGHT_MCP_PAGE=write writes it', async () => {
   const refund = tool('refund', () => 'Refunded.', { needsApproval: true })
   const model = scriptedModel(
     (request) => lastResult(request) ?? [{ name: 'refund', arguments: '{"order":"17"}' }],
