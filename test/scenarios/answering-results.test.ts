@@ -43,7 +43,7 @@ describe('a tool that ends the run', () => {
     expect(of('assistant_message')).toHaveLength(1)
   })
 
-  it('goes before what the model said beside the call', async () => {
+  it('takes precedence over text next to the call', async () => {
     const { result } = await played([call('submit', {}, { text: 'I submit it.' })], { tools: [endingTool()] })
     expect(result.output).toBe('Submitted.')
   })
@@ -80,7 +80,7 @@ describe('a tool that ends the run', () => {
       'blocked',
     ],
   ] as [string, Partial<AgentOptions>, string][])(
-    'does not end it when it %s: the model goes on',
+    'does not end the run if it %s: the model continues',
     async (_, options, status) => {
       const { result, of } = await played([call('submit'), text('Done otherwise.')], options)
       expect(of('tool_result').map((one) => one.status)).toEqual([status])
@@ -101,7 +101,7 @@ describe('a tool that ends the run', () => {
     expect(await second.run.result).toMatchObject({ state: 'COMPLETED', output: 'Submitted.' })
   })
 
-  it('lets the other calls of its batch end first; of several, the first in call order is the output', async () => {
+  it('waits for the other calls of its batch; the first such call is the output', async () => {
     const other = tool('look')
     const { result, of } = await played([calls([['look'], ['second'], ['first']])], {
       tools: [other, endingTool('first', () => 'One.'), endingTool('second', () => 'Two.')],
@@ -114,7 +114,7 @@ describe('a tool that ends the run', () => {
     expect(result.output).toBe('Two.')
   })
 
-  it('ends it though another call of the batch has failed', async () => {
+  it('ends the run even if another call of the batch has failed', async () => {
     const broken = tool('look', () => Promise.reject(new Error('No.')))
     const { result } = await played([calls([['look'], ['submit']])], { tools: [broken, endingTool()] })
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Submitted.' })
@@ -136,7 +136,7 @@ describe('a tool that ends the run', () => {
     expect(await lead.run('Go.').result).toMatchObject({ state: 'COMPLETED', output: 'Found.', steps: 1 })
   })
 
-  it('wins over a pause, and over the last step, but not over steering', async () => {
+  it('takes precedence over a pause and the last step, but not over steering', async () => {
     const pausing = tool('pause')
     const theatre = await stage([calls([['submit']]), call('submit'), call('submit'), text('Steered.')], {
       tools: [pausing, endingTool('submit', undefined)],
@@ -154,7 +154,7 @@ describe('a tool that ends the run', () => {
   it.each([
     ['exceeded', 'BUDGET_EXCEEDED'],
     ['complete', 'COMPLETED'],
-  ] as const)('ends as onOvershoot says where the budget is used up: %s', async (onOvershoot, state) => {
+  ] as const)('follows onOvershoot if the budget is used up: %s', async (onOvershoot, state) => {
     const { result } = await played([call('submit')], {
       tools: [endingTool()],
       limits: { tokenBudget: 1 },
@@ -163,7 +163,7 @@ describe('a tool that ends the run', () => {
     expect(result).toMatchObject({ state, output: 'Submitted.' })
   })
 
-  it('gives as the output what the model would have read, cut where it is too long', async () => {
+  it('returns as output the text that the model would have read, truncated if too long', async () => {
     const { result } = await played([call('submit')], {
       tools: [endingTool('submit', () => 'x'.repeat(5_000))],
       toolCalls: { maxResultChars: 1_000 },
@@ -172,7 +172,7 @@ describe('a tool that ends the run', () => {
     expect(result.output).toBe(result.messages.at(-1)?.content)
   })
 
-  it('loses to a guard that halts the run on the results', async () => {
+  it('yields to a guard that halts the run', async () => {
     const halting = defineGuard({
       name: 'halting',
       verdict: (_, { fact }) => (fact.type === 'results' ? { action: 'halt', message: 'No.' } : undefined),
@@ -212,7 +212,7 @@ describe('with an output schema', () => {
     })
   })
 
-  it('a result that does not fit is asked for again like any answer', async () => {
+  it('an invalid result is requested again like any answer', async () => {
     const {
       result,
       of,
@@ -226,7 +226,7 @@ describe('with an output schema', () => {
     expect(JSON.stringify(theatre.wire(-1))).toContain('city')
   })
 
-  it('a result that never fits ends the run as an answer would', async () => {
+  it('a result that stays invalid ends the run like an answer', async () => {
     const { result } = await played([call('submit')], {
       tools: [endingTool('submit', () => 'Paris')],
       output,
@@ -259,7 +259,7 @@ describe('output shields', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'The secret.' })
   })
 
-  it('block it: the run ends in BLOCKED, without it as its output', async () => {
+  it('block such a result: the run ends in BLOCKED without that output', async () => {
     const { result } = await played([call('submit')], {
       tools: [endingTool('submit', () => 'The secret.')],
       shields: { output: [shield('block')] },
@@ -268,7 +268,7 @@ describe('output shields', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Not that.' })
   })
 
-  it('see a redacted result where it has to fit a schema, too', async () => {
+  it('validate a redacted result against the schema, too', async () => {
     const { result } = await played([call('submit')], {
       tools: [endingTool('submit', () => ({ city: 'secret' }))],
       output: z.object({ city: z.string() }),
@@ -308,7 +308,7 @@ describe('stopWhen', () => {
     ])
   })
 
-  it('gets the arguments and the context of the app, and may answer later', async () => {
+  it('receives the arguments and the context of the app, and may be asynchronous', async () => {
     const theatre = await stage([call('book', { city: 'Rome' })], {
       tools: [tool('book', () => 'Booked.')],
       stopWhen: async ({ results: [first], context }) =>
@@ -318,7 +318,7 @@ describe('stopWhen', () => {
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Booked.' })
   })
 
-  it('leaves what the model said as the output where no result is a success', async () => {
+  it("leaves the model's text as output if no result succeeded", async () => {
     const { result } = await played([call('fail', {}, { text: 'I try.' })], {
       tools: [tool('fail', () => Promise.reject(new Error('No.')))],
       stopWhen: ({ results }) => results.some(({ status }) => status === 'error'),
@@ -338,7 +338,7 @@ describe('stopWhen', () => {
     ['returns no boolean', () => 'yes', /^stopWhen returned a value of type string\./],
     ['returns nothing', () => undefined, /^stopWhen returned a value of type undefined\./],
   ] as [string, () => never, RegExp][])(
-    'ends the run with its name when it %s',
+    'ends the run with its name if it %s',
     async (_, stopWhen, message) => {
       const { result } = await played([call('look')], { tools: [tool('look')], stopWhen })
       expect(result).toMatchObject({
@@ -351,7 +351,7 @@ describe('stopWhen', () => {
     },
   )
 
-  it('has to be a function', () => {
+  it('must be a function', () => {
     const create = () => createAgent({ model: { request: () => undefined }, stopWhen: true } as never)
     expect(create).toThrow(
       new ConfigError(
@@ -362,7 +362,7 @@ describe('stopWhen', () => {
     )
   })
 
-  it('is not asked about a batch that ends the run by itself', async () => {
+  it('is not called for a batch that ends the run by itself', async () => {
     const stopWhen = () => {
       throw new Error('It was.')
     }
@@ -370,7 +370,7 @@ describe('stopWhen', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Submitted.' })
   })
 
-  it('is not asked where a guard halts the run', async () => {
+  it('is not called if a guard halts the run', async () => {
     const stopWhen = () => {
       throw new Error('It was.')
     }
@@ -382,7 +382,7 @@ describe('stopWhen', () => {
     expect(result).toMatchObject({ state: 'ERROR', reason: 'user_guard' })
   })
 
-  it('is not asked again by a replay, a recorded agent or another process', async () => {
+  it('is not called again by a replay, a recorded agent or another process', async () => {
     const store = memoryStore()
     let asked = 0
     const create = (): Partial<AgentOptions> => ({

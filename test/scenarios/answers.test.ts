@@ -35,7 +35,7 @@ const resultsOf = (messages: readonly { role: string; content?: unknown }[]): st
   messages.filter(({ role }) => role === 'tool').map(textOf)
 
 describe.each(sampledKinds(stores))(
-  'calls of a person and of the client in one response, with %s',
+  'calls for a person and for the client in one response, with %s',
   (_, kept) => {
     const opened = (more: Partial<AgentOptions> = {}) => {
       const paying = pay()
@@ -43,7 +43,7 @@ describe.each(sampledKinds(stores))(
       return { paying, theatre: stage([mixed, done], options) }
     }
 
-    it('are answered in one loop, the call of the client carried out once', async () => {
+    it('are answered in one loop, and the client executes its call once', async () => {
       const { paying, theatre } = opened()
       const play = (await theatre).run()
       let picked = 0
@@ -59,7 +59,7 @@ describe.each(sampledKinds(stores))(
       expect([picked, paying.inputs]).toEqual([1, [{ to: 'Ann' }]])
     })
 
-    it('may be answered the other way round, and the approval be a rejection', async () => {
+    it('can be answered in reverse order, with a rejection', async () => {
       const { paying, theatre } = opened()
       const play = (await theatre).run()
       await play.rest()
@@ -69,7 +69,7 @@ describe.each(sampledKinds(stores))(
       expect(paying.inputs).toEqual([])
     })
 
-    it('are answered once: a second answer is refused, however slow the store', async () => {
+    it('are answered once: a second answer is refused, even with a slow store', async () => {
       const { theatre } = opened()
       const play = (await theatre).run()
       await play.rest()
@@ -85,7 +85,7 @@ describe.each(sampledKinds(stores))(
       for (const answer of again) expect(answer).toThrow(UsageError)
     })
 
-    it('take the output of the client while the approved call runs', async () => {
+    it("accept the client's output while the approved call runs", async () => {
       const paid = latch()
       const slow = tool('pay', () => paid.opened.then(() => 'paid'), { needsApproval: true })
       const { theatre } = opened({ tools: [slow, clientTool('pick')] })
@@ -100,7 +100,7 @@ describe.each(sampledKinds(stores))(
       expect(play.of('state_changed').filter(({ to }) => to === 'WAITING_FOR_INPUT')).toHaveLength(1)
     })
 
-    it('rest again for the client when it has not answered by then', async () => {
+    it('wait again for the client if it has not answered', async () => {
       const { theatre } = opened()
       const play = (await theatre).run()
       await play.rest()
@@ -112,7 +112,7 @@ describe.each(sampledKinds(stores))(
       expect(play.of('approval_requested')).toHaveLength(1)
     })
 
-    it('take answers while another call runs, before anybody is asked', async () => {
+    it('accept answers while another call runs, before any question is asked', async () => {
       const looked = latch()
       const slow = tool('look', () => looked.opened.then(() => 'seen'))
       const batch = calls([['look'], ['pay', { to: 'Ann' }], ['pay', { to: 'Bob' }], ['pick']])
@@ -128,7 +128,7 @@ describe.each(sampledKinds(stores))(
       expect(play.of('approval_requested')).toEqual([])
     })
 
-    it('take the output of the client while shields look at other results: they look at it, too', async () => {
+    it("accept the client's output while shields check other results, and shields check it, too", async () => {
       const looking = latch()
       const shown: string[] = []
       const shield = defineShield({
@@ -152,40 +152,37 @@ describe.each(sampledKinds(stores))(
   },
 )
 
-describe.each(stores.slice(1))(
-  'questions of a batch that another process goes on with, with %s',
-  (_, kept) => {
-    it('are answered in any order, right after it has the run', async () => {
-      const options = { ...kept(), tools: [pay(), clientTool('pick')] }
-      const theatre = await stage([mixed, done], options)
-      await theatre.run('Go.', { session: 's' }).rest()
-      const run = await again(theatre, options).resume('s')
-      run.approve('call_1_1')
-      run.addToolOutput('call_1_2', 'picked')
-      expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/was already answered/)
-      expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
-    })
+describe.each(stores.slice(1))('questions of a batch that another process continues, with %s', (_, kept) => {
+  it('can be answered in any order, immediately after the takeover', async () => {
+    const options = { ...kept(), tools: [pay(), clientTool('pick')] }
+    const theatre = await stage([mixed, done], options)
+    await theatre.run('Go.', { session: 's' }).rest()
+    const run = await again(theatre, options).resume('s')
+    run.approve('call_1_1')
+    run.addToolOutput('call_1_2', 'picked')
+    expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/was already answered/)
+    expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
+  })
 
-    it('take the output of the client while the approved call is carried out again', async () => {
-      const paid = latch()
-      const calm = { needsApproval: true, idempotent: true }
-      const dying = { ...kept(), tools: [tool('pay', () => new Promise(() => {}), calm), clientTool('pick')] }
-      const theatre = await stage([mixed, done], dying)
-      const play = theatre.run('Go.', { session: 's' })
-      await play.rest()
-      play.run.approve('call_1_1')
-      await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
-      // Another process sees only the records written so far.
-      const from = await theatre.agent.fork('s')
-      const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
-      const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)
-      await until(() => slow.inputs.length === 1)
-      run.addToolOutput('call_1_2', 'picked')
-      paid.open()
-      expect(resultsOf((await run.result).messages)).toEqual(['paid', 'picked'])
-    })
-  },
-)
+  it("accept the client's output while the approved call is repeated", async () => {
+    const paid = latch()
+    const calm = { needsApproval: true, idempotent: true }
+    const dying = { ...kept(), tools: [tool('pay', () => new Promise(() => {}), calm), clientTool('pick')] }
+    const theatre = await stage([mixed, done], dying)
+    const play = theatre.run('Go.', { session: 's' })
+    await play.rest()
+    play.run.approve('call_1_1')
+    await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+    // Another process sees only the records written so far.
+    const from = await theatre.agent.fork('s')
+    const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
+    const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)
+    await until(() => slow.inputs.length === 1)
+    run.addToolOutput('call_1_2', 'picked')
+    paid.open()
+    expect(resultsOf((await run.result).messages)).toEqual(['paid', 'picked'])
+  })
+})
 
 describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kept) => {
   const team = async (childTurns: Parameters<typeof stage>[0], more: Tool[] = []) => {
@@ -200,7 +197,7 @@ describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kep
     else run.approve(callId)
   }
 
-  it('are answered in any order, with those of the run itself', async () => {
+  it('can be answered in any order, mixed with questions of the run', async () => {
     for (const order of [
       [0, 1, 2, 3],
       [3, 2, 1, 0],
@@ -217,7 +214,7 @@ describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kep
     }
   })
 
-  it('are answered while a call of the run itself is carried out', async () => {
+  it('can be answered while the run executes a call', async () => {
     const looked = latch()
     const slow = tool('look', () => looked.opened.then(() => 'seen'))
     const { options } = await team([mixed, text('Found.')], [slow])
@@ -239,7 +236,7 @@ describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kep
   })
 })
 
-describe('an edit that does not fit the tool', () => {
+describe("an edit that does not match the tool's schema", () => {
   const amount = z.object({ amount: z.number() })
   const transfer = (input: z.ZodType<{ amount: number }, { amount: number }> = amount) =>
     defineTool({
@@ -250,7 +247,7 @@ describe('an edit that does not fit the tool', () => {
       execute: ({ amount: sum }) => `moved ${sum}`,
     }) as Tool
 
-  it.each(stores)('is refused to the person, and the call waits on, with %s', async (_, kept) => {
+  it.each(stores)('is refused to the person, and the call stays open, with %s', async (_, kept) => {
     const turns = [call('transfer', { amount: 99 }), done]
     const play = (await stage(turns, { ...kept(), tools: [transfer()] })).run()
     await play.rest()
@@ -267,7 +264,7 @@ describe('an edit that does not fit the tool', () => {
     expect(resultsOf(messages)).toEqual([expect.stringContaining('moved 1')])
   })
 
-  it('is refused for a call of a sub-agent, too', async () => {
+  it('is also refused for a call of a sub-agent', async () => {
     const child = await stage([call('transfer', { amount: 99 }), text('Moved.')], { tools: [transfer()] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds out.' }) as Tool
     const play = (await stage([call('research', { task: 'Move.' }), done], { tools: [research] })).run()
@@ -279,7 +276,7 @@ describe('an edit that does not fit the tool', () => {
     expect(textOf(child.wire(1).at(-1))).toContain('moved 2')
   })
 
-  it('is refused with a warning where the schema takes its time', async () => {
+  it('is refused with a warning if the schema is asynchronous', async () => {
     const slow = amount.refine(async ({ amount: sum }) => sum < 10, 'at most 9')
     const play = (await stage([call('transfer', { amount: 1 }), done], { tools: [transfer(slow)] })).run()
     await play.rest()
@@ -293,7 +290,7 @@ describe('an edit that does not fit the tool', () => {
   })
 })
 
-test('an output of the client that was meant for other arguments is refused', async () => {
+test('an output of the client for outdated arguments is refused', async () => {
   const theatre = await stage([call('pick', { n: 1 }), done], { tools: [clientTool('pick')] })
   const play = theatre.run()
   const { pending = [] } = await play.rest()

@@ -28,7 +28,7 @@ function setUp() {
 
 const tries = 200
 
-it('an approval that comes twice lets an interrupted call run once', async () => {
+it('a repeated approval lets an interrupted call run once', async () => {
   const { store, paid, open, kill } = setUp()
   const first = open(1)
   const run = first.agent.run('Pay.', { session: 's' })

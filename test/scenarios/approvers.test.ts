@@ -36,7 +36,7 @@ async function asking(approvers: unknown, by: string | undefined = 'ann') {
 const fault = (code: string) => expect.objectContaining({ code })
 
 describe('approvers', () => {
-  it('of a question: two people of finance, other than the requester', async () => {
+  it('can be two people of finance, other than the requester', async () => {
     const { agent, run, store, paid, asked } = await asking(twoOfFinance)
     expect(asked.approvers).toEqual([twoOfFinance])
     const before = store.read('s').length
@@ -64,7 +64,7 @@ describe('approvers', () => {
     expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n: 1 }]])
   })
 
-  it('approve in any process: approvals add up over resumes', async () => {
+  it('can approve in any process: approvals add up across resumes', async () => {
     const { agent, paid, asked } = await asking({ count: 3 })
     for (const id of ['bob', 'cyd', 'dee']) {
       expect(paid).toEqual([])
@@ -81,7 +81,7 @@ describe('approvers', () => {
     ['with edited arguments', { edit: { call: 'call_1_1', arguments: { n: 2 } } }, 2],
     ['with other instructions', { edit: { instructions: 'Be brief.' } }, 1],
     ['that asks first', { askFirst: true }, 1],
-  ] as const)('vote anew in a fork %s', async (_, options, n) => {
+  ] as const)('must vote again in a fork %s', async (_, options, n) => {
     const { agent, run, paid, asked } = await asking({ count: 2 })
     run.approve(asked, undefined, { by: 'bob' })
     await run.result
@@ -97,7 +97,7 @@ describe('approvers', () => {
     expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n }, { n: 1 }]])
   })
 
-  it('of the former arguments approve no others in a fork', async () => {
+  it('of outdated arguments do not count in a fork', async () => {
     const store = memoryStore()
     const { agent } = await stage([call('pay', { n: 1 }), text('Paid.')], {
       store,
@@ -118,7 +118,7 @@ describe('approvers', () => {
     expect(haveVotes).toEqual([true, false])
   })
 
-  it('may be named by id; one may reject, and so may the requester', async () => {
+  it('can be named by id; one may reject, and so may the requester', async () => {
     for (const by of ['bob', 'ann']) {
       // oxlint-disable-next-line no-await-in-loop -- in order
       const { run, paid, asked } = await asking({ ids: ['bob', 'ann'], notRequester: true })
@@ -129,7 +129,7 @@ describe('approvers', () => {
     }
   })
 
-  it('of whom one edits alone void the approvals of the others', () => {
+  it('lose their votes when an approver edits alone', () => {
     const [bob, cyd] = [
       { by: finance('bob'), at: 2 },
       { by: finance('cyd'), at: 1 },
@@ -138,7 +138,7 @@ describe('approvers', () => {
     expect(addApproval({ approvals: [cyd] }, bob, false)).toEqual([cyd, bob])
   })
 
-  it('who has steered the run is a requester, too', async () => {
+  it('treat a person who has steered the run as a requester', async () => {
     const { run, asked } = await asking({ notRequester: true })
     run.steer('To this account instead.', { by: 'bob' })
     expect(() => run.approve(asked, undefined, { by: 'bob' })).toThrow(fault('not_an_approver'))
@@ -146,7 +146,7 @@ describe('approvers', () => {
     expect((await run.result).state).toBe('COMPLETED')
   })
 
-  it('answer for a sub-agent: the question rises with its terms', async () => {
+  it('can answer for a sub-agent, whose question keeps its rules', async () => {
     const paid: unknown[] = []
     const below = await stage([call('pay'), text('Paid.')], {
       tools: [tool('pay', (input) => void paid.push(input), { needsApproval: true })],
@@ -174,7 +174,7 @@ describe('approvers', () => {
     expect([(await run.result).state, paid.length]).toEqual(['COMPLETED', 1])
   })
 
-  it('add up exactly as the terms say, for any people and order', async () => {
+  it('add up exactly by the rules, for any people and order', async () => {
     const person = fc.record({
       id: fc.constantFrom('ann', 'bob', 'cyd', 'dee'),
       roles: fc.subarray(['finance', 'sales']),
@@ -228,7 +228,7 @@ describe('approvers', () => {
     [{ people: ['bob'] }],
     ['bob'],
     [null],
-  ])('that nobody can be are refused: %j', async (approvers) => {
+  ])('that match nobody are refused: %j', async (approvers) => {
     const model = openaiChat({ model: 'm', apiKey: 'none' })
     expect(() => createAgent({ model, approvals: { approvers: approvers as never } })).toThrow(
       expect.objectContaining({ code: 'invalid_config', subject: 'approvals.approvers' }),
@@ -257,8 +257,8 @@ describe('approvers', () => {
   })
 })
 
-describe('a page of a person who may not approve', () => {
-  it('gets 403, and nothing changes', async () => {
+describe('the page of a person who may not approve', () => {
+  it('receives 403, and nothing changes', async () => {
     const { agent, store, asked, paid } = await asking(twoOfFinance)
     const before = [store.read('s').length, store.inbox?.read('s')]
     const open = chatHandler({ agent, authorize: 'none' })

@@ -10,7 +10,7 @@ const input = {
 }
 
 describe.each(sampledRows([true, false]))('a tool with a plain JSON Schema, stream %s', (stream) => {
-  test('runs, asks people and goes to clients only with arguments that fit; the model reads which do not', async () => {
+  test('runs, asks people and calls clients only with valid arguments, and the model reads which are invalid', async () => {
     const ran: unknown[] = []
     const execute = (args: unknown) => void ran.push(args)
     const common = { description: 'Pays.', input }

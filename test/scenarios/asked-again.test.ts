@@ -38,8 +38,8 @@ async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
 
 const late = { code: 'unknown_call' }
 
-describe('an answer to a call that the model makes again', () => {
-  it('is for the message that made the call, by whatever it is given', async () => {
+describe('an answer to a call that the model repeats', () => {
+  it('applies to the message that made the call, in any form', async () => {
     const started = await resting()
     const { agent, pay, first } = started
     const { run, second } = await restingAgain(started)
@@ -54,7 +54,7 @@ describe('an answer to a call that the model makes again', () => {
     expect(pay.inputs).toHaveLength(2)
   })
 
-  it('and that is heard only then is passed over', async () => {
+  it('is ignored if it arrives too late', async () => {
     const started = await resting()
     const { agent, store, pay, first } = started
     const { callId, fingerprint } = first
@@ -68,7 +68,7 @@ describe('an answer to a call that the model makes again', () => {
     expect(store.inbox.read('s')).toEqual([])
   })
 
-  it('and that another answer overtakes on its way to the inbox is refused', async () => {
+  it('is refused if another answer reached the inbox first', async () => {
     const started = await resting()
     const { store, pay, first } = started
     const { callId, fingerprint } = first
@@ -92,7 +92,7 @@ describe('an answer to a call that the model makes again', () => {
     expect(pay.inputs).toHaveLength(1)
   })
 
-  it('moves the chart only where it is for the call at hand', async () => {
+  it('changes the chart only if it is for the current call', async () => {
     const { run } = await restingAgain(await resting())
     const { callId, fingerprint, messageId } = asked(await run.result)
     const at = agentMachine.resolveState(run.snapshot() as never)
@@ -115,8 +115,8 @@ function cutTo(store: SyncSessionStore, cut: Record<string, number>): SyncSessio
   return copy
 }
 
-describe('a question of a sub-agent that asks the same again', () => {
-  it('is another one: the answer to the first is not heard as the answer to the second', async () => {
+describe('a repeated question of a sub-agent', () => {
+  it('is a new question: the answer to the first does not answer the second', async () => {
     const store = memoryStore()
     const pay = paying()
     const tools = [pay]

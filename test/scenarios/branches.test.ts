@@ -81,7 +81,7 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
   )
 
 describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
-  test('another answer: the former one stays, and both are paid for', async () => {
+  test('keeps the previous answer next to the new one, and both are paid for', async () => {
     const store = await open()
     const agent = scene(store)
     await agent.run('A', { session: 's' }).result
@@ -105,7 +105,7 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 60, messages: 6, runs: 4 })
   })
 
-  test('an edit leaves what came after, and the branch before it can be selected and goes on', async () => {
+  test('keeps the previous branch after an edit, and can select and continue it', async () => {
     const store = await open()
     const agent = scene(store)
     await agent.run([{ content: 'A', clientId: 'page-a' }], { session: 's' }).result
@@ -127,7 +127,7 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     expect(messages[0]?.data?.['clientId']).toBe('page-a')
   })
 
-  test('a key makes one branch, however often and from wherever the request comes', async () => {
+  test('creates one branch per key, for any number of requests', async () => {
     const store = await open()
     const [one, other] = [scene(store), scene(store)]
     await one.run('A', { session: 's' }).result
@@ -141,7 +141,7 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     expect(await one.listBranches('s')).toHaveLength(2)
   })
 
-  test('a session with branches is deleted as a whole', async () => {
+  test('deletes a session with all branches', async () => {
     const store = await open()
     const agent = scene(store)
     await agent.run('A', { session: 's' }).result
@@ -152,8 +152,8 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
   })
 })
 
-describe('what is refused', () => {
-  test('what the session does not have, each with what to do', async () => {
+describe('a refusal', () => {
+  test('names what the session lacks, and the remedy', async () => {
     const store = memoryStore()
     const agent = scene(store)
     const from = (id: string, session = 's') => codeOf(agent.branch(session, { from: id }).result)
@@ -180,7 +180,7 @@ describe('what is refused', () => {
     expect(() => createAgent({ model: counting() }).branch('s', { from: 'm1' })).toThrow(UsageError)
   })
 
-  test('a message that another one follows without an answer, and one that a shield refused', async () => {
+  test('covers an unanswered message with a successor, and a message refused by a shield', async () => {
     const store = memoryStore()
     const shield = patternShield({ name: 'no-secrets', patterns: [/secret/], action: 'block' })
     const agent = scene(store, { shields: { input: [shield] } })
@@ -195,7 +195,7 @@ describe('what is refused', () => {
     expect(JSON.stringify(clearRecords(store.read('s'), 's').records)).not.toContain('secret.')
   })
 
-  test('while the session works or waits, nothing is written', async () => {
+  test('writes nothing while the session works or waits', async () => {
     const store = memoryStore()
     const model = new ManualModel()
     const pay = defineTool({
@@ -234,7 +234,7 @@ describe('what is refused', () => {
   })
 })
 
-test('a process that dies right after the branch began loses nothing: its answer comes with the resume', async () => {
+test('a process that dies right after the branch started loses nothing, and the resume continues its answer', async () => {
   const near = memoryStore()
   const model = new ManualModel()
   const agent = scene(near, { model })
@@ -262,7 +262,7 @@ test('a process that dies right after the branch began loses nothing: its answer
   }
 })
 
-test('an interrupted session, its records and its exports know of every branch', async () => {
+test('an interrupted session, its records and its exports contain every branch', async () => {
   const store = memoryStore()
   const agent = scene(store)
   // Long enough that the log contains snapshots.
@@ -290,7 +290,7 @@ test('an interrupted session, its records and its exports know of every branch',
   expect((await agent.readSession('s')).messages).toHaveLength(4)
 })
 
-test('branches are what a plain list of transcripts says', async () => {
+test('branches match a plain list of transcripts', async () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant('say' as const) }),
     fc.record({ do: fc.constant('again' as const), at: fc.nat(20) }),

@@ -33,21 +33,21 @@ describe('a budget', () => {
   })
 
   it.each([{ tokenBudget: 102 }, { outputTokens: 11 }, { costLimit: 101.5 }])(
-    'that is not quite reached lets the run go on: %j',
+    'continues the run if it is not reached: %j',
     async (limits) => {
       const { result } = await budgeted([asks, text('Done.', { usage: { input: 1, output: 0 } })], { limits })
       expect(result.state).toBe('COMPLETED')
     },
   )
 
-  it('names the first of tokens, output tokens and cost when several trip', async () => {
+  it('names the first of tokens, output tokens and cost if several are reached', async () => {
     const all = { tokenBudget: 100, outputTokens: 10, costLimit: 100 }
     expect((await budgeted([asks], { limits: all })).result.reason).toBe('token_budget')
     const two = { ...all, tokenBudget: 0 }
     expect((await budgeted([asks], { limits: two })).result.reason).toBe('output_tokens')
   })
 
-  describe('whose reserve is for last words', () => {
+  describe('with a reserve for the last answer', () => {
     const limits = { onNearBudget: 'conclude' } as const
     const guardrails = { reserveTokens: 100, reserveCostFraction: 0.5 }
     const last = text('So far.', { usage })
@@ -70,7 +70,7 @@ describe('a budget', () => {
       expect(JSON.stringify(opened.wire(-1))).toContain('This is your last answer')
     })
 
-    it('goes on while more than the reserve is left', async () => {
+    it('continues while more than the reserve is left', async () => {
       const { result } = await budgeted([asks, answers], {
         limits: { ...limits, tokenBudget: 201 },
         guardrails,
@@ -78,7 +78,7 @@ describe('a budget', () => {
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     })
 
-    it('ends without an answer where the last request fails', async () => {
+    it('ends without an answer if the last request fails', async () => {
       const { result, of } = await budgeted([asks, { status: 401 }], {
         limits: { ...limits, tokenBudget: 200 },
         guardrails,
@@ -88,7 +88,7 @@ describe('a budget', () => {
       expect(of('warning').map(({ code }) => code)).toContain('no_conclusion')
     })
 
-    it('hears what it was told first', async () => {
+    it('delivers earlier steering', async () => {
       const opened = await stage([asks, last], {
         prices,
         limits: { ...limits, tokenBudget: 200 },
@@ -122,7 +122,7 @@ describe('a budget', () => {
     expect(complete.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  it('leaves cached input out with countCached false', async () => {
+  it('excludes cached input with countCached false', async () => {
     const cached = text('Done.', { usage: { input: 90, output: 9, cached: 80 } })
     const limits = { tokenBudget: 99 }
     expect((await budgeted([cached], { limits })).result.state).toBe('BUDGET_EXCEEDED')
@@ -130,7 +130,7 @@ describe('a budget', () => {
     expect(uncounted.result.state).toBe('COMPLETED')
   })
 
-  it('that a session has spent ends a run with zero calls; raised, the session goes on', async () => {
+  it('that the session has used up ends a run with zero calls, and the session continues after a raise', async () => {
     const theatre = await stage([answers, answers], { limits: { tokenBudget: 100 } })
     const session = createSession()
     await theatre.run('One.', { session }).end(1)
@@ -153,7 +153,7 @@ describe('a budget', () => {
     ])
   })
 
-  it('of scope run starts anew with each run', async () => {
+  it('of scope run starts at zero with each run', async () => {
     const theatre = await stage([answers, answers], {
       limits: { tokenBudget: 101 },
       budget: { scope: 'run' },
@@ -165,7 +165,7 @@ describe('a budget', () => {
     expect(session.usage.totalTokens).toBe(200)
   })
 
-  it('refuses a request whose input alone crosses the line with budget.preflight', async () => {
+  it('refuses a request whose input alone exceeds it with budget.preflight', async () => {
     const theatre = await stage([answers], { limits: { tokenBudget: 60 }, budget: { preflight: true } })
     const refused = await theatre.run('word '.repeat(100)).end(0, 1)
     expect(refused).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', steps: 0 })
@@ -175,8 +175,8 @@ describe('a budget', () => {
   })
 })
 
-describe('a budget that is nearly used up', () => {
-  it('is warned of once a session, and isNearBudget() says so', async () => {
+describe('a nearly exhausted budget', () => {
+  it('causes one warning per session, and isNearBudget() is true', async () => {
     const theatre = await stage([asks, asks, answers, answers], {
       limits: { tokenBudget: 600, maxSteps: 50 },
       tools: [tool('work')],
@@ -197,7 +197,7 @@ describe('a budget that is nearly used up', () => {
     expect(next.run.isNearBudget()).toBe(true)
   })
 
-  it('is nearly used up by cost at reserveCostFraction, too', async () => {
+  it('can also be near by cost at reserveCostFraction', async () => {
     const { of, run } = await budgeted([text('Hi.', { usage: { input: 85, output: 5 } })], {
       limits: { costLimit: 100 },
     })
@@ -209,7 +209,7 @@ describe('a budget that is nearly used up', () => {
     expect(far.of('budget_warning')).toEqual([])
   })
 
-  it('is no matter without a limit', async () => {
+  it('does not exist without a limit', async () => {
     const { of, run } = await budgeted([answers], {})
     expect(of('budget_warning')).toEqual([])
     expect(run.isNearBudget()).toBe(false)

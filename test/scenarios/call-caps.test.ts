@@ -12,7 +12,7 @@ const resultsOf = (messages: readonly { role: string; content?: unknown }[]) =>
   messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
 
 describe('limits.maxToolCalls', () => {
-  it('lets exactly so many calls run, and ends the run when one more is asked for', async () => {
+  it('allows exactly that many calls, and ends the run when one more is requested', async () => {
     const look = tool('look')
     const { result, stage: opened } = await played([call('look', { n: 1 }), three], {
       limits: { maxToolCalls: 2 },
@@ -36,7 +36,7 @@ describe('limits.maxToolCalls', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  it('asks for last words with onLimit: conclude', async () => {
+  it('requests a last answer with onLimit: conclude', async () => {
     const { result } = await played([three, text('That is what I know.')], {
       limits: { maxToolCalls: 1, onLimit: 'conclude' },
       tools: [tool('look')],
@@ -48,7 +48,7 @@ describe('limits.maxToolCalls', () => {
     })
   })
 
-  it('counts anew with each message of the user', async () => {
+  it('counts from zero with each user message', async () => {
     const opened = await stage([call('look'), text('One.'), call('look'), text('Two.')], {
       limits: { maxToolCalls: 1 },
       tools: [tool('look')],
@@ -60,7 +60,7 @@ describe('limits.maxToolCalls', () => {
     expect(second).toMatchObject({ state: 'COMPLETED', output: 'Two.' })
   })
 
-  it('counts calls that fail, and none that a cap refuses', async () => {
+  it('counts failed calls, but not calls refused by a cap', async () => {
     const fails = tool('fails', () => {
       throw new Error('No.')
     })
@@ -73,7 +73,7 @@ describe('limits.maxToolCalls', () => {
     expect([fails.inputs.length, capped.inputs.length]).toEqual([1, 1])
   })
 
-  it('counts a call of a sub-agent as one, whatever it calls itself', async () => {
+  it('counts a call of a sub-agent as one, regardless of its own calls', async () => {
     const inner = tool('look')
     const child = await stage([call('look'), call('look'), text('Found.')], { tools: [inner] })
     const research = child.agent.asTool({ name: 'research', description: 'Researches.' })
@@ -85,7 +85,7 @@ describe('limits.maxToolCalls', () => {
     expect(inner.inputs).toHaveLength(2)
   })
 
-  it('is kept when the run is resumed by another process', async () => {
+  it('survives a resume in another process', async () => {
     const store = memoryStore()
     const ask = tool('ask', () => 'ok', { needsApproval: true })
     const opened = await stage([call('ask'), call('ask'), text('Never.')], {
@@ -105,7 +105,7 @@ describe('limits.maxToolCalls', () => {
   })
 })
 
-it('limits.maxToolCallsPerResponse gives the calls beyond it a result that says so, and the run goes on', async () => {
+it('limits.maxToolCallsPerResponse answers excess calls with the reason, and the run continues', async () => {
   const look = tool('look')
   const { result } = await played([three, call('look', { n: 4 }), text('Done.')], {
     limits: { maxToolCallsPerResponse: 2 },
@@ -118,7 +118,7 @@ it('limits.maxToolCallsPerResponse gives the calls beyond it a result that says 
   )
 })
 
-it('maxCalls of a tool gives its calls beyond it a result that says so, and the run goes on', async () => {
+it('maxCalls of a tool answers excess calls with the reason, and the run continues', async () => {
   const ran: number[] = []
   const search = defineTool({
     name: 'search',

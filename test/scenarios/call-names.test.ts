@@ -19,7 +19,7 @@ test.each([
   ['before', ['x/y', 'x']],
   ['after', ['x', 'x/y']],
 ])(
-  'a call that is named as a sub-agent names its own, %s that call, is answered as another',
+  "an answer to a call with the name of a sub-agent's call, %s that call, is for another call",
   async (_, [first, second]) => {
     const paid: unknown[] = []
     const pay = tool('pay', ({ n }) => void paid.push(n), { needsApproval: true })

@@ -77,7 +77,7 @@ const outage = { kind: 'rate_limit', code: 'http_429', status: 429, retryAfterMs
 
 const skews = fc.array(fc.integer({ min: -12 * hour, max: 12 * hour }), { minLength: 3, maxLength: 3 })
 
-it('hosts with any clocks wait for a retry as long as it was said, and keep the time limit of the run', async () => {
+it('hosts with any clocks wait for a retry for the full delay, and keep the time limit of the run', async () => {
   await fc.assert(
     fc.asyncProperty(skews, fc.integer({ min: 0, max: 7000 }), async (ahead, killedAfter) => {
       const machines = new Machines()
@@ -114,7 +114,7 @@ it('hosts with any clocks wait for a retry as long as it was said, and keep the 
   )
 }, 60_000)
 
-it('a wait that is not sat through is told by how long it is, and no host is in for an hour', async () => {
+it('an abandoned wait is reported with its duration, and no host is occupied for an hour', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
       const machines = new Machines()
@@ -148,7 +148,7 @@ it('a wait that is not sat through is told by how long it is, and no host is in 
   )
 }, 60_000)
 
-it('a clock that is set while a run works changes none of its waits', async () => {
+it('a clock that is set during a run changes none of its waits', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: -12 * hour, max: 12 * hour }), async (jump) => {
       const machines = new Machines()
@@ -182,7 +182,7 @@ it('a clock that is set while a run works changes none of its waits', async () =
   )
 }, 60_000)
 
-it('the time of a run never goes back, whichever host hears the answer that it waits for', async () => {
+it('the time of a run never decreases, whichever host receives the answer', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
       const machines = new Machines()
@@ -213,7 +213,7 @@ it('the time of a run never goes back, whichever host hears the answer that it w
   )
 }, 60_000)
 
-it('the next run of a session begins no moment before the last record, on whichever host', async () => {
+it('the next run of a session never starts before the last record, on any host', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
       const machines = new Machines()
@@ -236,7 +236,7 @@ it('the next run of a session begins no moment before the last record, on whiche
   )
 })
 
-it('a clock that moves on while a run begins puts none of its events before its start', async () => {
+it('a clock that advances while a run starts dates no event before its start', async () => {
   let now = start
   const timers = new SimulatedClock()
   const clock: Clock = {
@@ -256,7 +256,7 @@ it('a clock that moves on while a run begins puts none of its events before its 
   expect(checkSessionLog(store.read('s'))).toBeNull()
 })
 
-it('a failed request is made again no millisecond before its time, however early timers fire', async () => {
+it('a failed request is never repeated early, even if timers fire early', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 450 }), async (early) => {
       const timers = new SimulatedClock()
@@ -293,7 +293,7 @@ it('a failed request is made again no millisecond before its time, however early
   )
 })
 
-it('a clock whose timers fire at once while it stands still is not waited for without end', async () => {
+it('a stopped clock whose timers fire immediately is not awaited forever', async () => {
   const clock: Clock = {
     now: () => start,
     setTimeout: (fire) => setImmediate(fire),
@@ -308,7 +308,7 @@ it('a clock whose timers fire at once while it stands still is not waited for wi
   expect(await run.result).toMatchObject({ state: 'COMPLETED' })
 })
 
-describe('a clock that tells parts of milliseconds', () => {
+describe('a clock with fractions of milliseconds', () => {
   const parts = fc.double({ min: 0, max: 0.99, noNaN: true })
 
   /** A host under such clocks fails, sleeps, and loses the session to another process. */
@@ -333,7 +333,7 @@ describe('a clock that tells parts of milliseconds', () => {
     return { timers, clock, store, begin }
   }
 
-  it.each(['memory', 'file'] as const)('has whole ones in every record and row: %s', async (kind) => {
+  it.each(['memory', 'file'] as const)('has whole milliseconds in every record and row: %s', async (kind) => {
     await fc.assert(
       fc.asyncProperty(fc.tuple(parts, parts), async (told) => {
         const { timers, store, begin } = open(told, kind)
@@ -364,7 +364,7 @@ describe('a clock that tells parts of milliseconds', () => {
     )
   })
 
-  it('has whole ones in what a budget says', async () => {
+  it('has whole milliseconds in the report of a budget', async () => {
     const { clock, store, begin } = open([0.75, 0.25])
     const budget = createBudget({ id: 'b', tokens: 20_000, per: 'hour', onEmpty: 'wait', store, clock })
     await (await budget.reserve({ tokens: 20_000 })).settle({ tokens: 20_000 })

@@ -51,7 +51,7 @@ const speaks: [api: string, speak: Speak][] = [
 const cases = speaks.flatMap(([api, speak]) => [true, false].map((stream) => [api, stream, speak] as const))
 
 describe.each(cases)('the last request over the API %s (stream: %s)', (_api, stream, speak) => {
-  it('keeps its tools, and forbids their calls, which are not executed', async () => {
+  it('keeps its tools and forbids calls, which are not executed', async () => {
     const { result, sent } = await concluded(speak, text('So far.'), { stream, toolChoice: 'required' })
     expect(result).toMatchObject({ state: 'MAX_STEPS', output: 'So far.' })
     expect(sent[0]?.tools).toHaveLength(1)
@@ -63,7 +63,7 @@ describe.each(cases)('the last request over the API %s (stream: %s)', (_api, str
     expect(unheeding.result.messages.at(-1)).toMatchObject({ role: 'tool', data: { status: 'not_executed' } })
   })
 
-  it('keeps them beside the format of an answer', async () => {
+  it('keeps its tools with the format of an answer', async () => {
     const { result, sent } = await concluded(speak, text('{"a":1}'), { stream, output: { schema } })
     expect(result).toMatchObject({ state: 'MAX_STEPS', object: { a: 1 } })
     expect(sent.map(({ tools, tool_choice: choice }) => [tools?.length, choice])).toEqual([
@@ -81,14 +81,14 @@ describe('the last request', () => {
     ['extraBody has a choice of its own', { extraBody: { tool_choice: null } }, ['openai']],
   ]
 
-  it.each(elsewhere)('has no tools where %s', async (_what, options, providers) => {
+  it.each(elsewhere)('has no tools if %s', async (_what, options, providers) => {
     const { result, sent } = await concluded(openaiChat, text('So far.'), options, providers)
     expect(result).toMatchObject({ output: 'So far.' })
     expect(sent[1]?.tools).toBeUndefined()
     expect(sent[1]?.tool_choice ?? null).toBeNull()
   })
 
-  it('has the tool alone that is the answer, where it is one', async () => {
+  it('has only the tool that gives the answer, if there is one', async () => {
     const answer = call('final_answer', { a: 1 })
     const { result, sent } = await concluded(openaiChat, answer, { output: { schema, mode: 'tool' } })
     expect(result).toMatchObject({ object: { a: 1 } })
@@ -98,7 +98,7 @@ describe('the last request', () => {
     ])
   })
 
-  it('has no tools where the transcript had to be fitted, whose room is scarce', async () => {
+  it('has no tools if the transcript was fitted to a scarce window', async () => {
     const steps = 8
     const turns = [...Array.from({ length: steps }, (_, n) => call('work', { n })), text('So far.')]
     const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })

@@ -60,7 +60,7 @@ function roles(messages: readonly WireMessage[]): string {
 describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run with %s', (strategy) => {
   const context = { window, strategy }
 
-  it('keeps every request within the window, whole, and true to the newest user message', async () => {
+  it('keeps every request within the window, complete, and with the newest user message', async () => {
     const theatre = await opened({ context })
     const play = theatre.run('Read everything, and find <|endoftext|>.')
     const result = await play.run.result
@@ -85,7 +85,7 @@ describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run w
     )
   })
 
-  it('fits anew only when the window is full, so that requests begin alike', async () => {
+  it('is fitted again only when the window is full, so that requests share a prefix', async () => {
     const theatre = await opened({ context })
     const play = theatre.run('Read everything.')
     await play.run.result
@@ -104,7 +104,7 @@ describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run w
     expect(new Set(openings.slice(1)).size).toBe(fittings.length + 1)
   })
 
-  it('goes on in the next run of the session where the last one stood', async () => {
+  it('continues in the next run of the session from the last fit', async () => {
     const theatre = await opened({ context })
     const session = createSession()
     await theatre.run('Read everything.', { session }).run.result
@@ -127,7 +127,7 @@ describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run w
 })
 
 describe('compact', () => {
-  it('tells the model what was left out', async () => {
+  it('tells the model which messages were omitted', async () => {
     const theatre = await opened({ context: { window, strategy: 'compact' } })
     await theatre.run('Read everything.').run.result
     expect(textOf(theatre.wire(-1)[1])).toMatch(
@@ -139,7 +139,7 @@ describe('compact', () => {
 describe('summarize', () => {
   const context = { window, strategy: 'summarize' as const }
 
-  it('sums up what is new on top of the summary before, and shows the model the latest', async () => {
+  it('extends the previous summary, and shows the model only the latest', async () => {
     const theatre = await opened({ context })
     const play = theatre.run('Read everything.')
     const result = await play.run.result
@@ -160,7 +160,7 @@ describe('summarize', () => {
     })
   })
 
-  it('estimates the usage that a provider does not report', async () => {
+  it('estimates usage that a provider does not report', async () => {
     const theatre = await opened({ context }, () => text('Notes.', { usage: null }))
     const { usage: total } = await theatre.run('Read everything.').run.result
     expect(total.estimated).toBe(true)
@@ -180,7 +180,7 @@ describe('summarize', () => {
     ['is too long', text('word '.repeat(300)), /longer than 187 tokens/],
   ]
   it.each(sampledRows(failures))(
-    'falls back to a marker, with a warning, when the summary %s',
+    'uses a marker with a warning if the summary %s',
     async (_what, turn, why) => {
       const theatre = await opened({ context }, () => turn)
       const play = theatre.run('Read everything.')
@@ -196,7 +196,7 @@ describe('summarize', () => {
     },
   )
 
-  it('that spends the budget ends the run in BUDGET_EXCEEDED before the next request', async () => {
+  it('ends the run in BUDGET_EXCEEDED before the next request if the summary uses up the budget', async () => {
     const limits = { tokenBudget: 5_000 }
     const theatre = await opened({ context, limits }, () =>
       text('Dear notes.', { usage: { input: 5_000, output: 1 } }),
@@ -209,7 +209,7 @@ describe('summarize', () => {
     expect(findHistoryProblem(result.messages as unknown as WireMessage[])).toBeNull()
   })
 
-  it('that a budget.preflight has no tokens for is not asked for', async () => {
+  it('is skipped if budget.preflight leaves no tokens for it', async () => {
     let n = 0
     const dear = () => call('read', { n: ++n }, { usage: { input: 500, output: 10 } })
     const options = { context, budget: { preflight: true }, limits: { tokenBudget: 2_500 } }
@@ -247,7 +247,7 @@ describe('a request that cannot fit', () => {
     },
   )
 
-  it('by none ends the run when the transcript has grown too long, with all of it kept', async () => {
+  it('with strategy none ends the run when the transcript is too long, and keeps all of it', async () => {
     const theatre = await opened({ context: { window, strategy: 'none' } })
     const result = await theatre.run('Read everything.').run.result
     expect(result).toMatchObject({ state: 'ERROR', reason: 'context_overflow' })
@@ -257,8 +257,8 @@ describe('a request that cannot fit', () => {
   })
 })
 
-describe('a tokenizer of one’s own', () => {
-  it('counts in place of the default', async () => {
+describe('a custom tokenizer', () => {
+  it('replaces the default', async () => {
     const counted: string[] = []
     const tokenizer = { count: (words: string) => counted.push(words) && 1 }
     const theatre = await opened({ context: { window }, tokenizer })
@@ -267,7 +267,7 @@ describe('a tokenizer of one’s own', () => {
     expect(theatre.wire(-1)).toHaveLength(2 * steps)
   })
 
-  it('that is broken ends the run with its error, not in a hang', async () => {
+  it('that is broken ends the run with its error instead of a hang', async () => {
     const tokenizer = { count: () => NaN }
     const theatre = await opened({ context: { window }, tokenizer })
     const result = await theatre.run('Read everything.').end(0)

@@ -7,14 +7,14 @@ const prices = { 'gpt-test': { inputPerMillion: 1_000_000, outputPerMillion: 1_0
 const answers = text('Done.', { usage: { input: 90, output: 10 } })
 
 describe('the cost', () => {
-  it('is counted from the prices given, cached input apart', async () => {
+  it('is computed from the configured prices, with cached input separate', async () => {
     const { result } = await played([text('Hi.', { usage: { input: 1_000, output: 100, cached: 600 } })], {
       prices: { 'gpt-test': { inputPerMillion: 10, outputPerMillion: 50, cachedInputPerMillion: 1 } },
     })
     expect(result.usage.cost).toBeCloseTo((400 * 10 + 600 * 1 + 100 * 50) / 1e6, 12)
   })
 
-  it.each(['chat', 'responses'] as const)('counts what was put into a cache (%s)', async (api) => {
+  it.each(['chat', 'responses'] as const)('includes cache writes (%s)', async (api) => {
     const usage = { input: 1_000, output: 0, cached: 100, cacheWrite: 500 }
     const price = {
       inputPerMillion: 10,
@@ -40,7 +40,7 @@ describe('the cost', () => {
   it.each([
     ['cost', 0.25, 0.25],
     ['cost_in_usd_ticks', 2_500_000_000, 0.25],
-  ])('is what the provider says (%s) where no price is known, and only there', async (field, said, cost) => {
+  ])("is the provider's amount (%s) if no price is known, and only then", async (field, said, cost) => {
     const usage = { input_tokens: 90, output_tokens: 10, total_tokens: 100, [field]: said }
     const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hi.' }] }]
     const raw = { body: JSON.stringify({ object: 'response', status: 'completed', output, usage }) }
@@ -50,7 +50,7 @@ describe('the cost', () => {
     expect((await played([{ raw }], options)).result.usage).not.toHaveProperty('providerCost')
   })
 
-  it('of common models is known, once the provider is', async () => {
+  it('of common models is known once the provider is', async () => {
     const turn = text('Hi.', { usage: { input: 1_000_000, output: 0 } })
     const theatre = await stage([turn])
     const model = openaiChat({ model: 'gpt-4o-mini', provider: 'openai', baseURL: theatre.rehearsal.url })
@@ -70,7 +70,7 @@ describe('the cost', () => {
     await expect(run[Symbol.asyncIterator]().next()).rejects.toBe(refusal)
   })
 
-  it('without a known price may go uncounted where budget.onUnknownPrice says so, with one warning', async () => {
+  it('without a known price is not counted if budget.onUnknownPrice allows it, with one warning', async () => {
     const { result, of } = await played([call('nothing'), text('Done.')], {
       limits: { costLimit: 1 },
       budget: { onUnknownPrice: 'warn' },
@@ -79,7 +79,7 @@ describe('the cost', () => {
     expect(of('warning')).toMatchObject([{ code: 'unknown_price' }])
   })
 
-  it('of a session that has used unpriced tokens is never taken for little', async () => {
+  it('of a session with unpriced tokens is never understated', async () => {
     const theatre = await stage([answers, answers])
     const session = createSession()
     await theatre.run('Go.', { session }).end(1)
@@ -88,7 +88,7 @@ describe('the cost', () => {
     await expect(refused.result).rejects.toMatchObject({ code: 'unknown_price' })
   })
 
-  it('of an answer that was stopped midway is estimated, so that the limit holds on', async () => {
+  it('of an interrupted answer is estimated, so that the limit still holds', async () => {
     const theatre = await stage([text('One two three four', { chunkSize: 4, hang: 2 }), answers], {
       prices,
       limits: { costLimit: 12 },
@@ -105,7 +105,7 @@ describe('the cost', () => {
 })
 
 describe('usage', () => {
-  it('that the provider does not report is estimated, marked and warned of once', async () => {
+  it('that the provider does not report is estimated, marked and reported once', async () => {
     const { result, of } = await played(
       [
         call('nothing', {}, { usage: null }),
@@ -120,14 +120,14 @@ describe('usage', () => {
     expect(of('warning')).toMatchObject([{ code: 'missing_usage' }])
   })
 
-  it('that is not reported still trips the budget', async () => {
+  it('that is not reported still counts towards the budget', async () => {
     const { result } = await played([text('word '.repeat(200), { usage: null })], {
       limits: { tokenBudget: 100 },
     })
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', usage: { estimated: true } })
   })
 
-  it('is taken as zero only where budget.onMissingUsage says so', async () => {
+  it('is zero only if budget.onMissingUsage is set so', async () => {
     const { result } = await played([text('word', { usage: null })], { budget: { onMissingUsage: 'zero' } })
     expect(result.usage).toMatchObject({ totalTokens: 0, estimated: true })
   })

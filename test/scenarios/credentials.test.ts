@@ -42,7 +42,7 @@ describe('a missing key', () => {
     )
   })
 
-  it('is missing no longer once it is set, and never for an address or a client of your own', async () => {
+  it('is only missing until it is set, and never for a custom address or client', async () => {
     const rehearsal = await start({ turns: [{ text: 'Hello.' }], onExhausted: 'loop' })
     const agent = agentOf({ fetch: (_url, init) => fetch(`${rehearsal.url}/chat/completions`, init) })
     expect(() => agent.run('Hi.')).toThrow(/OPENAI_API_KEY/)
@@ -53,7 +53,7 @@ describe('a missing key', () => {
     expect(await local.run('Hi.').result).toMatchObject({ state: 'COMPLETED' })
   })
 
-  it('keeps a session whose run goes on from being spent on it; one that has ended is returned', async () => {
+  it('does not end a session with an open run, and an ended run is returned', async () => {
     const rehearsal = await start({
       turns: [{ toolCalls: [{ name: 'ask', arguments: {} }] }, { text: 'Done.' }],
     })
@@ -99,7 +99,7 @@ describe('in a browser', () => {
     )
   })
 
-  it('that did not load the page over https, runs have ids all the same', async () => {
+  it('without https, runs still have ids', async () => {
     const rehearsal = await start({ turns: [{ text: 'Hello.' }] })
     // Inherited from the prototype.
     Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true })
@@ -112,7 +112,7 @@ describe('in a browser', () => {
     }
   })
 
-  it('an address of your own needs no permission, and a key goes out with it', async () => {
+  it('a custom address needs no permission and receives the key', async () => {
     const rehearsal = await start({ turns: [{ text: 'Hello.' }], onExhausted: 'loop' })
     pretendBrowser()
     const keyless = await agentOf({ baseURL: rehearsal.url }).run('Hi.').result

@@ -112,7 +112,7 @@ const damages = listPaths(messages)
   .flatMap((path) => values.map((value) => [path, value] as const))
 const played = damages.filter((_, i) => i % Math.ceil(damages.length / sampled(damages.length)) === 0)
 
-test('a stored message that is damaged is refused as it is loaded, and what is loaded is used without a crash', async () => {
+test('a damaged stored message is refused at load, and a loaded message causes no crash', async () => {
   const stored = JSON.parse(JSON.stringify(restoreSession({ id: 's', messages }))) as object
   const problems: string[] = []
   let refused = 0
@@ -138,7 +138,7 @@ test('a stored message that is damaged is refused as it is loaded, and what is l
   expect(refused).toBeGreaterThan(played.length / 3)
 })
 
-test('the same holds for the messages of a log: it is refused as corrupt_log', async () => {
+test('the messages of a log are checked the same way: corrupt_log', async () => {
   const problems: string[] = []
   let refused = 0
   for (const damaged of [messages, ...played.map(([path, value]) => damage(path, value))]) {

@@ -42,7 +42,7 @@ function forged({ seq, at, type, data }: LogRecord, change: (value: unknown) => 
   return { seq, at, type, data: text.slice(8, -1), check: 'of something else' }
 }
 
-test('a log that says what none can say is told as that: nothing but an error of ours', async () => {
+test('an impossible log is reported with one of our errors', async () => {
   let refused = 0
   await fc.assert(
     fc.asyncProperty(
@@ -93,7 +93,7 @@ test.each([
   ['a section of the configuration that is null', (start: object) => withIn(start, 'context', null)],
   ['a version that is no number', (start: object) => ({ ...start, version: { toString: '' } })],
   ['a tool that has no traits', (start: object) => withIn(start, 'tools', { pay: null })],
-])('%s is told as damage', async (_what, change) => {
+])('%s is reported as damage', async (_what, change) => {
   const store = memoryStore()
   const lease = store.acquire('s', { holder: 'the test', ttlMs: 1_000 })
   const records = logs[0] ?? []

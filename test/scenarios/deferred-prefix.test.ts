@@ -8,7 +8,7 @@ test.each<['chat' | 'responses', Loading]>([
   ['chat', 'dispatch'],
   ['responses', 'append'],
   ['responses', 'dispatch'],
-])('each request begins as the one before, byte for byte (%s, %s)', async (api, loading) => {
+])('each request starts with the previous request, byte for byte (%s, %s)', async (api, loading) => {
   let loads = 0
   let compared = 0
   await fc.assert(

@@ -47,7 +47,7 @@ const namesIn = (sent: unknown): string[] => (sent as Sent).tools.map((tool) => 
 
 const invoice = { workspace_id: 'w', invoice_id: 'i' }
 
-test('of 178 tools, a first request has at most a twentieth of the tokens', async () => {
+test('with 178 tools, a first request uses at most a twentieth of the tokens', async () => {
   // OpenAI accepts at most 128 tools, so it would reject this request.
   const plain = await stage([text('Hi.')], { tools: deferredTools({ defer: false }) })
   await plain.run().run.result
@@ -64,7 +64,7 @@ test('of 178 tools, a first request has at most a twentieth of the tokens', asyn
   for (const { name } of manyTools) expect(textOf(system)).toContain(`- ${name}`)
 })
 
-test('what a search finds is loaded: an event says it, and it stands at the end of the tools', async () => {
+test('found tools are loaded, reported in an event, and appended to the tools', async () => {
   const { result, stage, of } = await played(
     [
       call('tool_search', { query: 'cancel an invoice' }),
@@ -89,7 +89,7 @@ test('what a search finds is loaded: an event says it, and it stands at the end 
   expect(of('tool_result')[1]?.content).toContain('"invoice_id":"i"')
 })
 
-test('a call of a tool that is not loaded has its schema as its result, loads it, and costs neither guard nor cap', async () => {
+test('a call of a tool that is not loaded returns its schema, loads it, and counts for no guard or cap', async () => {
   const asked = calls([
     ['billing_get_invoice', { id: 'i' }],
     ['billing_get_invoice', { id: 'i' }],
@@ -108,7 +108,7 @@ test('a call of a tool that is not loaded has its schema as its result, loads it
 })
 
 test.each(['append', 'dispatch'] as const)(
-  'what is loaded stays loaded in the session, after a resume, in a fork and in another process (%s)',
+  'loaded tools stay loaded in the session, after a resume, in a fork and in another process (%s)',
   async (loading) => {
     const store = memoryStore()
     const create = () => ({
@@ -149,7 +149,7 @@ test.each(['append', 'dispatch'] as const)(
   },
 )
 
-test('a session that was kept as JSON has what it has loaded', async () => {
+test('a session stored as JSON keeps its loaded tools', async () => {
   const theatre = await stage([call('two'), text('Loaded.'), call('two'), text('Used.')], {
     tools: [defer('two'), toolSearch({ search: () => [] })],
   })
@@ -161,7 +161,7 @@ test('a session that was kept as JSON has what it has loaded', async () => {
   expect(play.of('tool_result').map(({ status }) => status)).toEqual(['ok'])
 })
 
-test('through call_tool, everybody but the model sees a call of the tool itself', async () => {
+test('with call_tool, only the model does not see a call of the tool itself', async () => {
   const store = memoryStore()
   const seen: string[] = []
   const tools = [
@@ -216,7 +216,7 @@ test('through call_tool, everybody but the model sees a call of the tool itself'
   expect(textOf(sent.messages.find(({ role }) => role === 'tool'))).toContain('"parameters":{"type":"object"')
 })
 
-test('what shields take out of a call through call_tool is in no request, no event and no record', async () => {
+test('redacted content of a call through call_tool appears in no request, event or record', async () => {
   const store = memoryStore()
   const secret = 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH'
   const through = (q: string): Turn => call('call_tool', { name: 'look', arguments: { q } })
@@ -236,7 +236,7 @@ test('what shields take out of a call through call_tool is in no request, no eve
   }
 })
 
-test('a call of call_tool that names no tool is answered with what is wrong, and the run goes on', async () => {
+test('a call of call_tool without a tool returns the problem, and the run continues', async () => {
   const { of, result } = await played(
     [
       call('call_tool', { arguments: {} }),
@@ -260,7 +260,7 @@ test('a call of call_tool that names no tool is answered with what is wrong, and
   ])
 })
 
-test('the arguments of a call through call_tool come whole; those of other calls come as they are written', async () => {
+test('arguments of call_tool arrive complete, and arguments of other calls are streamed', async () => {
   const { of } = await played(
     [call('look', { q: 'x' }), call('call_tool', { name: 'look', arguments: { q: 'x' } }), text('Done.')],
     { stream: true, tools: [defer('look'), toolSearch({ loading: 'dispatch', search: () => [] })] },
@@ -274,7 +274,7 @@ test('the arguments of a call through call_tool come whole; those of other calls
 })
 
 test.each(['append', 'dispatch'] as const)(
-  'what the window has no room for takes nothing back: a search gives the schemas again (%s)',
+  'fitting the window unloads no tool: a search returns the schemas again (%s)',
   async (loading) => {
     const through = (name: string): Turn =>
       loading === 'append' ? call(name, { q: 'x' }) : call('call_tool', { name, arguments: { q: 'x' } })
@@ -301,7 +301,7 @@ test.each(['append', 'dispatch'] as const)(
   },
 )
 
-test('client tools and tools that need an approval are loaded before anybody is asked', async () => {
+test('client tools and tools that need an approval are loaded before anyone is asked', async () => {
   const client = defineTool({
     name: 'pick',
     description: 'Lets the user pick.',
@@ -326,7 +326,7 @@ test('client tools and tools that need an approval are loaded before anybody is 
   ])
 })
 
-test('a replay asks nobody about a call that only loaded its tool, and its tools keep their order', async () => {
+test('a replay does not repeat a call that only loaded its tool, and keeps the order of its tools', async () => {
   const tools = [toolSearch({ search: () => [] }), defer('pay', { needsApproval: true })]
   const theatre = await stage([call('pay'), call('pay'), text('Done.')], { tools, store: memoryStore() })
   const { run } = theatre.run('Go.', { session: 's' })
@@ -338,7 +338,7 @@ test('a replay asks nobody about a call that only loaded its tool, and its tools
     expect((await replaySession(agent, recording)).state).toBe('COMPLETED')
 })
 
-test('a search that is cancelled loads nothing', async () => {
+test('a cancelled search loads nothing', async () => {
   const searching = latch()
   const theatre = await stage([call('tool_search', { query: 'x' })], {
     tools: [
@@ -359,7 +359,7 @@ test('a search that is cancelled loads nothing', async () => {
   expect(play.of('tools_loaded')).toEqual([])
 })
 
-test('a search of the author’s own that returns no names is told to the model as a failure', async () => {
+test('a custom search that does not return names is reported to the model as a failure', async () => {
   const { of, result } = await played([call('tool_search', { query: 'x' }), text('Without, then.')], {
     tools: [defer('two'), toolSearch({ search: (() => 'two') as never })],
   })
@@ -370,7 +370,7 @@ test('a search of the author’s own that returns no names is told to the model 
   })
 })
 
-test('results are cut so that each schema in them is whole', async () => {
+test('results are truncated between schemas', async () => {
   const { of } = await played([call('tool_search', { query: 'invoice' }), text('Ok.')], {
     tools: [...deferredTools(), toolSearch({ loading: 'dispatch', limit: 20 })],
     toolCalls: { maxResultChars: 5_000 },
@@ -385,7 +385,7 @@ test('results are cut so that each schema in them is whole', async () => {
 })
 
 test.each(['append', 'dispatch'] as const)(
-  'an answer that is taken by a tool has no name of a deferred one, and tools are loaded after it (%s)',
+  'an output tool is never deferred, and tools are loaded after it (%s)',
   async (loading) => {
     const { result, stage } = await played(
       [call('tool_search', { query: 'answer' }), call('answer_2', { done: true })],
@@ -403,7 +403,7 @@ test.each(['append', 'dispatch'] as const)(
   },
 )
 
-test('two searches at once, a search and a call of what it finds, in one answer', async () => {
+test('two searches at once, and a search with a call of its result, work in one answer', async () => {
   const theatre = await stage(
     [
       calls([
@@ -427,7 +427,7 @@ test('two searches at once, a search and a call of what it finds, in one answer'
   ).toEqual(['not_loaded', 'ok', 'ok', 'ok'])
 })
 
-test('the other process has no deferred tools any more, or has other ones', async () => {
+test('the resuming process may have no or different deferred tools', async () => {
   const store = memoryStore()
   const theatre = await stage([call('two'), text('A.'), call('two'), text('B.'), call('two'), text('C.')], {
     store,
@@ -448,7 +448,7 @@ test('the other process has no deferred tools any more, or has other ones', asyn
   ])
 })
 
-test('names that objects have of themselves', async () => {
+test('names of object members work as tool names', async () => {
   const theatre = await stage(
     [call('constructor'), call('tool_search', { query: 'toString' }), text('Done.')],
     { tools: [defer('toString'), defer('constructor'), toolSearch()] },
@@ -506,6 +506,6 @@ test.each([
   [{ search: 'bm25' }, 'toolSearch: search must be a function'],
   [{ max: 5 }, "toolSearch: there is no option 'max'. The options are limit, loading, search, hosted."],
   [null, 'toolSearch: takes an object'],
-])('options of toolSearch that cannot be used are refused (%#)', (options, message) => {
+])('invalid options of toolSearch are refused (%#)', (options, message) => {
   expect(() => toolSearch(options as never)).toThrow(message)
 })

@@ -13,7 +13,7 @@ function definitions(store: SyncSessionStore, id: string): { hash?: string; name
     .map(({ data }) => (JSON.parse(data) as { definition: object }).definition)
 }
 
-test('the log says which agent began a run: another model, tool or instruction is another agent', async () => {
+test('the log identifies the agent of a run: another model, tool or instruction is another agent', async () => {
   const store = memoryStore()
   const play = await stage(
     [{ text: 'Done.' }],
@@ -40,7 +40,7 @@ test('the log says which agent began a run: another model, tool or instruction i
   expect(new Set(hashes).size).toBe(4)
 })
 
-test('it is kept in snapshots and forks, so that no process has to read a log from its beginning', async () => {
+test('the definition is in snapshots and forks, so that no process must read a log from its start', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'x'.repeat(70_000) }, { text: 'Done.' }], { store })
   await play.agent.run('Go.', { session: 's' }).result

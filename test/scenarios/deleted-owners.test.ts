@@ -44,8 +44,8 @@ function write(store: SyncSessionStore, id: string, more: object = {}): void {
 describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
-])('what an owner has in %s', (_, made) => {
-  it('is deleted by prefix, page after page, and what others have stays', async () => {
+])('the sessions of an owner in %s', (_, made) => {
+  it('are deleted by prefix, page by page, without those of others', async () => {
     const near = made()
     for (let n = 0; n < 250; n += 1) write(near, `ann:${n}`)
     const others = ['ann', 'anna:1', 'Ann:1', 'bo:ann:1', 'an:n']
@@ -69,7 +69,7 @@ describe.each([
     ],
     ['inherits its tags', () => Object.create({ tags: { user: 'ann' } }) as SessionOwner],
     ['hides its prefix', () => Object.defineProperty({}, 'prefix', { value: 'ann' }) as SessionOwner],
-  ])('is all that is deleted, when the owner %s', async (__, owner) => {
+  ])('are exactly the deleted ones if the owner %s', async (__, owner) => {
     const near = made()
     write(near, 'ann:1', { tags: { user: 'ann' } })
     write(near, 'bo:1', { tags: { user: 'bo' } })
@@ -77,7 +77,7 @@ describe.each([
     expect(idsIn(near)).toEqual(['bo:1'])
   })
 
-  it('is all that is deleted, when the owner changes meanwhile', async () => {
+  it('are exactly the deleted ones if the owner changes during the deletion', async () => {
     const near = made()
     for (let n = 0; n < 101; n += 1) write(near, `ann:${n}`)
     write(near, 'bo:1')
@@ -93,7 +93,7 @@ describe.each([
     expect(idsIn(near)).toEqual(['bo:1'])
   })
 
-  it('is deleted by tags: chats, forks, sub-agents at every depth, messages and tags', async () => {
+  it('are deleted by tags: chats, forks, sub-agents at every depth, messages and tags', async () => {
     const near = made()
     const lowest = await stage([text('Seen.')])
     const middle = await stage([ask('Deeper.'), text('Found.')], { tools: [research(lowest)] })
@@ -112,7 +112,7 @@ describe.each([
     expect(near.inbox.listUnread?.()).toEqual([])
   })
 
-  it('is cancelled first where it is at work, in whatever process, and writes nothing more', async () => {
+  it('are cancelled first if they are active in any process, and write nothing more', async () => {
     const near = made()
     const gate = latch()
     const look = tool('look', () => gate.opened)
@@ -127,7 +127,7 @@ describe.each([
     expect(idsIn(near)).toEqual([])
   })
 
-  it('is cancelled again when the person writes once more meanwhile', async () => {
+  it('are cancelled again if the person writes during the deletion', async () => {
     const near = made()
     const theatre = await stage([call('look'), call('look')], {
       store: near,
@@ -143,7 +143,7 @@ describe.each([
     expect(idsIn(near)).toEqual([])
   })
 
-  it('is deleted to the end by the same call, when a store has failed in the middle', async () => {
+  it('are deleted by a repeated call after a store failure', async () => {
     const near = made()
     for (let n = 0; n < 20; n += 1) write(near, `ann:${n}`)
     const { delete: remove } = near
@@ -161,7 +161,7 @@ describe.each([
     expect(await agentOf(near).deleteSessions({ prefix: 'ann' })).toBe(13)
   })
 
-  it('is all that is deleted, whatever a store of one’s own lists', async () => {
+  it('are exactly the deleted ones, regardless of the list of a custom store', async () => {
     const near = made()
     for (const id of ['ann:1', 'bo:1']) write(near, id)
     const { list } = near
@@ -171,7 +171,7 @@ describe.each([
   })
 })
 
-it('nothing of its text is left in the files of a folder', async () => {
+it('no text remains in the files of a folder', async () => {
   const dir = makeFolder()
   folders.push(dir)
   const near = fileStore({ dir })
@@ -215,7 +215,7 @@ it.each([
   expect(idsIn(store)).toEqual(['ann:1', 'bo:1'])
 })
 
-it('an agent without a store has nothing to delete from', async () => {
+it('an agent without a store cannot delete owners', async () => {
   await expect(
     createAgent({ model: new ManualModel() }).deleteSessions({ prefix: 'ann' }),
   ).rejects.toMatchObject({ code: 'no_store' })

@@ -39,8 +39,8 @@ const idsIn = (store: SyncSessionStore): string[] => store.list({ children: true
 describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
-])('what is forgotten in %s', (_, made) => {
-  it('takes along the sessions of its sub-agents at every depth, and nobody else’s', async () => {
+])('a deleted session in %s', (_, made) => {
+  it('takes the sessions of its sub-agents with it, at every depth, and no others', async () => {
     const near = made()
     const top = await threeDeep(distant(near))
     await top.run('Go.', { session: 'ann' }).run.result
@@ -57,7 +57,7 @@ describe.each([
     expect(await top.agent.deleteSession('ann')).toBe(false)
   })
 
-  it('is still there, with its sub-agents, while a run has it', async () => {
+  it('stays with its sub-agents while a run uses it', async () => {
     const gate = latch()
     const look = tool('look', () => gate.opened)
     const near = made()
@@ -76,7 +76,7 @@ describe.each([
   })
 })
 
-it('a log that is damaged goes, with the sub-agents that it still tells of', async () => {
+it('a damaged log is deleted with the sub-agents that it still names', async () => {
   const near = memoryStore()
   const top = await threeDeep(near)
   await top.run('Go.', { session: 'ann' }).run.result
@@ -88,7 +88,7 @@ it('a log that is damaged goes, with the sub-agents that it still tells of', asy
   expect(near.list({ children: true })).toEqual([])
 })
 
-it('the id of a sub-agent’s session begins with that of the session above, unless there is no room for it', async () => {
+it("the id of a sub-agent's session starts with the id of its parent, unless it is too long", async () => {
   const near = memoryStore()
   const top = await threeDeep(near)
   const long = 'a'.repeat(195)
@@ -106,7 +106,7 @@ it('the id of a sub-agent’s session begins with that of the session above, unl
   expect(near.list({ children: true })).toHaveLength(3)
 })
 
-it('the session of a sub-agent goes on with the run above alone: no agent takes it for its own', async () => {
+it('the session of a sub-agent continues only with its parent run', async () => {
   const store = memoryStore()
   const gate = latch()
   const look = tool('look', () => gate.opened, { readOnly: true })

@@ -39,7 +39,7 @@ test.each([
   ['at once', (store: SyncSessionStore) => store],
   ['later', (store: SyncSessionStore) => distant(store)],
 ])(
-  'a drive that is stopped at any question to a store that answers %s leaves nothing held, and no answer unheard',
+  'a drive that is stopped at any call to a store that answers %s leaves nothing locked and loses no answer',
   async (_, reached) => {
     let [stops, unheard] = [0, 0]
     for (let at = 1; at <= 12; at += 1) {

@@ -22,12 +22,12 @@ async function until(holds: () => unknown): Promise<void> {
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
-describe('a heartbeat that fails', () => {
+describe('a failing heartbeat', () => {
   const gone = new Error('Nobody waits for this activity any more.')
   test.each([
     ['at once', 1],
     ['later', 2],
-  ])('%s stops the drive as its signal would, and is what it rejects with', async (_, at) => {
+  ])('%s stops the drive like its signal, and rejects with the error', async (_, at) => {
     const { store, model, clock, agent } = program()
     let beats = 0
     const heartbeat = () => {
@@ -51,7 +51,7 @@ describe('a heartbeat that fails', () => {
     expect(await again).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  test('by a promise does the same', async () => {
+  test('may reject instead of throwing', async () => {
     const { store, agent } = program()
     const heartbeat = () => Promise.reject(gone)
     await expect(runSession(agent, { session: 's', input: 'Go.', heartbeat })).rejects.toBe(gone)
@@ -59,7 +59,7 @@ describe('a heartbeat that fails', () => {
   })
 })
 
-test('an answer that is none is refused before any other is given: no run goes on without its drive', async () => {
+test('an invalid answer is refused before any other is applied, and the run does not continue without its drive', async () => {
   const pay = tool('pay', () => 'paid', { needsApproval: true })
   const store = memoryStore()
   const play = await stage([{ toolCalls: [{ id: 'a', name: 'pay' }] }, { text: 'Paid.' }], {
@@ -92,7 +92,7 @@ test('an answer that is none is refused before any other is given: no run goes o
   expect(store.get('s')?.holder).toBeNull()
 })
 
-test('the output of a call that failed is told in its own words, whatever it is', async () => {
+test('the output of a failed call is shown as text, whatever it is', async () => {
   const play = await stage([{ toolCalls: [{ id: 'a', name: 'open' }] }, { text: 'I see.' }], {
     store: memoryStore(),
     tools: [clientTool('open')],
@@ -108,7 +108,7 @@ test('the output of a call that failed is told in its own words, whatever it is'
   expect(result?.content).toBe('{"why":"The door is locked."}')
 })
 
-test('what is no agent, no options or no driver is refused by name', async () => {
+test('invalid agents, options and drivers are refused by name', async () => {
   const { agent } = program()
   const nothing = null as never
   const refused = { name: 'UsageError', code: 'invalid_option' }

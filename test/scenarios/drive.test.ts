@@ -62,7 +62,7 @@ function gate(options: Parameters<typeof tool>[2] = {}) {
 }
 
 describe('runSession', () => {
-  it('writes once to begin: with the first records a list of sessions learns that the run works', async () => {
+  it('writes once at the start: the first records list the run as active', async () => {
     const store = memoryStore()
     const append = jest.spyOn(store, 'append')
     const { agent, model } = program(store)
@@ -78,7 +78,7 @@ describe('runSession', () => {
   test.each([
     ['at once', () => memoryStore()],
     ['later', () => distant(memoryStore())],
-  ])('begins, goes on, and returns what there is, with a store that answers %s', async (_, open) => {
+  ])('starts, continues and returns the result, with a store that answers %s', async (_, open) => {
     const done: string[] = []
     const pay = tool('pay', ({ text }) => void done.push(String(text)), { needsApproval: true })
     const play = await stage(
@@ -100,7 +100,7 @@ describe('runSession', () => {
     expect(play.requests).toHaveLength(2)
   })
 
-  test('gives tools the context of the app', async () => {
+  test('passes the context of the app to tools', async () => {
     const seen: unknown[] = []
     const look = tool('look', (_, { context }) => void seen.push(context))
     const play = await stage([{ toolCalls: [{ id: 'a', name: 'look', arguments: {} }] }, { text: 'Done.' }], {
@@ -111,7 +111,7 @@ describe('runSession', () => {
     expect(seen).toEqual([{ user: 'ann' }])
   })
 
-  test('an answer made again approves no other call, also where the model uses the id again', async () => {
+  test('repeated answers approve no other call, even if the model reuses the id', async () => {
     const store = memoryStore()
     const paid: unknown[] = []
     const pay = tool('pay', ({ amount }) => void paid.push(amount), { needsApproval: true })
@@ -145,7 +145,7 @@ describe('runSession', () => {
     expect(paid).toEqual([5, 99_999, 99_999])
   })
 
-  test('begins each turn of a conversation once, whenever it is called', async () => {
+  test('starts each turn of a conversation once, whenever it is called', async () => {
     const store = memoryStore()
     const play = await stage([{ text: 'One.' }, { text: 'Two.' }], { store })
     const asked: string[] = []
@@ -169,7 +169,7 @@ describe('runSession', () => {
     expect(store.get('s')?.summary?.runs).toBe(2)
   })
 
-  test('what crosses its boundary is at most 1,000 bytes, however much is behind it', async () => {
+  test('at most 1,000 bytes cross its boundary, for a session of any size', async () => {
     const store = memoryStore()
     const { agent, model } = program(store, [tool('pay', () => '', { needsApproval: true })])
     const driving = runSession(agent, { session: 's'.repeat(200), input: 'x'.repeat(100_000) })
@@ -198,7 +198,7 @@ describe('runSession', () => {
     ['later', () => distant(memoryStore()), undefined],
     ['at once, and it is edited', () => memoryStore(), { text: 'June' }],
     ['later, and it is edited', () => distant(memoryStore()), { text: 'June' }],
-  ])('an answer is never lost to a stop, with a store that answers %s', async (_, open, editedInput) => {
+  ])('an answer survives a stop, with a store that answers %s', async (_, open, editedInput) => {
     const paid: string[] = []
     const options = { needsApproval: true, idempotent: true }
     const pay = tool('pay', ({ text }) => void paid.push(String(text)), options)
@@ -231,7 +231,7 @@ describe('runSession', () => {
     expect(paid).toEqual([editedInput?.text ?? 'May'])
   })
 
-  test('a stop in the very middle of a transition: the session is free, and nothing of it is lost', async () => {
+  test('a stop during a transition frees the session and loses nothing', async () => {
     const store = memoryStore()
     const paid: string[] = []
     const pay = tool('pay', ({ text }) => void paid.push(String(text)), {
@@ -264,7 +264,7 @@ describe('runSession', () => {
     expect(paid).toEqual(['May'])
   })
 
-  test('an abort drops a request, begins nothing, and gives the session free', async () => {
+  test('an abort drops a request, starts nothing and frees the session', async () => {
     const store = memoryStore()
     const first = program(store)
     const stop = new AbortController()
@@ -285,7 +285,7 @@ describe('runSession', () => {
     expect(first.model.attempts).toHaveLength(1)
   })
 
-  test('an abort waits for a call that must not come twice, and leaves those after it to the next drive', async () => {
+  test('an abort waits for a call that must not repeat, and leaves later calls to the next drive', async () => {
     const store = memoryStore()
     const { begun, pay, end } = gate()
     const first = program(store, [pay])
@@ -316,7 +316,7 @@ describe('runSession', () => {
     expect(begun).toEqual(['May', 'June'])
   })
 
-  test('an approved call that an abort catches before it begins is carried out by the next drive', async () => {
+  test('an approved call that an abort prevents is executed by the next drive', async () => {
     const store = memoryStore()
     const process = () => {
       const { begun, pay, end } = gate({ needsApproval: true })
@@ -355,7 +355,7 @@ describe('runSession', () => {
     expect(second.begun).toEqual(['June', 'July'])
   })
 
-  test('an abort drops calls that may come twice: the next drive makes them again', async () => {
+  test('an abort drops repeatable calls, and the next drive repeats them', async () => {
     const store = memoryStore()
     const { begun, pay, end } = gate({ idempotent: true })
     const first = program(store, [pay])
@@ -376,7 +376,7 @@ describe('runSession', () => {
     expect(begun).toEqual(['May', 'May'])
   })
 
-  test('an abort leaves a sub-agent where it stands, and the next drive goes on with it', async () => {
+  test('an abort leaves a sub-agent in place, and the next drive continues it', async () => {
     const store = memoryStore()
     const team = () => {
       const child = program(store)
@@ -405,7 +405,7 @@ describe('runSession', () => {
     ])
   })
 
-  test('a drive that was stopped does not count as one that the session has killed', async () => {
+  test('a stopped drive does not count as a crash caused by the session', async () => {
     const store = memoryStore()
     const stop = async (options: object) => {
       const { agent, model } = program(store)
@@ -425,7 +425,7 @@ describe('runSession', () => {
     expect(types(store, 's').filter((type) => type === 'RELEASED')).toHaveLength(7)
   })
 
-  test('what had come of an answer when a drive was stopped is paid for, by estimate', async () => {
+  test('a partial answer at a stop is paid for, by estimate', async () => {
     const store = memoryStore()
     const totals: number[] = []
     for (let i = 0; i < 3; i += 1) {
@@ -457,7 +457,7 @@ describe('runSession', () => {
     expect(steps).toEqual([first, first, first, 15])
   })
 
-  test('a wait that the provider asks for need not be sat through', async () => {
+  test('a wait that the provider requests may be abandoned', async () => {
     const store = memoryStore()
     const first = program(store)
     const driving = runSession(first.agent, { session: 's', input: 'Go.', maxRetryWaitMs: 30_000 })
@@ -484,7 +484,7 @@ describe('runSession', () => {
     expect(await ending).toMatchObject({ state: 'COMPLETED' })
   })
 
-  test('says at a rest what it is given, and passes over what nothing waits for', async () => {
+  test('applies answers at a rest, and skips those that nothing waits for', async () => {
     const store = memoryStore()
     const look = defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, client: true })
     const { agent, model } = program(store, [
@@ -542,7 +542,7 @@ describe('runSession', () => {
     expect(leaseOf(store, 't')).toBeUndefined()
   })
 
-  test('beats while it drives, and never after', async () => {
+  test('beats only while it drives', async () => {
     const { agent, model, clock } = program(memoryStore())
     let beats = 0
     const driving = runSession(agent, { session: 's', input: 'Go.', heartbeat: () => (beats += 1) })
@@ -557,7 +557,7 @@ describe('runSession', () => {
     expect(beats).toBe(3)
   })
 
-  test('says whether another attempt makes sense', async () => {
+  test('reports whether another attempt can help', async () => {
     const store = memoryStore()
     const { agent, model } = program(store)
     const begun = runSession(agent, { session: 's', input: 'Go.' })
@@ -593,7 +593,7 @@ describe('runSession', () => {
 })
 
 describe('defineAgents', () => {
-  test('a process drives only what it accepts, and the rest is listed with what it needs', async () => {
+  test('a process drives only accepted agents, and lists the rest with their requirements', async () => {
     const store = memoryStore()
     const [old, fresh] = [program(store), program(store)]
     const before = defineAgents({ billing: { agent: old.agent, version: '2' } })
@@ -626,7 +626,7 @@ describe('defineAgents', () => {
     expect(await listStrandedSessions(after, store)).toEqual([])
   })
 
-  test('a session belongs to the agent that began it; a log that does not say goes to the one that is asked for', async () => {
+  test('a session belongs to the agent that started it; an unlabelled log goes to the requested agent', async () => {
     const store = memoryStore()
     const [support, billing, unnamed] = [program(store), program(store), program(store)]
     const begun = unnamed.agent.run('Go.', { session: 'old' })
@@ -656,7 +656,7 @@ describe('defineAgents', () => {
     expect(support.model.attempts).toEqual([])
   })
 
-  test('refuses what cannot be told apart', () => {
+  test('refuses ambiguous agents', () => {
     const { agent } = program(memoryStore())
     const refused = (entries: object) => {
       try {

@@ -6,7 +6,7 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-test('a process that drains begins nothing more, and stops what takes longer where another can go on', async () => {
+test('a draining process starts nothing, and stops long work if another process can continue it', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] })
   const [store, model] = [memoryStore(), new ManualModel()]
   const own = createSessionRunner(createAgent({ model, store }), { drainMs: 1000 })
@@ -31,7 +31,7 @@ test('a process that drains begins nothing more, and stops what takes longer whe
   expect(store.get('late')).toBeNull()
 })
 
-test('a drain takes a number', () => {
+test('a drain accepts a number', () => {
   const agent = createAgent({ model: new ManualModel(), store: memoryStore() })
   expect(() => createSessionRunner(agent, { drainMs: -1 })).toThrow(
     expect.objectContaining({ subject: 'drainMs' }),

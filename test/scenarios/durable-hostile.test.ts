@@ -79,14 +79,14 @@ async function heard(run: Run, type: AgentEvent['type']): Promise<void> {
   await settled()
 }
 
-describe('a rest that is still being written', () => {
-  test('a result is never that of a rest which the run has left meanwhile', async () => {
+describe('a rest whose record is being written', () => {
+  test('never returns the result of a rest that the run has left', async () => {
     const run = agentOn(later(memoryStore()), payThenDone).run('Go.')
     for await (const event of run) if (event.type === 'approval_requested') run.approve(event.callId)
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  test('a resumed run that is answered at its rest tells its next rest, not the same one again', async () => {
+  test('is followed by the next rest, not the same one, when a resumed run is answered', async () => {
     const store = memoryStore()
     await agentOn(store, payThenDone).run('Go.', { session: 's' }).result
     const run = await agentOn(later(store), payThenDone).resume('s')
@@ -95,7 +95,7 @@ describe('a rest that is still being written', () => {
     expect((await run.result).state).toBe('COMPLETED')
   })
 
-  test('an answer that comes while the session is being given back waits for that', async () => {
+  test('delays an answer that arrives while the session is released', async () => {
     let giveBack = (): void => undefined
     let isLeaving = false
     const kept = memoryStore()
@@ -119,7 +119,7 @@ describe('a rest that is still being written', () => {
     expect((await run.result).state).toBe('COMPLETED')
   })
 
-  test('an answer that comes while the write is under way that gives the session free takes it anew', async () => {
+  test('is followed by a new lease for an answer that arrives during the releasing write', async () => {
     let write = (): void => undefined
     const asked: string[] = []
     const store = later(memoryStore(), (method) => {
@@ -140,7 +140,7 @@ describe('a rest that is still being written', () => {
     expect(await holderOf(store)).toBeNull()
   })
 
-  test('iteration ends when the session is free for the next run', async () => {
+  test('ends iteration when the session is free for the next run', async () => {
     const agent = agentOn(later(memoryStore()), [{ text: 'One.' }, { text: 'Two.' }])
     const events: AgentEvent[] = []
     for await (const event of agent.run('Go.', { session: 's' })) events.push(event)
@@ -168,7 +168,7 @@ describe('a rest that is still being written', () => {
     },
   )
 
-  test('one that fails at a rest is told by the result from then on', async () => {
+  test('a store that fails at a rest is reported by the result from then on', async () => {
     const kept = memoryStore()
     const store: SessionStore = {
       ...kept,
@@ -192,7 +192,7 @@ describe('a rest that is still being written', () => {
   test.each([
     ['before the run', 'acquire'],
     ['at its first write', 'append'],
-  ] as const)('a store that stops answering %s holds nobody up forever', async (_, method) => {
+  ] as const)('a store that stops answering %s blocks nothing forever', async (_, method) => {
     const clock = new SimulatedClock()
     const store: SessionStore = { ...memoryStore(), [method]: () => new Promise(() => undefined) }
     const model = scripted(() => Promise.resolve({ text: 'Never told.' }))
@@ -213,7 +213,7 @@ describe('a rest that is still being written', () => {
     else expect(told).toMatchObject({ state: 'CANCELLED', error: { code: 'store_unavailable' } })
   })
 
-  test('one that cannot be written ends an interactive run, and rejects nothing that nobody awaits', async () => {
+  test('a session that cannot be written ends an interactive run, without unhandled rejections', async () => {
     const kept = memoryStore()
     const unhandled: unknown[] = []
     const note = (error: unknown) => void unhandled.push(error)
@@ -234,8 +234,8 @@ describe('a rest that is still being written', () => {
   })
 })
 
-describe('a session is free again', () => {
-  test('when a listener cancels in the very moment of the rest', async () => {
+describe('a session is released', () => {
+  test('when a listener cancels at the moment of the rest', async () => {
     const store = memoryStore()
     const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
     run.events$.subscribe((event) => {
@@ -246,7 +246,7 @@ describe('a session is free again', () => {
     expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
   })
 
-  test('when a run that rests is resumed with a signal that is aborted', async () => {
+  test('when a waiting run is resumed with an aborted signal', async () => {
     const store = memoryStore()
     await agentOn(store, payThenDone).run('Go.', { session: 's' }).result
     const run = await agentOn(store, payThenDone).resume('s', { signal: AbortSignal.abort() })
@@ -255,7 +255,7 @@ describe('a session is free again', () => {
     expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
   })
 
-  test('when the signal that a resumed run was given aborts; that of the handle before reaches it no more', async () => {
+  test('when the signal of a resumed run aborts; the signal of the previous handle no longer applies', async () => {
     const store = memoryStore()
     const [before, now] = [new AbortController(), new AbortController()]
     let asked = 0
@@ -280,7 +280,7 @@ describe('a session is free again', () => {
     expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
   })
 
-  test('when a resumed run is paused before it has taken up its back-off', async () => {
+  test('when a resumed run is paused before its back-off starts', async () => {
     const store = memoryStore()
     const clock = new SimulatedClock()
     const failing = scripted(() =>
@@ -307,7 +307,7 @@ describe('a session is free again', () => {
     expect(store.list().find(({ id }) => id === forked)?.holder).toBeNull()
   })
 
-  test('when what a run was told cannot be written: it ends with a typed error', async () => {
+  test('when a message to a run cannot be written: the run ends with a typed error', async () => {
     const kept = memoryStore()
     const store: SessionStore = {
       ...kept,
@@ -321,7 +321,7 @@ describe('a session is free again', () => {
     expect(await holderOf(kept)).toBeNull()
   })
 
-  test('what a provider wants echoed and JSON cannot hold is left out, and everything can be written', async () => {
+  test('provider data that JSON cannot represent is omitted, and everything can be written', async () => {
     const store = memoryStore()
     const odd = { ...call('a', 'pay'), extra_content: 5n } as never
     const { result } = agentOn(store, [calls(odd), { text: 'Done.' }]).run('Go.', { session: 's' })
@@ -329,13 +329,13 @@ describe('a session is free again', () => {
   })
 })
 
-describe('a session that was deleted at a rest, and made anew under its id,', () => {
+describe('a session that was deleted at a rest and created again under its id', () => {
   const asked = [calls(call('a', 'pay', { text: '1' })), { text: 'Done.' }]
 
   test.each([
     ['at once', () => memoryStore()],
     ['later', () => later(memoryStore())],
-  ])('takes no answer of the old handle, with a store that answers %s', async (_, open) => {
+  ])('refuses an answer of the old handle, with a store that answers %s', async (_, open) => {
     const store = open()
     const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
     expect((await old.result).state).toBe('WAITING_FOR_INPUT')
@@ -355,7 +355,7 @@ describe('a session that was deleted at a rest, and made anew under its id,', ()
     expect((await agentOn(store, asked).replay('s')).run).toEqual(result)
   })
 
-  test('takes none either when it was only deleted', async () => {
+  test('also refuses it if it was only deleted', async () => {
     const store = memoryStore()
     const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
     await old.result
@@ -390,7 +390,7 @@ describe('a call that was running when the process died', () => {
     await end(abandoned)
   })
 
-  test('is not repeated either when the program that goes on has no such tool', async () => {
+  test('is not repeated either if the resuming program has no such tool', async () => {
     let runs = 0
     const store = memoryStore()
     const turns = [calls(call('w', 'work')), { text: 'Done.' }]
@@ -426,7 +426,7 @@ describe('the lease', () => {
     return { clock, run, finish: () => finish() }
   }
 
-  test('a renewal that fails once costs nothing while the lease lasts', async () => {
+  test('survives one failed renewal while it lasts', async () => {
     let renewals = 0
     const { clock, run, finish } = holding((kept) => ({
       renew: (lease, ttlMs) => {
@@ -443,7 +443,7 @@ describe('the lease', () => {
     expect(renewals).toBe(1)
   })
 
-  test('a renewal that comes too late, after the session was given back, ends no run', async () => {
+  test('ignores a renewal that comes after the release', async () => {
     let renew = (): void => undefined
     const { clock, run, finish } = holding((kept) => ({
       renew: async (lease, ttlMs) => {
@@ -466,7 +466,7 @@ describe('the lease', () => {
   })
 })
 
-test('cancelling a run that somebody else went on with ends this handle in CANCELLED', async () => {
+test('cancelling a run that another process continued ends this handle in CANCELLED', async () => {
   const store = memoryStore()
   const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
   await run.result

@@ -32,7 +32,7 @@ const ask = (id: string, amount: number) => ({
   arguments: { amount },
 })
 
-test('a session goes on in another process where the last run left it', async () => {
+test('a session continues in another process from the end of the last run', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'One.' }, { text: 'Two.' }], { store })
   const first = await play.agent.run('Count.', { session: 's' }).result
@@ -59,7 +59,7 @@ test('a named session that was stored elsewhere brings its history into the stor
   expect(messages).toEqual(session.messages)
 })
 
-test('approvals are answered in another process, in any order, by another handle', async () => {
+test('approvals can be answered in another process, in any order, by another handle', async () => {
   const store = memoryStore()
   const done: string[] = []
   const tools = [transfer(done), echo]
@@ -91,7 +91,7 @@ test('approvals are answered in another process, in any order, by another handle
 test.each([
   ['at once', memoryStore],
   ['later', () => distant(memoryStore())],
-])('an answer counts whenever it comes, with a store that answers %s', async (_, open) => {
+])('an answer counts at any time, with a store that answers %s', async (_, open) => {
   const store = open()
   const done: string[] = []
   const tools = [transfer(done)]
@@ -123,7 +123,7 @@ test.each([
   expect((await play.agent.replay('s')).run).toEqual(result)
 })
 
-test('of two approvals that race, one is refused and does nothing', async () => {
+test('of two concurrent approvals, one is refused and does nothing', async () => {
   const store = memoryStore()
   const done: string[] = []
   const tools = [transfer(done)]
@@ -142,7 +142,7 @@ test('of two approvals that race, one is refused and does nothing', async () => 
   expect(done).toEqual(['20'])
 })
 
-test('an approval is bound to what was asked: a call whose id comes again gets its own id and needs its own answer', async () => {
+test('an approval is bound to its question: a call with a repeated id gets a new id and needs its own answer', async () => {
   const store = memoryStore()
   const tools = [transfer()]
   const play = await stage([{ toolCalls: [ask('call_0', 20)] }, { toolCalls: [ask('call_0', 999)] }], {
@@ -167,7 +167,7 @@ test('an approval is bound to what was asked: a call whose id comes again gets i
   }).toThrow(/no call is waiting/)
 })
 
-test('a run that rests leaves its session free, and a run that has ended is returned as it ended', async () => {
+test('a waiting run releases its session, and an ended run is returned unchanged', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'Done.' }], { store })
   const done = await play.agent.run('Go.', { session: 's' }).result
@@ -176,7 +176,7 @@ test('a run that rests leaves its session free, and a run that has ended is retu
   expect(play.requests).toHaveLength(1)
 })
 
-test('a session with an unfinished run takes no other', async () => {
+test('a session with an unfinished run accepts no other', async () => {
   const store = memoryStore()
   const tools = [transfer()]
   const play = await stage([{ toolCalls: [ask('a', 20)] }], { store, tools })
@@ -187,7 +187,7 @@ test('a session with an unfinished run takes no other', async () => {
   })
 })
 
-test('two runs of one session at once: the second is refused with who holds it', async () => {
+test('of two concurrent runs of one session, the second is refused with the lease owner', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'One.' }], { store })
   const first = play.agent.run('Go.', { session: 's' })
@@ -212,7 +212,7 @@ test.each([
   ['at once', (near: SessionStore) => near],
   ['later', (near: SessionStore) => distant(near)],
 ])(
-  'an answer waits for the session while another run has it that is refused: a store that answers %s',
+  'an answer waits for the session while another run that is refused has it: a store that answers %s',
   async (_, toStore) => {
     const near = memoryStore()
     let onTaken = (): void => undefined
@@ -239,7 +239,7 @@ test.each([
   },
 )
 
-test('an answer at a rest while another run keeps the session ends the run, which goes on from its log', async () => {
+test('an answer at a rest ends the run if another run keeps the session, and the log continues it', async () => {
   const store = memoryStore()
   const done: string[] = []
   const tools = [transfer(done)]
@@ -264,7 +264,7 @@ test('an answer at a rest while another run keeps the session ends the run, whic
   expect(done).toEqual(['20'])
 })
 
-test('what is unknown, empty or cannot be is a typed error', async () => {
+test('unknown, empty and impossible input is a typed error', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'Hi.' }], { store })
   const bare = await stage([{ text: 'Hi.' }])
@@ -308,7 +308,7 @@ test('a log can be replayed to any of its events, and forked there', async () =>
   await expect(play.agent.replay('s', { to: 999 })).rejects.toMatchObject({ code: 'invalid_option' })
 })
 
-test('a log that is damaged in the middle is refused, and names the last good record', async () => {
+test('a log that is damaged in the middle is refused with the last intact record', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'One.' }], { store })
   await play.agent.run('Go.', { session: 's' }).result
@@ -320,7 +320,7 @@ test('a log that is damaged in the middle is refused, and names the last good re
   })
 })
 
-test('a store that fails ends the run with what is wrong; what was durable stays', async () => {
+test('a failing store ends the run with the reason, and stored records stay', async () => {
   const kept = memoryStore()
   let writes = 0
   const store: SessionStore = {

@@ -44,12 +44,12 @@ const all = versions.flatMap((version) =>
   ),
 )
 
-test.each([['0.2.0', 21]])('nothing that %s has stored was lost', (stored, sessions) => {
+test.each([['0.2.0', 21]])('nothing that %s has stored is lost', (stored, sessions) => {
   expect(all.filter(({ version }) => version === stored)).toHaveLength(2 * sessions)
 })
 
 describe.each(all)('a session that $version stored ($name), from $from', ({ version, name, from }) => {
-  it('stands as it stood, and goes on to its end', async () => {
+  it('has the same state, and continues to its end', async () => {
     const fixture = stored(version, name)
     const one = cases[name]
     if (!one) throw new Error(`cast.ts has no case '${name}'.`)
@@ -89,14 +89,14 @@ describe.each(all)('a session that $version stored ($name), from $from', ({ vers
   })
 })
 
-describe.each(versions)('a state that an app has kept itself, of %s', (version) => {
+describe.each(versions)('a state stored by an app, of %s', (version) => {
   const standing = readdirSync(new URL(`${version}/`, folder)).flatMap((file) => {
     const { sessions } = stored(version, file.replace(/\.json$/, ''))
     const last = JSON.parse(sessions['the-session']?.at(-1)?.data ?? '') as { state: StoredState }
     return typeof last.state.value === 'object' ? [{ file, state: last.state }] : []
   })
 
-  it.each(standing)('is found again, and gone on from ($file)', async ({ state }) => {
+  it.each(standing)('loads and continues ($file)', async ({ state }) => {
     const model = { provider: 'test', model: 'm', request: () => new Promise<never>(() => undefined) }
     const agent = createAgent({ model, clock: new SimulatedClock() })
     const actor = createActor(agent.machine, { snapshot: state as never, input: undefined as never })

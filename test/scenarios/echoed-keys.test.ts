@@ -39,7 +39,7 @@ const echoes: Record<string, TurnFunction> = {
 
 const cases = Object.keys(ways).flatMap((way) => Object.keys(echoes).map((echo) => [way, echo] as const))
 
-test.each(cases)('a key from %s that a provider repeats %s is nowhere', async (way, echo) => {
+test.each(cases)('a key from %s that a provider repeats %s appears nowhere', async (way, echo) => {
   const store = memoryStore()
   const rehearsal = await startRehearsal({ turns: [echoes[echo] as TurnFunction] })
   const model = openaiChat({ model: 'm', baseURL: rehearsal.url, ...ways[way]?.() })
@@ -54,7 +54,7 @@ test.each(cases)('a key from %s that a provider repeats %s is nowhere', async (w
   expect(everything).not.toContain(key.slice(0, 10))
 })
 
-test('a key of a client of one’s own is not told, either', async () => {
+test('a key of a custom client does not appear, either', async () => {
   const turns = [{ status: 401, error: { message: `${key} and ${key}-too are wrong.` } }]
   const rehearsal = await startRehearsal({ turns })
   const defaultHeaders = { 'x-gateway': `${key}-too` }
@@ -64,7 +64,7 @@ test('a key of a client of one’s own is not told, either', async () => {
   expect(error?.message).toContain('[redacted] and [redacted] are wrong.')
 })
 
-test('a code is short, and holds no secret', async () => {
+test('a code is short, and contains no secret', async () => {
   const { result } = await played([
     { status: 400, error: { message: 'No.', code: `bad api_key=sk-abcdefghijklmnop ${'x'.repeat(5000)}` } },
   ])

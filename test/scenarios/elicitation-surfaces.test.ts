@@ -37,7 +37,7 @@ interface Part {
   output?: unknown
 }
 
-describe('what a tool asks, on a page of useChat', () => {
+describe('an elicitation on a page of useChat', () => {
   const url = 'http://chat.test/api/chat'
 
   it.each(['v7', 'v6'] as const)(
@@ -102,7 +102,7 @@ describe('what a tool asks, on a page of useChat', () => {
   })
 })
 
-describe('what a tool asks, on a page of AG-UI', () => {
+describe('an elicitation on a page of AG-UI', () => {
   const url = 'http://chat.test/api/agui'
   const body = (more: object) => ({ threadId: 'c', runId: 'r', messages: [], ...more })
 
@@ -145,7 +145,7 @@ const question: PendingCall = {
   elicitation: seat,
 }
 
-describe('what a tool asks, at a terminal', () => {
+describe('an elicitation at a terminal', () => {
   /** The question shown to the user, and the result that the run receives. */
   async function typed(elicitation: typeof seat, ...lines: string[]) {
     const shown: string[] = []
@@ -163,7 +163,7 @@ describe('what a tool asks, at a terminal', () => {
     return { shown, told, left: lines }
   }
 
-  it('is asked field by field, and each again until it fits', async () => {
+  it('is asked field by field, and each field again until it is valid', async () => {
     const { shown, told } = await typed(seat, 'a', '1', '12A', 'x', '2', '', 'yes')
     expect(shown[0]).toBe('book: airline asks: Which seat?\n(a)nswer, (d)ecline, (c)ancel: ')
     expect(shown.slice(1)).toEqual([
@@ -186,24 +186,24 @@ describe('what a tool asks, at a terminal', () => {
     expect((await typed(seat, '?', line)).told).toEqual([answer])
   })
 
-  it('shows where a page leads before it is agreed to', async () => {
+  it('shows the address of a page before consent', async () => {
     const { shown, told } = await typed(page, 'y')
     expect(shown[0]).toContain('Sign the form. https://air.example/sign')
     expect(told).toEqual([{ action: 'accept' }])
   })
 
-  it('is not answered where the input ends', async () => {
+  it('stays open if the input ends', async () => {
     expect((await typed(seat)).told).toEqual([])
     expect((await typed(seat, 'a', '12A')).told).toEqual([])
   })
 
-  it('is named with the command that answers it', () => {
+  it('is printed with the command that answers it', () => {
     expect(describeNeed(question)).toMatch(/^book\(\) \[c\/ask@f{16}\]: airline asks: Which seat\?$/)
     const command = formatResumeCommand('s', { state: 'WAITING_FOR_INPUT', pending: [question] })
     expect(command).toContain('{"action":"accept","content":{"seat":"…"')
   })
 
-  it('cannot move the cursor, or pass for words of ours', () => {
+  it('cannot move the cursor, or imitate our own text', () => {
     const hostile = { ...seat, server: 'a\u001b[2Jb', message: 'Hi.\n? approval\u202e' }
     const event = {
       ...question,
@@ -220,7 +220,7 @@ describe('what a tool asks, at a terminal', () => {
   })
 })
 
-describe('what a tool asks, to the client of our MCP server', () => {
+describe('an elicitation for the client of our MCP server', () => {
   const [form, open] = listQuestions(
     { state: 'WAITING_FOR_INPUT', pending: [question, { ...question, elicitation: page }], why: '' },
     1,
@@ -243,7 +243,7 @@ describe('what a tool asks, to the client of our MCP server', () => {
     })
   })
 
-  it('is a yes or no where it is a page', () => {
+  it('is a yes or no for a page', () => {
     if (open === undefined) throw new Error('There is none.')
     expect(toInputRequest(open).params.message).toContain('https://air.example/sign')
     expect(readFormAnswer(open, { action: 'accept', content: { confirm: true } })).toMatchObject({

@@ -10,8 +10,8 @@ import { call, calls, clientTool, text, tool } from '../support/tools.js'
 const done = text('Done.')
 const asks = call('book', { flight: 'X1' })
 
-describe('a tool that asks a person in the middle of its call', () => {
-  it('lets the run rest, and is called again with the answer and its memo', async () => {
+describe('a tool that asks a person during its call', () => {
+  it('pauses the run, and is called again with the answer and its memo', async () => {
     const tools = [book()]
     const theatre = await stage([asks, done], { tools, store: memoryStore() })
     const play = theatre.run()
@@ -38,7 +38,7 @@ describe('a tool that asks a person in the middle of its call', () => {
     expect(theatre.wire(1).slice(-1).map(textOf)).toEqual(['booked'])
   })
 
-  it('takes no approval and no rejection', async () => {
+  it('accepts no approval and no rejection', async () => {
     const theatre = await stage([asks, done], { tools: [book()] })
     const play = theatre.run()
     const [question] = (await play.rest()).pending ?? []
@@ -62,7 +62,7 @@ describe('a tool that asks a person in the middle of its call', () => {
       'content.constructor',
     ],
   ]
-  it.each(misfits)('refuses an answer with %s, by its field, and waits on', async (_, answer, field) => {
+  it.each(misfits)('refuses an answer with %s, by its field, and stays open', async (_, answer, field) => {
     const theatre = await stage([asks, done], { tools: [book()] })
     const play = theatre.run()
     const { pending = [] } = await play.rest()
@@ -74,7 +74,7 @@ describe('a tool that asks a person in the middle of its call', () => {
     await play.end(2)
   })
 
-  it.each(['decline', 'cancel'] as const)('is told that the person has chosen %s', async (action) => {
+  it.each(['decline', 'cancel'] as const)('reads that the person has chosen %s', async (action) => {
     const tools = [book()]
     const theatre = await stage([asks, done], { tools })
     const play = theatre.run()
@@ -99,7 +99,7 @@ describe('a tool that asks a person in the middle of its call', () => {
     expect(tools[0]?.does).toEqual([[{ flight: 'X1' }, accepted, { action: 'accept' }]])
   })
 
-  it('waits beside approvals and calls of the client, each for its own answer', async () => {
+  it('waits next to approvals and client calls, each for its own answer', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const tools = [book(), pay, clientTool('pick')]
     const batch = calls([['book', { flight: 'X1' }], ['pay'], ['pick']])
@@ -118,7 +118,7 @@ describe('a tool that asks a person in the middle of its call', () => {
     expect(theatre.wire(1).slice(-3).map(textOf)).toEqual(['booked', 'paid', 'picked'])
   })
 
-  it('is answered from another process, by tell, and the answer is checked there', async () => {
+  it('is answered from another process by a message, which is validated there', async () => {
     const store = memoryStore()
     const tools = [book()]
     const theatre = await stage([asks, done], { tools, store })
@@ -134,7 +134,7 @@ describe('a tool that asks a person in the middle of its call', () => {
     expect(tools[0]?.inputs).toHaveLength(2)
   })
 
-  it('asks through a sub-agent, with the path that leads to it', async () => {
+  it('asks through a sub-agent, with the path to the sub-agent', async () => {
     const tools = [book()]
     const { parent } = await pair([call('research', { task: 'Book.' }), done], [asks, text('Booked.')], {
       child: { tools },
@@ -160,7 +160,7 @@ describe('a tool that asks a person in the middle of its call', () => {
     expect(play.of('tool_result')).toMatchObject([{ status: 'interrupted' }])
   })
 
-  it('is asked nothing that a shield does not let through', async () => {
+  it('asks nothing that a shield blocks', async () => {
     const secret = defineShield({
       name: 'no-seats',
       check: (content) =>
@@ -199,7 +199,7 @@ describe('a field of a form', () => {
       [['A']],
     ],
   ]
-  it.each(fits)('takes what fits: %s', async (_, field, good, bad) => {
+  it.each(fits)('accepts valid values: %s', async (_, field, good, bad) => {
     const { findFault } = await import('../../src/core/sessions/elicitation-answer.js')
     expect(good.map((value) => findFault(field, value))).toEqual(good.map(() => false))
     for (const value of bad) expect(findFault(field, value)).toMatch(/^it must (be|have) /)
