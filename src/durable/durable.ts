@@ -86,7 +86,8 @@ const findAgent = (logic: unknown): AgentInternals | undefined =>
 
 interface LocalSession {
   hold: MachineHold
-  done: Promise<void>
+  /** Resolves when the session is released, to whether it has unread messages. */
+  done: Promise<'read' | 'unread'>
 }
 
 const optionKeys = [
@@ -204,7 +205,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const id = checkSessionId(sessionId)
     checkOptions('send(id, event, options)', options, { key: keyRule })
     const { key } = options
-    const isAnswer = isAgentMessage(event) && !this.#chart.knows(event.type)
+    const isAnswer = isAgentMessage(event) && !this.#takesItself(event.type)
     const checked = isAnswer ? event : this.#checkEvent(event)
     await sendInOrder(this.#store, id, () =>
       isAnswer ? this.#answer(id, event, key) : this.#put(id, checked, key),
@@ -228,8 +229,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
         const local = await this.#take(id)
         if (local) {
-          const done = await Promise.race([local.done.then(() => 'done' as const), timeout])
-          if (done === 'done') {
+          const done = await Promise.race([local.done, timeout])
+          if (done === 'unread') this.#refuseDraining()
+          if (done === 'read') {
             const { record: last, head: end, hasSettled } = local.hold
             // Another process may have written between the read above and the acquisition.
             if (hasSettled) return await this.#toSettled(id, last, end)
@@ -286,6 +288,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const change = options.with
     const outcome = change && 'actor' in change ? this.#findOutcome(state, change as ActorOutcome) : undefined
     const event = change && !outcome ? this.#checkEvent(change as AnyEventObject) : undefined
+    if (event && state.status !== 'active') throw endedError(from)
     const actors = await this.#readActors(from, state)
     const running = actors.filter(({ id }) => id !== outcome?.actorId)
     const agent = running.find(({ src }) => findAgent(this.machine.implementations.actors[src]))
@@ -370,8 +373,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async delete(sessionId: string): Promise<boolean> {
     const id = checkSessionId(sessionId)
-    const { record } = await readLogEnd(this.#store, id)
-    if (record) this.#checkOwner(id, record)
+    const { head, record } = await readLogEnd(this.#store, id)
+    if (head > 0) this.#checkOwner(id, record)
     return (await deleteSession(this.#store, this.#clock, id)) > 0
   }
 
@@ -382,6 +385,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       'The worker of this process was drained, so it runs no more sessions. Call this in another process.',
       'drain',
     )
+  }
+
+  /** Whether messages of this type are for the machine. With agents, a wildcard is not for their messages. */
+  #takesItself(type: string): boolean {
+    return this.machine.events.includes(type) || (!this.#hasAgents && this.#chart.knows(type))
+  }
+
+  get #hasAgents(): boolean {
+    return Object.values(this.machine.implementations.actors).some(findAgent)
   }
 
   #checkEvent(event: AnyEventObject): AnyEventObject {
@@ -407,12 +419,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const { record } = await this.#readEnd(id)
     // The event itself may have ended the session.
     if (key !== undefined && record.state.keys.includes(key)) return
-    if (record.state.status !== 'active')
-      throw new UsageError(
-        'session_ended',
-        `Session '${id}' has ended and accepts no more events. Start another session.`,
-        id,
-      )
+    if (record.state.status !== 'active') throw endedError(id)
     await this.#deliver(id, formatMessage(event, key))
   }
 
@@ -463,10 +470,16 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   /** Cancels agents whose states were exited by a process that died before cancelling them. */
   async #cancelLeft(id: string, state: StoredMachineState): Promise<void> {
-    if (!Object.values(this.machine.implementations.actors).some(findAgent)) return
+    if (!this.#hasAgents) return
     const inFlight = new Set(this.#listAgents(id, state).map(({ session }) => session))
     for await (const child of listSessions(this.#store, { parent: id }))
-      if (!inFlight.has(child.id)) await cancelChild(this.#store, this.#clock, child.id)
+      try {
+        if (!inFlight.has(child.id)) await cancelChild(this.#store, this.#clock, child.id)
+      } catch (error) {
+        if (error instanceof StatewrightError && error.retryable) throw error
+        // A damaged log of an agent must not block the machine.
+        this.#report(error, id)
+      }
   }
 
   /** The last record. @throws {StoreError} `unknown_session` */
@@ -498,7 +511,11 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   #report(error: unknown, session: string): void {
     if (error instanceof StatewrightError && error.retryable) return
-    ;(this.#options.onError ?? warn)(error, { session })
+    try {
+      ;(this.#options.onError ?? warn)(error, { session })
+    } catch {
+      // A failing listener must not stop the session.
+    }
   }
 
   /** Acquires a session and drives it until it settles. Null if another process holds it. */
@@ -523,7 +540,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return opening
   }
 
-  async #drive(id: string, hold: MachineHold): Promise<void> {
+  async #drive(id: string, hold: MachineHold): Promise<'read' | 'unread'> {
     try {
       await hold.drive()
     } catch (error) {
@@ -534,11 +551,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     this.#local.delete(id)
     // A message may have arrived between the last poll and the release.
     try {
-      const unread = (await this.#store.inbox?.read(id)) ?? []
-      if (unread.length > 0) this.#driveLater(id)
+      const found = (await this.#store.inbox?.read(id)) ?? []
+      if (found.some(({ message }) => message > hold.state.inbox)) {
+        this.#driveLater(id)
+        return 'unread'
+      }
     } catch (error) {
       this.#report(error, id)
     }
+    return 'read'
   }
 
   async #open(id: string, start?: { input: unknown }): Promise<MachineHold> {
@@ -783,6 +804,14 @@ function checkOptions(call: string, options: object, rules: Record<string, Argum
 function toCanonical(value: unknown): string {
   const text = JSON.stringify(value ?? null)
   return canonicalForms(text)?.exact ?? text
+}
+
+function endedError(id: string): UsageError {
+  return new UsageError(
+    'session_ended',
+    `Session '${id}' has ended and accepts no more events. Start another session.`,
+    id,
+  )
 }
 
 function notSettledError(id: string, ms: number, { value, actors }: StoredMachineState): UsageError {

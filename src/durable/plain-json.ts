@@ -1,4 +1,4 @@
-import { UsageError } from '../core/base/errors.js'
+import { describeError, UsageError } from '../core/base/errors.js'
 
 /**
  * Copies a value that JSON keeps unchanged. A value that would be different after a restart is refused. Undefined
@@ -52,6 +52,15 @@ interface PlainError {
 /** The rejection of an actor as plain data. Properties that are not JSON are left out. */
 export function toPlainFailure(error: unknown): PlainError {
   if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error) }
+  try {
+    return copyError(error)
+  } catch (cause) {
+    // A property of the error throws.
+    return { name: 'Error', message: describeError(cause) }
+  }
+}
+
+function copyError(error: object): PlainError {
   const { name, message } = error as { name?: unknown; message?: unknown }
   const { code } = error as { code?: unknown }
   // The code may be inherited.

@@ -31,8 +31,8 @@ interface AgentParts {
 
 /** The session of a running agent. A key is unique in the session of the machine. */
 export function getChildId(session: string, key: string): string {
-  const id = `${session}:${key.replaceAll(/[^\w.@-]/g, '-')}`
-  return isSessionId(id) ? id : `child:${sha256(`${session}:${key}`).slice(0, 32)}`
+  const id = `${session}:${key}`
+  return /^[\w.@-]+$/.test(key) && isSessionId(id) ? id : `child:${sha256(`${session}:${key}`).slice(0, 32)}`
 }
 
 /** Cancels the run of an agent whose state was exited. An ended run is unchanged. */

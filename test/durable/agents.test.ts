@@ -184,6 +184,8 @@ test('a failed cancel of an agent is reported, and tried again when the session 
   await hosts.pass(1000)
   expect(errors).toMatchObject([{ code: 'corrupt_log' }])
   expect(shared.get('case-1:triage.1')?.summary?.state).toBe('WAITING_FOR_INPUT')
+  expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'stopped' })
+  expect(errors).toMatchObject([{ code: 'corrupt_log' }, { code: 'corrupt_log' }])
   shared.read = read
   expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'stopped' })
   await hosts.pass(1000)

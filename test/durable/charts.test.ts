@@ -1,5 +1,5 @@
 import { type AnyStateMachine, assign, createMachine, fromPromise, raise, sendTo, setup } from 'xstate'
-import { createAgent, memoryStore } from '../../src/index.js'
+import { type Agent, createAgent, memoryStore } from '../../src/index.js'
 import { durable, type DurableMachine, type DurableOptions } from '../../src/durable/index.js'
 import { createOneCallModel } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
@@ -180,6 +180,37 @@ test('an agent receives the events that its own state sends on entry', async () 
   const sessions = open(machine)
   await until(sessions.start('s'))
   expect(await until(sessions.settled('s'))).toMatchObject({ value: 'done', context: { state: 'CANCELLED' } })
+})
+
+test('answers to agents reach them, also if the chart has a wildcard, and names of agents do not collide', async () => {
+  const { open, until } = setUp()
+  const executed: string[] = []
+  const create = (): Agent =>
+    createAgent({
+      model: createOneCallModel('book'),
+      tools: [{ ...tool('book', () => void executed.push('book')), needsApproval: true }],
+    })
+  const [one, two] = [create(), create()]
+  const ask = (agent: Agent, src: string) => ({
+    initial: 'asking',
+    states: {
+      asking: { invoke: { src, input: () => agent.createInput('Book a table.'), onDone: 'done' } },
+      done: {},
+    },
+  })
+  const machine = createMachine({
+    id: 'm',
+    type: 'parallel',
+    states: { one: ask(one, 'a b'), two: ask(two, 'a-b') },
+    on: { '*': { actions: () => undefined } },
+  })
+  const sessions = open(machine, { actors: { 'a b': one, 'a-b': two } })
+  await until(sessions.start('s'))
+  const { pending } = await until(sessions.settled('s'))
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const call of pending) await until(sessions.send('s', { type: 'approve', ...call }))
+  expect(await until(sessions.settled('s'))).toMatchObject({ value: { one: 'done', two: 'done' } })
+  expect(executed).toEqual(['book', 'book'])
 })
 
 test('an outcome that waits for a corrected chart is dropped if its state is exited first', async () => {

@@ -103,6 +103,24 @@ test('settled returns what another process wrote before the session was acquired
   expect(await until(late.settled('c'))).toMatchObject({ context: { notes: ['in between'] }, head: 2 })
 })
 
+test('settled returns the state after every event that was sent before', async () => {
+  for (let turns = 0; turns < 40; turns += 1) {
+    const { open, until } = setUp()
+    const { claims } = open()
+    const play = async (): Promise<string[]> => {
+      await claims.start('c', { input })
+      await claims.settled('c')
+      await claims.send('c', { type: 'NOTE', text: 'one' })
+      // The second event arrives while the session is being released.
+      for (let i = 0; i < turns; i += 1) await Promise.resolve()
+      await claims.send('c', { type: 'NOTE', text: 'two' })
+      return (await claims.settled('c')).context.notes
+    }
+    // oxlint-disable-next-line no-await-in-loop -- one session after the other
+    expect([turns, await until(play())]).toEqual([turns, ['one', 'two']])
+  }
+})
+
 test('an event with a key is taken once', async () => {
   const { open, until } = setUp()
   const { claims } = open()
@@ -374,6 +392,43 @@ test('an event that leads to what cannot be stored changes nothing, and the mach
   })
 })
 
+test('an onError that throws, and an error that cannot be read, do not stop a session', async () => {
+  const unreadable = Object.defineProperty(new Error('closed'), 'details', {
+    enumerable: true,
+    get: () => {
+      throw new Error('The details are gone.')
+    },
+  })
+  const { hosts, shared, until } = setUp()
+  const { store, clock } = hosts.start(shared)
+  let runs = 0
+  const claims = durable(claimMachine, {
+    store: store as never,
+    clock,
+    actors: {
+      pay: fromPromise<string>(() => {
+        runs += 1
+        return runs === 1 ? Promise.reject(unreadable) : new Promise(() => undefined)
+      }),
+    },
+    onError: () => {
+      throw new Error('The listener is broken.')
+    },
+  })
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', approve))
+  expect(await until(claims.settled('c'))).toMatchObject({ value: 'waiting' })
+  expect(await until(claims.replay('c'))).toMatchObject({
+    event: { error: { message: 'The details are gone.' } },
+  })
+  await hosts.pass(70_000)
+  const settled = claims.settled('c', { timeoutMs: 1000 })
+  await expect(until(settled)).rejects.toMatchObject({ code: 'not_settled' })
+  await until(claims.send('c', { type: 'BREAK' }))
+  await hosts.pass(1000)
+  expect([runs, shared.get('c')?.holder]).toEqual([2, 'machine claim'])
+})
+
 test('bad calls are refused before anything is written', async () => {
   const { open, until, shared } = setUp()
   const { claims } = open()
@@ -607,7 +662,13 @@ test('functions of agents say that a session is a machine, and leave it alone', 
   await waker.stop()
   expect(woken).toEqual([])
   await agent.run('Go.', { session: 'ann' }).result.catch(() => undefined)
-  await expect(until(claims.start('ann', { input }))).rejects.toMatchObject({ code: 'other_session' })
+  const others: (() => Promise<unknown>)[] = [
+    async () => claims.start('ann', { input }),
+    async () => claims.delete('ann'),
+  ]
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const call of others) await expect(until(call())).rejects.toMatchObject({ code: 'other_session' })
+  expect(shared.get('ann')).not.toBeNull()
   expect(await until(claims.delete('c'))).toBe(true)
   expect([shared.get('c'), shared.timers.get('wake:c')]).toEqual([null, null])
 })
@@ -653,6 +714,9 @@ test('a session is replayed and forked: with another event, another outcome, or 
   ).rejects.toMatchObject({
     code: 'unknown_actor',
   })
+  const before = shared.list().length
+  await expect(until(claims.fork('c', { with: approve }))).rejects.toMatchObject({ code: 'session_ended' })
+  expect(shared.list()).toHaveLength(before)
   expect(JSON.parse(shared.read(other)[0]?.data ?? '{}')).toMatchObject({
     forkedFrom: { sessionId: 'c', seq: 3 },
   })
