@@ -27,6 +27,7 @@ import {
   toSourceParts,
   toUserParts,
   getAnswerText,
+  toTermsParts,
 } from './ui-messages.js'
 
 type Kind = 'text' | 'reasoning'
@@ -451,11 +452,8 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     const approvalId = toApprovalId(call)
     if (!this.#isNewRequest(approvalId)) return
     if (call.path) this.#children.showCall(call)
-    const { callId: toolCallId, reason, expiresAt } = call
-    const facts = { ...(reason !== undefined && { reason }), ...(expiresAt !== undefined && { expiresAt }) }
-    if (Object.keys(facts).length > 0)
-      this.#write({ type: 'data-approval', id: approvalId, data: { toolCallId, ...facts } })
-    this.#write({ type: 'tool-approval-request', toolCallId, approvalId })
+    for (const part of toTermsParts(call)) this.#write(part)
+    this.#write({ type: 'tool-approval-request', toolCallId: call.callId, approvalId })
   }
 
   /** An elicitation is shown as a separate call, which the page answers like its own calls. */

@@ -179,12 +179,18 @@ function addRequest(parts: UIMessagePart[], call: PendingCall): void {
     state: 'approval-requested' as const,
     approval: { id: toApprovalId(call) },
   }
-  if (path) {
-    parts.push({ type: 'dynamic-tool', toolName: name, title: getCallTitle(call), ...request })
-    return
-  }
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
-  if (at >= 0) parts[at] = { type: `tool-${name}`, ...request }
+  if (path) parts.push({ type: 'dynamic-tool', toolName: name, title: getCallTitle(call), ...request })
+  else if (at >= 0) parts[at] = { type: `tool-${name}`, ...request }
+  parts.push(...toTermsParts(call))
+}
+
+/** The reason of an approval request, and when it expires. */
+export function toTermsParts(call: UnansweredCall): { type: 'data-approval'; id: string; data: unknown }[] {
+  const { callId: toolCallId, reason, expiresAt } = call
+  if (reason === undefined && expiresAt === undefined) return []
+  const terms = { ...(reason !== undefined && { reason }), ...(expiresAt !== undefined && { expiresAt }) }
+  return [{ type: 'data-approval', id: toApprovalId(call), data: { toolCallId, ...terms } }]
 }
 
 function addApproval(parts: UIMessagePart[], toolCallId: string): void {

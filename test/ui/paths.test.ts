@@ -6,6 +6,7 @@ import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ReplayPath } from '../../src/testing/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages } from '../../src/ui/index.js'
+import { toApprovalId } from '../../src/web/approval-id.js'
 import { isTurnOpening, type Turn, toTurn } from '../../src/web/chat-turn.js'
 import { generatedPaths } from '../agui/paths.js'
 import { sampledKinds } from '../support/extent.js'
@@ -48,8 +49,12 @@ async function follow(path: ReplayPath): Promise<void> {
         ? [part.toolCallId]
         : [],
     )
-    const isTold = (part: object): boolean =>
-      !withheld.includes((part as { toolCallId?: string }).toolCallId ?? '')
+    const requests = listAnswerableCalls(context).map(toApprovalId)
+    // A page keeps the terms of answered requests.
+    const isTold = (part: { type?: string; id?: string; toolCallId?: string }): boolean =>
+      part.type === 'data-approval'
+        ? requests.includes(part.id ?? '')
+        : !withheld.includes(part.toolCallId ?? '')
     expect(partsOf(message).filter(isTold)).toEqual(partsOf(shown).filter(isTold))
   })
 }
