@@ -4,7 +4,7 @@ import { stage, textOf } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 
 describe('agent.machine', () => {
-  it('runs in a plain actor, from a text', async () => {
+  it('runs in a plain actor, from a string', async () => {
     const theatre = await stage([call('look'), text('Hello.')], { tools: [tool('look')] })
     const events: AgentEvent[] = []
     const actor = createActor(theatre.agent.machine, { input: 'Hi.' })
@@ -17,7 +17,7 @@ describe('agent.machine', () => {
     expect(theatre.requests).toHaveLength(2)
   })
 
-  it('takes what agent.createInput() makes of a run’s options', async () => {
+  it('accepts the return value of agent.createInput() with the options of a run', async () => {
     const work = tool('work', (_input, { context }) => context)
     const theatre = await stage([call('work'), text('Done.')], { tools: [work] })
     const input = theatre.agent.createInput('Go.', { context: { user: 7 }, limits: { maxSteps: 1 } })
@@ -28,7 +28,7 @@ describe('agent.machine', () => {
     expect(output.messages.at(-1)).toMatchObject({ content: '{"user":7}' })
   })
 
-  it('takes the public events of a plain actor, and not those that are forged', async () => {
+  it('accepts the public events of a plain actor, but not forged ones', async () => {
     const theatre = await stage([{ hang: true }])
     const actor = createActor(theatre.agent.machine, { input: 'Hi.' })
     actor.start()
@@ -38,7 +38,7 @@ describe('agent.machine', () => {
     expect((await toPromise(actor)).state).toBe('CANCELLED')
   })
 
-  it('is a child of another machine: its output is the result, its text streams through the child', async () => {
+  it('is a child of another machine: its output is the result, and its text streams through the child', async () => {
     const theatre = await stage([text('In two pieces.', { chunkSize: 7 })])
     const parent = setup({
       types: {} as { context: { result: RunResult | null } },
@@ -71,7 +71,7 @@ describe('agent.machine', () => {
     expect(states).toEqual(['end_turn'])
   })
 
-  it('is cancelled by its parent with sendTo, and when the parent leaves', async () => {
+  it('is cancelled by its parent with sendTo, and when the parent exits the state', async () => {
     const theatre = await stage([text('One two three', { chunkSize: 4, hang: 1 }), { hang: true }])
     const parent = setup({
       types: {} as { context: { result: RunResult | null }; events: { type: 'STOP' } | { type: 'LEAVE' } },
@@ -109,7 +109,7 @@ describe('agent.machine', () => {
     expect(chunks).toMatchObject([{ finished: true }])
   })
 
-  it('keeps two runs at once apart', async () => {
+  it('keeps two concurrent runs apart', async () => {
     const echo = tool('echo', ({ word }, { runId, context }) => ({ word, runId, context }))
     const theatre = await stage(times(4, answer), { tools: [echo] })
     const plays = ['one', 'two'].map((word) => theatre.run(word, { context: word }))

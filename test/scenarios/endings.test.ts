@@ -5,7 +5,7 @@ import { sampledRows } from '../support/extent.js'
 const cut = (words: string) => text(words, { finishReason: 'length' })
 
 describe.each(sampledRows([true, false]))('a truncated answer (stream: %s)', (stream) => {
-  it('is continued, its pieces joined, without showing anybody the nudge', async () => {
+  it('is continued and joined, without showing the nudge to anyone', async () => {
     const { result, stage, of, events } = await played([cut('One, two, '), cut('three, '), text('four.')], {
       stream,
     })
@@ -23,12 +23,12 @@ describe.each(sampledRows([true, false]))('a truncated answer (stream: %s)', (st
     expect(shown).toBe('One, two, three, four.')
   })
 
-  it('completes with max_tokens when its recoveries are used up', async () => {
+  it('completes with max_tokens after the last recovery', async () => {
     const { result } = await played(times(3, cut('more ')), { stream })
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'max_tokens', output: 'more more more ' })
   })
 
-  it('is taken as it is with maxTokensRecoveries 0', async () => {
+  it('is accepted unchanged with maxTokensRecoveries 0', async () => {
     const { result } = await played([cut('Half')], { stream, guardrails: { maxTokensRecoveries: 0 } })
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'max_tokens', output: 'Half', steps: 1 })
   })
@@ -51,7 +51,7 @@ describe('a truncated call', () => {
     expect(of('guardrail')).toMatchObject([{ guard: 'max_tokens', action: 'recover' }])
   })
 
-  it('ends in ERROR/max_tokens when the recoveries are used up', async () => {
+  it('ends in ERROR/max_tokens after the last recovery', async () => {
     const { result } = await played(times(3, half), { tools: [wipe] })
     expect(result).toMatchObject({ state: 'ERROR', reason: 'max_tokens' })
     expect(result.error?.message).toMatch(/sampling\.maxTokens/)
@@ -59,7 +59,7 @@ describe('a truncated call', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', data: { status: 'not_executed' } })
   })
 
-  it('feeds no failure counter', async () => {
+  it('does not count as a failure', async () => {
     const { result } = await played([...times(5, half), text('Done.')], {
       tools: [wipe],
       guardrails: { maxTokensRecoveries: 9 },
@@ -69,19 +69,19 @@ describe('a truncated call', () => {
 })
 
 describe('an empty answer', () => {
-  it('is asked for again once', async () => {
+  it('is requested again once', async () => {
     const { result, stage } = await played([{}, text('Here I am.')])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Here I am.', steps: 2 })
     expect(stage.wire(1)).toEqual(stage.wire(0))
   })
 
-  it('ends in ERROR/empty_response when it comes twice', async () => {
+  it('ends in ERROR/empty_response if it occurs twice', async () => {
     const { result } = await played([{}, text(' \n')])
     expect(result).toMatchObject({ state: 'ERROR', reason: 'empty_response' })
     expect(result.error?.message).toMatch(/neither text nor tool calls/)
   })
 
-  it('after a failed tool is re-prompted at most twice', async () => {
+  it('after a failed tool causes at most two new prompts', async () => {
     const broken = tool('broken', () => {
       throw new Error('no such file')
     })
@@ -93,14 +93,14 @@ describe('an empty answer', () => {
     expect(mended.result.output).toBe('There is no such file.')
   })
 
-  it('with finish reason tool_calls but no call ends like any other, and never loops', async () => {
+  it('with finish reason tool_calls but no call ends like any other, without a loop', async () => {
     const { result } = await played([text('I would call.', { finishReason: 'tool_calls' })])
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: 'I would call.' })
     const empty = await played(times(2, { finishReason: 'tool_calls' }))
     expect(empty.result).toMatchObject({ state: 'ERROR', reason: 'empty_response' })
   })
 
-  it('may be all that a model has to say, with the guard off', async () => {
+  it('is accepted if the guard is off', async () => {
     const { result } = await played([{}], { guardrails: { emptyAnswer: null } })
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: '' })
   })
@@ -112,7 +112,7 @@ describe('an empty answer', () => {
 })
 
 describe('the end of a turn', () => {
-  it('is a refusal at once, its words the output', async () => {
+  it('can be a refusal, whose text is the output', async () => {
     const { result } = await played([{ refusal: 'I cannot help with that.' }])
     expect(result).toMatchObject({
       state: 'COMPLETED',
@@ -122,7 +122,7 @@ describe('the end of a turn', () => {
     expect(result.messages.at(-1)).toMatchObject({ refusal: 'I cannot help with that.' })
   })
 
-  it('is the content filter, whose calls never run', async () => {
+  it('can be the content filter, whose calls never run', async () => {
     const work = tool('work')
     const { result } = await played([call('work', {}, { text: 'Well,', finishReason: 'content_filter' })], {
       tools: [work],
@@ -132,12 +132,12 @@ describe('the end of a turn', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', data: { status: 'not_executed' } })
   })
 
-  it('is any finish reason that nobody knows', async () => {
+  it('can be an unknown finish reason', async () => {
     const { result } = await played([text('Enough.', { finishReason: 'because_i_say_so' })])
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn' })
   })
 
-  it('is not a finish reason stop that comes with calls: they run', async () => {
+  it('is not a finish reason stop with calls, which run', async () => {
     const work = tool('work')
     const { result } = await played([call('work', {}, { finishReason: 'stop' }), text('Done.')], {
       tools: [work],
@@ -146,7 +146,7 @@ describe('the end of a turn', () => {
     expect(work.inputs).toHaveLength(1)
   })
 
-  it('keeps two calls of one id apart', async () => {
+  it('keeps two calls with the same id apart', async () => {
     const work = tool('work', ({ n }) => `did ${n}`)
     const toolCalls = [1, 2].map((n) => ({ id: 'same', name: 'work', arguments: { n } }))
     const { result } = await played([{ toolCalls }, text('Done.')], { tools: [work] })

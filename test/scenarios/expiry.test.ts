@@ -21,7 +21,7 @@ import {
 import { tool } from '../support/tools.js'
 
 describe('a question that expires', () => {
-  it('says until when, and ends the call in the process that asked', async () => {
+  it('states its expiry, and ends the call in the process that asked', async () => {
     const { hosts, paid, ask, store } = world()
     const { run, asked } = await ask()
     expect(asked.expiresAt).toBe(start + 15 * minute)
@@ -35,7 +35,7 @@ describe('a question that expires', () => {
     expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
-  it('lets the call run that was approved in time', async () => {
+  it('lets a call run that was approved in time', async () => {
     const { hosts, paid, ask } = world()
     const { run, asked } = await ask()
     await hosts.pass(15 * minute - second)
@@ -49,7 +49,7 @@ describe('a question that expires', () => {
   it.each([
     ['pause', 'PAUSED'],
     ['cancel', 'CANCELLED'],
-  ] as const)('may %s the run', async (onExpiry, state) => {
+  ] as const)('can %s the run', async (onExpiry, state) => {
     const { hosts, paid, ask, store } = world({ approvals: { expiresMs: 15 * minute, onExpiry } })
     const { run, asked } = await ask()
     expect(asked.onExpiry).toBe(onExpiry)
@@ -64,7 +64,7 @@ describe('a question that expires', () => {
     expect([paid, checkSessionLog(await store.read('s'))]).toEqual([[], null])
   })
 
-  it('starts its call without waiting for the batch, and each has its own time', async () => {
+  it('starts its call without waiting for the batch, and each call has its own deadline', async () => {
     const policy: Policy = {
       id: 'p',
       decide: ({ arguments: { n } }) => ({ decision: 'ask', expiresMs: n * minute }),
@@ -91,7 +91,7 @@ describe('a question that expires', () => {
     expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
-  it('ends an approved call that waits for a free place until its time has passed', async () => {
+  it('ends an approved call whose deadline passes while it waits for a free slot', async () => {
     const calls: [string, object][] = [1, 2, 3].map((n) => ['pay', { n }])
     const { hosts, paid, ask, store } = world({ calls, toolCalls: { concurrency: 1 }, takes: 10 * minute })
     const { run, pending } = await ask()
@@ -160,7 +160,7 @@ describe('a question that expires', () => {
     expect([...timers.values()].filter((ms) => ms === hour)).toEqual([])
   })
 
-  it('takes the strictest end of several, and a decision replaces the terms of the agent', async () => {
+  it('uses the strictest end of several, and a decision replaces the rules of the agent', async () => {
     const policy = (id: string, more: object): Policy => ({
       id,
       decide: () => ({ decision: 'ask', ...more }),
@@ -187,7 +187,7 @@ describe.each([
   testUnheldQuestions(makePlace)
 })
 
-it('a store without timers ends no question, and the process that asks warns once', async () => {
+it('in a store without timers stays open, and the asking process warns once', async () => {
   const calls: [string, object][] = [1, 2].map((n) => ['pay', { n }])
   const openWhole = openMemory()
   const openStore = (now: () => number) => ({ ...openWhole(now), timers: undefined })
@@ -233,7 +233,7 @@ describe('a question of a sub-agent', () => {
     ['reject', 'COMPLETED'],
     ['pause', 'PAUSED'],
     ['cancel', 'CANCELLED'],
-  ] as const)('rises with its time, and the run above ends it: %s', async (onExpiry, state) => {
+  ] as const)('is passed up with its deadline, and the parent run ends it: %s', async (onExpiry, state) => {
     const { hosts, store, paid, first } = family(onExpiry)
     const run = first.boss.run('Go.', { session: 's' })
     await hosts.settleUntil(() => run.state === 'WAITING_FOR_INPUT')
@@ -314,7 +314,7 @@ describe('a question of a sub-agent', () => {
 })
 
 describe('pages', () => {
-  it('show until when, get 409 for a late answer, and then the end of the call', async () => {
+  it('show the expiry, get 409 for a late answer, and then the end of the call', async () => {
     const { hosts, paid, ask, open, store } = world()
     const { host, asked } = await ask()
     host.kill()
@@ -353,7 +353,7 @@ describe('pages', () => {
   })
 })
 
-describe('bad input', () => {
+describe('invalid input', () => {
   const model = createModel()
   it.each([
     ['expiresMs', -1],
@@ -368,7 +368,7 @@ describe('bad input', () => {
   })
 
   it.each([{ expiresMs: -1 }, { expiresMs: Number.NaN }, { expiresMs: 1e12 }, { onExpiry: 'retry' }])(
-    'a policy that says %j denies the call',
+    'a policy that returns %j denies the call',
     async (terms) => {
       const policy = { id: 'p', decide: () => ({ decision: 'ask', ...terms }) } as unknown as Policy
       const { hosts, open, paid } = world({ policy })

@@ -34,7 +34,7 @@ describe('failing calls', () => {
     expect(stage.wire(1).at(-1)?.content).toMatch(/It broke/)
   })
 
-  it('do not halt when a success lies between: fail, fail, ok, fail, fail', async () => {
+  it('do not halt with a success in between: fail, fail, ok, fail, fail', async () => {
     const { result } = await played([...times(5, call('work')), done], {
       tools: [flaky('fail', 'fail', 'ok', 'fail', 'fail')],
     })
@@ -47,7 +47,7 @@ describe('failing calls', () => {
     expect(result).toMatchObject({ state: 'ERROR', reason: 'repeated_failure', steps: 6 })
   })
 
-  it('that may pass are given eight tries: seven timeouts and a success complete', async () => {
+  it('that are temporary have eight attempts: seven timeouts and a success complete', async () => {
     const { result } = await played([...times(8, call('work')), done], {
       tools: [flaky(...times(7, 'timeout' as const), 'ok')],
     })
@@ -56,7 +56,7 @@ describe('failing calls', () => {
     expect(eighth.result).toMatchObject({ state: 'ERROR', reason: 'repeated_failure', steps: 8 })
   })
 
-  it('that a policy denies halt at the second identical one, not at others', async () => {
+  it('that a policy denies halt at the second identical call, but not at different calls', async () => {
     const { result } = await played(times(2, call('work')), { tools: [flaky('deny')] })
     expect(result).toMatchObject({ state: 'ERROR', reason: 'policy_denied', steps: 2 })
     expect(result.messages.at(-1)).toMatchObject({ data: { status: 'denied' } })
@@ -66,7 +66,7 @@ describe('failing calls', () => {
     expect(others.result.state).toBe('COMPLETED')
   })
 
-  it('of six distinct unknown tools do not halt, of one unknown tool do', async () => {
+  it('of six different unknown tools do not halt, but of one unknown tool do', async () => {
     const six = await played([...['a', 'b', 'c', 'd', 'e', 'f'].map((name) => call(name)), done])
     expect(six.result.state).toBe('COMPLETED')
     const one = await played(times(3, call('a')))
@@ -88,7 +88,7 @@ describe('failing calls', () => {
     expect(ignored.result.reason).toBe('repeated_failure')
   })
 
-  it('pause with onHalt pause; resumed, their count starts anew', async () => {
+  it('pause with onHalt pause, and a resume resets their count', async () => {
     const opened = await stage([...times(3, call('work')), call('work'), done], {
       tools: [flaky('fail', 'fail', 'fail', 'fail')],
       guardrails: { failing: { onHalt: 'pause' } },
@@ -99,13 +99,13 @@ describe('failing calls', () => {
     expect((await play.end(5)).state).toBe('COMPLETED')
   })
 
-  it('do not hide behind a success beside them', async () => {
+  it('are not hidden by a success next to them', async () => {
     const turns = times(3, calls([['work'], ['fine']]))
     const { result } = await played(turns, { tools: [flaky('fail'), tool('fine')] })
     expect(result.reason).toBe('repeated_failure')
   })
 
-  it('may be switched off', async () => {
+  it('can be ignored by configuration', async () => {
     const { result } = await played([...times(7, call('work')), done], {
       tools: [flaky('fail')],
       guardrails: { failing: null },
@@ -125,8 +125,8 @@ describe('failing calls', () => {
   })
 })
 
-describe('the counts of a run', () => {
-  it('start anew with a user message', async () => {
+describe('the failure counts of a run', () => {
+  it('are reset by a user message', async () => {
     const opened = await stage([call('work'), call('work'), done, call('work'), call('work'), done], {
       tools: [flaky('fail')],
     })
@@ -134,7 +134,7 @@ describe('the counts of a run', () => {
     expect((await opened.run('Again.', { session: 's' }).end(6)).state).toBe('COMPLETED')
   })
 
-  it('start anew with a reply', async () => {
+  it('are reset by a reply', async () => {
     const opened = await stage([call('work'), call('work'), done, call('work'), call('work'), done], {
       tools: [flaky('fail')],
       interactive: true,
@@ -148,7 +148,7 @@ describe('the counts of a run', () => {
     expect((await play.end(6)).state).toBe('CANCELLED')
   })
 
-  it('do not with steering or resume()', async () => {
+  it('are not reset by steering or resume()', async () => {
     const opened = await stage(times(3, call('work')), { tools: [flaky('fail')] })
     const play = opened.run()
     await play.event('tool_result')

@@ -44,7 +44,7 @@ describe('a permanent failure', () => {
     expect(result.error?.message).toMatch(/Shorten/)
   })
 
-  it('a web page instead of an API ends the run and says what is wrong', async () => {
+  it('a web page instead of an API ends the run with an explanation', async () => {
     const body = '<!DOCTYPE html><html><body>Welcome</body></html>'
     const { result } = await played([{ raw: { body, headers: { 'content-type': 'text/html' } } }])
     expect(result).toMatchObject({ state: 'ERROR', error: { code: 'invalid_response' } })
@@ -52,7 +52,7 @@ describe('a permanent failure', () => {
     expect(result.error?.message).not.toContain('Welcome')
   })
 
-  it('a server that cannot be reached ends the run after its attempts', async () => {
+  it('an unreachable server ends the run after its attempts', async () => {
     const theatre = await stage([text('Nobody hears this.')])
     await theatre.rehearsal.close()
     const play = theatre.run().skipBackOff()
@@ -71,7 +71,7 @@ describe('a permanent failure', () => {
   })
 })
 
-describe('what is strange on the wire', () => {
+describe('unusual data from the provider', () => {
   longTest(
     'arguments of 10 MB reach the tool whole',
     async () => {
@@ -85,7 +85,7 @@ describe('what is strange on the wire', () => {
     20_000,
   )
 
-  it('bytes that are no UTF-8 become replacement characters, and nothing breaks', async () => {
+  it('invalid UTF-8 becomes replacement characters, and nothing breaks', async () => {
     const body = Buffer.concat([
       Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"a'),
       Buffer.from([0xff, 0xfe, 0xe4]),
@@ -98,14 +98,14 @@ describe('what is strange on the wire', () => {
     expect(result.output).toMatch(/^a\uFFFD+$/)
   })
 
-  it('an answer comes out the same however its bytes are cut', async () => {
+  it('an answer is the same for any chunk boundaries', async () => {
     for (const split of ['bytes', 'whole', [1, 5, 100]] as const) {
       const { result } = await played([text('Grüße 🙂', { split: split as 'bytes' })])
       expect(result.output).toBe('Grüße 🙂')
     }
   })
 
-  it('JSON that is not a completion, or nothing at all, is an error or an empty answer, never a hang', async () => {
+  it('invalid or missing JSON is an error or an empty answer, never a hang', async () => {
     const other = await played([{ raw: { body: '{"hello":"world"}' } }])
     expect(other.result).toMatchObject({ state: 'ERROR', error: { code: 'invalid_response' } })
     const nothing = await stage([{ raw: { body: '' } }], {}, 'repeatLast')

@@ -67,7 +67,7 @@ async function theatre(first: Turn[], second: Turn[], options: Partial<AgentOpti
 }
 
 describe.each(sampledRows([true, false]))('the first of several models (stream: %s)', (stream) => {
-  it('answers, and where it is overloaded the next does, for the rest of the run', async () => {
+  it('answers, and if it is overloaded the next model answers for the rest of the run', async () => {
     const { one, two, play } = await theatre(
       [overloaded, { text: 'I am back.', usage }],
       [
@@ -100,7 +100,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
     ['a cut connection', { text: 'Half', cutAfter: 0 }, 1],
     ['a wrong request', { status: 400, error: { message: 'No.', code: 'bad' } }, 0],
     ['a refused key', { status: 401, error: { message: 'Who?', code: 'invalid_api_key' } }, 0],
-  ])('%s: whether another may do better', async (_what, turn, asked) => {
+  ])('%s: whether another model may do better', async (_what, turn, asked) => {
     const { two, play } = await theatre([turn], [{ text: 'Hi.', usage }], {
       stream,
       retry: { maxAttempts: 1 },
@@ -110,7 +110,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
     expect(result.state).toBe(asked === 1 ? 'COMPLETED' : 'ERROR')
   })
 
-  it('all failing is a failure like any other: they are asked again in their order', async () => {
+  it('all fail like a single model, and are requested again in order', async () => {
     const { one, two, play } = await theatre([overloaded, { text: 'Hi.', usage }], [overloaded], { stream })
     const { result, retries } = await play('Go.')
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Hi.' })
@@ -124,7 +124,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
   it.each([
     ['has used up its account', { status: 402, error: { message: 'Pay.', code: 'no_credit' } }],
     ['is out of quota', { status: 429, error: { message: 'Pay.', code: 'insufficient_quota' } }],
-  ])('one that %s is no reason to give up the other, which is overloaded', async (_what, turn) => {
+  ])('one that %s does not exclude the other, which is overloaded', async (_what, turn) => {
     const { one, two, play } = await theatre([overloaded, { text: 'Hi.', usage }], [turn], { stream })
     const { result, retries } = await play('Go.')
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Hi.', usage: { totalTokens: 15 } })
@@ -132,7 +132,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
     expect([one.requests.length, two.requests.length]).toEqual([2, 1])
   })
 
-  it('one that takes no pictures is no reason either', async () => {
+  it('one that accepts no pictures does not exclude it either', async () => {
     const { one, two, clock } = await theatre([overloaded, { text: 'A dot.', usage }], [{ text: 'Never.' }])
     const make = (name: string, { url: baseURL }: Rehearsal, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL, apiKey: 'none', media })
@@ -145,7 +145,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
     expect([one.requests.length, two.requests.length]).toEqual([2, 0])
   })
 
-  it('what one wants back is sent to no other', async () => {
+  it('provider data of one model is sent to no other', async () => {
     const { two, play } = await theatre(
       [{ reasoning: 'I think.', text: 'Wait.', toolCalls: [{ name: 'look' }], usage }, overloaded],
       [{ text: 'Done.', usage }],
@@ -162,7 +162,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
     expect(result.usage.cost).toBeCloseTo(15 + 15 * 1e-4, 9)
   })
 
-  it('the choice outlives the process', async () => {
+  it('the choice survives the process', async () => {
     const store = memoryStore()
     const { one, two, agent, play } = await theatre(
       [overloaded],
@@ -180,7 +180,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
   })
 })
 
-it('what was said by a model that was given up is taken back, and paid for', async () => {
+it('text of an abandoned model is retracted, and paid for', async () => {
   const error = { message: 'It broke.', code: 'server_error' }
   const { play } = await theatre(
     [{ text: 'Half an answer', chunkSize: 4, errorInStream: { after: 2, error } }],
@@ -208,32 +208,29 @@ it.each([
       errorInStream: { after: 2, error: { message: 'No.', code: 'bad' } },
     },
   ],
-])(
-  'a fallback that is %s midway costs what each of the models has said, at its own price',
-  async (how, turn) => {
-    const error = { message: 'It broke.', code: 'server_error' }
-    const { two, agent } = await theatre(
-      [{ text: 'Half an answer', chunkSize: 4, errorInStream: { after: 2, error } }],
-      [turn],
-      { retry: { maxAttempts: 1 } },
-    )
-    const run = agent().run('Go.')
-    let heard = ''
-    run.text$.subscribe((text) => (heard += text))
-    if (how === 'cancelled') {
-      await until(() => two.requests.length === 1 && heard.endsWith(' of '))
-      run.cancel()
-    }
-    const { state, usage } = await run.result
-    expect(state).toBe(how === 'cancelled' ? 'CANCELLED' : 'ERROR')
-    // Both used the same number of tokens. The second costs a ten-thousandth.
-    const half = usage.totalTokens / 2
-    expect(usage).toMatchObject({ estimated: true, outputTokens: 4 })
-    expect(usage.cost).toBeCloseTo(half + half * 1e-4, 9)
-  },
-)
+])('a fallback that is %s midway costs the output of each model, at its own price', async (how, turn) => {
+  const error = { message: 'It broke.', code: 'server_error' }
+  const { two, agent } = await theatre(
+    [{ text: 'Half an answer', chunkSize: 4, errorInStream: { after: 2, error } }],
+    [turn],
+    { retry: { maxAttempts: 1 } },
+  )
+  const run = agent().run('Go.')
+  let heard = ''
+  run.text$.subscribe((text) => (heard += text))
+  if (how === 'cancelled') {
+    await until(() => two.requests.length === 1 && heard.endsWith(' of '))
+    run.cancel()
+  }
+  const { state, usage } = await run.result
+  expect(state).toBe(how === 'cancelled' ? 'CANCELLED' : 'ERROR')
+  // Both used the same number of tokens. The second costs a ten-thousandth.
+  const half = usage.totalTokens / 2
+  expect(usage).toMatchObject({ estimated: true, outputTokens: 4 })
+  expect(usage.cost).toBeCloseTo(half + half * 1e-4, 9)
+})
 
-it('an answer that is stopped while output shields look at it is paid for', async () => {
+it('an answer that is stopped during output shields is paid for', async () => {
   let isLooking = false
   const check = () => {
     isLooking = true
@@ -252,7 +249,7 @@ it('an answer that is stopped while output shields look at it is paid for', asyn
   })
 })
 
-it('so is a summary that is stopped midway', async () => {
+it('a summary that is stopped midway is paid for, too', async () => {
   let isSummingUp = false
   const model: ModelProvider = {
     provider: 'p',
@@ -295,7 +292,7 @@ it('so is a summary that is stopped midway', async () => {
   expect(spent).toMatchObject({ cost: spent.totalTokens, estimated: true })
 })
 
-it('shields see each model’s answer by itself, and nothing of one that was given up is told', async () => {
+it('shields check each model’s answer separately, and abandoned text is not shown', async () => {
   const error = { message: 'It broke.', code: 'server_error' }
   const { play } = await theatre(
     [{ text: `The secret is swordfish. ${'word '.repeat(100)}`, errorInStream: { after: 30, error } }],
@@ -307,7 +304,7 @@ it('shields see each model’s answer by itself, and nothing of one that was giv
   expect(JSON.stringify(events)).not.toContain('swordfish')
 })
 
-it('one that is silent is given up, too: the next attempt is another’s', async () => {
+it('a silent model is abandoned, too, and the next model makes the next attempt', async () => {
   const { one, two, clock, play } = await theatre([{ hang: true }], [{ text: 'Hi.', usage }], {
     streamIdleMs: 1_000,
   })
@@ -320,7 +317,7 @@ it('one that is silent is given up, too: the next attempt is another’s', async
   expect(retries.map(({ code }) => code)).toEqual(['idle_timeout', 'idle_timeout'])
 })
 
-it('a run that is cancelled asks no other', async () => {
+it('a cancelled run requests no other model', async () => {
   const { one, two, agent } = await theatre([{ hang: true }], [{ text: 'Hi.' }])
   const run = agent().run('Go.')
   await until(() => one.requests.length === 1)
@@ -329,7 +326,7 @@ it('a run that is cancelled asks no other', async () => {
   expect(two.requests).toHaveLength(0)
 })
 
-it('a cost limit needs the prices of all of them', async () => {
+it('a cost limit needs the prices of all models', async () => {
   const { one, agent } = await theatre([overloaded], [overloaded], {
     limits: { costLimit: 1 },
     prices: { one: prices.one },
@@ -353,7 +350,7 @@ it.each([
   expect(make).toThrow(sentence)
 })
 
-it('a list in a list is one list', () => {
+it('a nested list is flattened', () => {
   const names = withFallbacks([good, withFallbacks([good, good])]).fallbacks?.map(({ model }) => model)
   expect(names).toEqual(['m', 'm'])
 })

@@ -35,7 +35,7 @@ function expectCounts(usage: object | null): void {
   )
 }
 
-test('usage of any provider is whole, at least 0 and bounded, or null', () => {
+test('usage of any provider is an integer, at least 0 and bounded, or null', () => {
   const own = fc.record(
     {
       ...Object.fromEntries(counts.map((key) => [key, foreign])),
@@ -77,7 +77,7 @@ test('usage of any provider is whole, at least 0 and bounded, or null', () => {
   )
 })
 
-test('a count that cannot be read is not free', () => {
+test('an unreadable count is not free', () => {
   for (const prompt of [-1, 1e308, 1e15, '12']) {
     expect(readUsage({ prompt_tokens: prompt, completion_tokens: 5 })).toBeNull()
   }
@@ -86,7 +86,7 @@ test('a count that cannot be read is not free', () => {
   expect(toUsage({ inputTokens: NaN, outputTokens: 5 }, source)).toBeNull()
 })
 
-test('the wait that a server asks for is whole and at most a year, or null', () => {
+test('a wait requested by a server is an integer and at most a year, or null', () => {
   const texts = fc.oneof(
     fc.constantFrom('1e3', '-1', 'NaN', '1.5', '999999999999999', '0', 'Infinity', ''),
     fc.constantFrom('Wed, 21 Oct 2015 07:28:00 GMT', 'Fri, 31 Dec 275759 23:59:59 GMT', '12:61:00'),
@@ -153,7 +153,7 @@ describe('a provider over HTTP that reports impossible usage', () => {
 })
 
 test.each([NaN, Infinity, 1e308, 1e15, -1e6, 0.5, '50', null])(
-  'a limiter holds its rate after a provider has reported %p tokens',
+  'a limiter keeps its rate after a provider has reported %p tokens',
   async (total) => {
     const clock = new SimulatedClock()
     const limiter = createLimiter({ id: 'x', tokensPerMinute: 6000, burst: 1 / 60, clock })
@@ -185,7 +185,7 @@ test.each([NaN, Infinity, 1e308, 1e15, -1e6, 0.5, '50', null])(
 )
 
 test.each([NaN, Infinity, 1e308, -1, '1'])(
-  'a price of %p is not known, and is never in a total',
+  'a price of %p is unknown, and never part of a total',
   async (cost) => {
     const model = {
       provider: 'own',

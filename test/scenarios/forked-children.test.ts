@@ -45,7 +45,7 @@ async function asking(...besides: 'pay'[]) {
   return { store, agent, run: run as Run, paid, approve, ask, below }
 }
 
-test('a fork has the question of a sub-agent for itself: approved there, the call runs there, and once in its origin', async () => {
+test("a fork has its own copy of a sub-agent's question: an approval there runs the call there, and once in its origin", async () => {
   const { store, agent, run, paid, approve } = await asking()
   const before = store.list({ children: true }).map(({ id, head }) => [id, head])
   const fork = await agent.fork('s')
@@ -63,7 +63,7 @@ test('a fork has the question of a sub-agent for itself: approved there, the cal
   expect(paid).toEqual(['May', 'May'])
 })
 
-test('a fork from before the answer asks it anew, also when its origin has gone on', async () => {
+test('a fork from before the answer asks again, even if its origin has continued', async () => {
   const { store, agent, run, paid, approve } = await asking()
   const { head } = store.get('s') ?? { head: 0 }
   await approve(run)
@@ -72,7 +72,7 @@ test('a fork from before the answer asks it anew, also when its origin has gone 
   expect(paid).toEqual(['May', 'May'])
 })
 
-test('what a fork asks first, its sub-agent that waits asks first, too', async () => {
+test('if a fork asks first, its waiting sub-agent also asks first', async () => {
   const { agent, ask, below } = await asking()
   const run = (await agent.resume(await agent.fork('s', undefined, { askFirst: true }))) as Run
   const [question] = (await run.result).pending ?? []
@@ -85,7 +85,7 @@ test('what a fork asks first, its sub-agent that waits asks first, too', async (
   })
 })
 
-test('an approval that the sub-agent has not read yet is asked for again in such a fork', async () => {
+test('such a fork asks again for an approval that the sub-agent has not read yet', async () => {
   const { agent, run, paid } = await asking('pay')
   const [question] = (await run.result).pending ?? []
   if (question) run.approve(question)
@@ -100,7 +100,7 @@ test('an approval that the sub-agent has not read yet is asked for again in such
   await Promise.all([run.result, fork.result, plain.result])
 })
 
-test('a sub-agent that wrote its question a moment after the run that waits for it is asked in a fork, too', async () => {
+test('a fork also asks for a sub-agent that wrote its question just after the waiting run', async () => {
   const { store, agent } = await asking()
   const child = store.list({ children: true }).find(({ id }) => id !== 's')?.id ?? ''
   const records = store.read(child)
@@ -117,7 +117,7 @@ test('a sub-agent that wrote its question a moment after the run that waits for 
   await fork.result
 })
 
-test('a fork whose sub-agent has no log any more is refused, and leaves nothing', async () => {
+test('a fork whose sub-agent has no log is refused, and leaves nothing', async () => {
   const { store, agent } = await asking()
   const child = store.list({ children: true }).find(({ id }) => id !== 's')?.id ?? ''
   store.delete(child)
@@ -147,7 +147,7 @@ function crew(store: SyncSessionStore, paid: string[]) {
 test.each([
   ['in one process', false],
   ['in another process after each answer', true],
-])('what a fork asks first, sub-agents that start in it ask first, at every depth: %s', async (_, moves) => {
+])('if a fork asks first, sub-agents that start in it ask first, at every depth: %s', async (_, moves) => {
   const store = memoryStore()
   const paid: string[] = []
   await crew(store, paid).run('Pay.', { session: 's' }).result

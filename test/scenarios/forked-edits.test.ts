@@ -42,7 +42,7 @@ async function recordWhere(
 const origin = (records: readonly LogRecord[]) =>
   (JSON.parse(records[0]?.data ?? '{}') as { forkedFrom?: object }).forkedFrom
 
-test('a fork with another message asks that, and the other session keeps every byte', async () => {
+test('a fork with an edited message sends it, and the original session keeps every byte', async () => {
   const scene = await kept([call('look'), text('One.'), text('Another.')], { tools: [tool('look')] })
   const { agent, store, play } = scene
   await agent.run('Count the files.', { session: 's' }).result
@@ -56,7 +56,7 @@ test('a fork with another message asks that, and the other session keeps every b
   expect(origin(store.read(id))).toEqual({ sessionId: 's', seq: 2, edit })
 })
 
-test('at the end of a run, the conversation goes on from what was changed, and the run is not kept', async () => {
+test('at the end of a run, the conversation continues from the edit, without the old run', async () => {
   const { agent, play } = await kept([text('It is blue.'), text('Green.')])
   await agent.run('It is blue.', { session: 's' }).result
   const id = await agent.fork('s', undefined, { edit: { message: 'm1', content: 'It is green.' } })
@@ -86,7 +86,7 @@ test.each(['the result of a batch at hand', 'one that is settled'])('another res
   expect(slow.inputs).toHaveLength(1)
 })
 
-test('a result that is an Error is an error result', async () => {
+test('an edited result that is an Error is an error result', async () => {
   const { agent, store } = await kept([call('look', {}), text('One.')], { tools: [tool('look')] })
   const done = await agent.run('Go.', { session: 's' }).result
   const asked = done.messages.find((message) => message.role === 'tool')
@@ -97,8 +97,8 @@ test('a result that is an Error is an error result', async () => {
   expect(store.list()).toHaveLength(2)
 })
 
-describe('other instructions', () => {
-  test('hold in the fork alone: in its run, after a resume in another process, and in its next run', async () => {
+describe('edited instructions', () => {
+  test('apply only in the fork: in its run, after a resume in another process, and in its next run', async () => {
     const scene = await kept(
       [call('look'), text('Done.'), call('look'), ...['a', 'b', 'c', 'd'].map((words) => text(words))],
       {
@@ -125,7 +125,7 @@ describe('other instructions', () => {
     expect(JSON.stringify(store.read('s')).startsWith(before.slice(0, -1))).toBe(true)
   })
 
-  test('stand before those of a step', async () => {
+  test('come before the instructions of a step', async () => {
     const { agent, play } = await kept([text('One.'), text('Two.')], {
       instructions: () => 'Written anew.',
       prepareStep: ({ step }) => ({ instructions: `Of step ${step}.`, toolChoice: 'none' }),
@@ -139,7 +139,7 @@ describe('other instructions', () => {
   })
 
   test.each([{ instructions: 3 }, { instructions: 'x', message: 'm1' }, { instructions: 'x', call: 'a' }])(
-    '%j is no edit',
+    '%j is not a valid edit',
     async (edit) => {
       const { agent } = await kept([text('One.')])
       await agent.run('Go.', { session: 's' }).result
@@ -154,7 +154,7 @@ describe('other instructions', () => {
 describe('a fork that asks first', () => {
   const look = tool('look', () => 'seen', { readOnly: true })
 
-  test('asks for approval before each call that is not read-only, also in later runs, and keeps the results before it', async () => {
+  test('requires approval for each call that is not read-only, also in later runs, and keeps earlier results', async () => {
     const send = tool('send', () => 'sent', { idempotent: true })
     const tools = [look, send]
     const scene = await kept(
@@ -179,7 +179,7 @@ describe('a fork that asks first', () => {
     expect(send.inputs).toHaveLength(1)
   })
 
-  test('asks about calls that were under way there, and about none that has its result', async () => {
+  test('asks about calls that were running, but not about completed calls', async () => {
     const send = tool('send', () => 'sent')
     const scene = await kept(
       [
@@ -239,8 +239,8 @@ function signed(amount: number): Turn {
   return { raw: { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } } }
 }
 
-describe('other arguments', () => {
-  test('are what runs, once, and what the model wrote around them goes as a whole', async () => {
+describe('edited arguments', () => {
+  test("run once, and the model's text next to them stays complete", async () => {
     const paid: number[] = []
     const tools = [transfer(paid), tool('look')]
     const scene = await kept([signed(500), text('Done.')], { tools, stream: false })
@@ -264,7 +264,7 @@ describe('other arguments', () => {
     expect((await agent.replay('s')).run).toMatchObject({ pending: [{ arguments: '{"amount":500}' }] })
   })
 
-  test('are asked about anew: what needed nobody may need a person now', async () => {
+  test('are checked again, and may now need a person', async () => {
     const paid: number[] = []
     const scene = await kept([asks(5), text('Done.'), text('Done.')], {
       tools: [transfer(paid), tool('look')],
@@ -280,7 +280,7 @@ describe('other arguments', () => {
     expect(paid).toEqual([5, 7])
   })
 
-  test('that do not fit, and those of a call that has ended, are refused, and nothing is forked', async () => {
+  test('that are invalid, and those of a completed call, are refused, and nothing is forked', async () => {
     const tools = [transfer([]), tool('look')]
     const { agent, store } = await kept([asks(500)], { tools })
     await agent.run('Pay.', { session: 's' }).result
@@ -314,7 +314,7 @@ test.each([
   [{ call: 'a', arguments: 10n }],
   ['m1'],
   [null],
-])('%p is no edit', async (edit) => {
+])('%p is not a valid edit', async (edit) => {
   const { agent } = await kept([text('One.')], {})
   await agent.run('Go.', { session: 's' }).result
   await expect(agent.fork('s', 2, { edit: edit as never })).rejects.toMatchObject({
@@ -322,7 +322,7 @@ test.each([
   })
 })
 
-describe('shields see what is changed as they see its like', () => {
+describe('shields check edits like original content', () => {
   const secret = 'falcon-4711'
   const points = ['input', 'toolInput', 'toolOutput'] as const
   const edits: Record<(typeof points)[number], ForkEdit> = {
@@ -351,7 +351,7 @@ describe('shields see what is changed as they see its like', () => {
     }
   })
 
-  test('a message that a shield has refused can be said in other words', async () => {
+  test('a message that a shield has refused can be reworded', async () => {
     const shields = { input: [patternShield({ name: 'word', patterns: [/falcon/], action: 'block' })] }
     const { agent, play } = await kept([text('Hello.')], { shields })
     expect(await agent.run(secret, { session: 's' }).result).toMatchObject({ state: 'BLOCKED' })
@@ -361,7 +361,7 @@ describe('shields see what is changed as they see its like', () => {
   })
 })
 
-test('memory is asked anew for what is said instead', async () => {
+test('memory is searched again for an edited message', async () => {
   const asked: string[] = []
   const memory = {
     retrieve: (query: string) => {

@@ -10,7 +10,7 @@ interface Guarded {
 }
 
 describe('examples/guards.mjs', () => {
-  it('refuses a file outside its folder, and pauses at a payment that the policy does not allow', async () => {
+  it('refuses a file outside its folder, and pauses at a payment that the policy forbids', async () => {
     provideEntries({ statewright: core, 'statewright/rehearsal': rehearsal })
     const { guarded } = await loadExample<{ guarded: () => Promise<Guarded> }>('guards.mjs')
     expect(await guarded()).toEqual({

@@ -62,8 +62,8 @@ function agentOn(store: SessionStore, service: Service, options: Partial<AgentOp
   return createAgent({ model, store, tools: [service.tool()], ...options })
 }
 
-describe('a call that has kept a handle', () => {
-  test('goes on from it in another process, and begins nothing anew', async () => {
+describe('a call that has saved a handle', () => {
+  test('continues from it in another process, and starts nothing again', async () => {
     const store = memoryStore()
     const service = new Service()
     const dying = agentOn(store, service)
@@ -78,7 +78,7 @@ describe('a call that has kept a handle', () => {
     await abandoned.result
   })
 
-  test('is left at once by a process that stops, and its job is left alone', async () => {
+  test('is abandoned immediately by a stopping process, and its job continues', async () => {
     const store = memoryStore()
     const service = new Service()
     const stop = new AbortController()
@@ -94,7 +94,7 @@ describe('a call that has kept a handle', () => {
     expect(service.begun).toHaveLength(1)
   })
 
-  test('aborts like any other when its run is cancelled', async () => {
+  test('aborts like any other if its run is cancelled', async () => {
     const service = new Service()
     const run = agentOn(memoryStore(), service).run('Export.')
     await until(() => service.asked.length === 1)
@@ -103,7 +103,7 @@ describe('a call that has kept a handle', () => {
     expect(service.ended).toEqual(['AbortError'])
   })
 
-  test('has it in the log before it goes on', async () => {
+  test('has it in the log before it continues', async () => {
     const store = memoryStore()
     const service = new Service()
     let release = (): void => undefined
@@ -144,7 +144,7 @@ describe('a call that has kept a handle', () => {
     await abandoned.result
   })
 
-  test('shows it to no reader of the log where shields look at results', async () => {
+  test('shows it to no reader of the log if shields screen results', async () => {
     const store = memoryStore()
     const service = new Service()
     const shield = defineShield({ name: 'calm', check: () => ({ action: 'allow' }) })
@@ -159,7 +159,7 @@ describe('a call that has kept a handle', () => {
   })
 })
 
-test('a tool without keepsHandle is told of no handle', async () => {
+test('a tool without keepsHandle receives no handle function', async () => {
   const seen: ToolExecution[] = []
   const tool = defineTool({
     name: 'export',

@@ -99,7 +99,7 @@ const triageAsked = 'You are triage. gpt-5: look transfer_to_billing'
 const billingAsked = 'You are billing. gpt-5-mini: refund'
 
 describe('a handoff', () => {
-  it('lets the other agent go on: its instructions, its tools and its model, in the same session', async () => {
+  it("continues with the other agent's instructions, tools and model, in the same session", async () => {
     const desk = await open([
       call(toBilling),
       call('refund', { bill: 7 }),
@@ -123,7 +123,7 @@ describe('a handoff', () => {
     expect(desk.asked[3]).toBe(billingAsked)
   })
 
-  it('goes on in another process, after a crash in the middle, a fork and a branch', async () => {
+  it('survives another process, a crash, a fork and a branch', async () => {
     const store = memoryStore()
     const desk = await open([call(toBilling), call('refund'), text('Done.'), text('Again.'), text('Fork.')], {
       store,
@@ -154,7 +154,7 @@ describe('a handoff', () => {
     expect(await findUnlawful(store)).toEqual([])
   })
 
-  it('is handed back and on, as often as the limits allow', async () => {
+  it('can go back and forth within the limits', async () => {
     const desk = await open([
       call(toBilling),
       call('transfer_to_triage'),
@@ -191,7 +191,7 @@ describe('a handoff', () => {
     ])
   })
 
-  it('comes once the other calls of its answer have their results, and the first of two counts', async () => {
+  it('takes effect after the other calls of its answer, and the first of two counts', async () => {
     const desk = await open([calls([[toBilling], ['look'], [toBilling]]), text('Billing here.')])
     const run = desk.agent.run('Go.')
     const events = await listEvents(run)
@@ -206,7 +206,7 @@ describe('a handoff', () => {
     expect(desk.asked).toEqual([triageAsked, billingAsked])
   })
 
-  it('waits for approvals and for the client, and does not come when its call is refused', async () => {
+  it('waits for approvals and for the client, and does not happen if its call is refused', async () => {
     const book = tool('book', () => 'Booked.', { needsApproval: true })
     const triage = (desk: Desk, more: Partial<AgentOptions> = {}) =>
       createAgent({
@@ -231,7 +231,7 @@ describe('a handoff', () => {
     expect(refused.asked.map((one) => one.slice(0, 15))).toEqual(['You are triage.', 'You are triage.'])
   })
 
-  it('is cancelled with its run: the next one is the other agent’s once the call has succeeded', async () => {
+  it('is cancelled with its run, and the other agent runs next if the call succeeded', async () => {
     const book = tool('book', () => 'Booked.', { needsApproval: true })
     const desk = await open([calls([[toBilling], ['book']]), text('Billing here.')])
     const agent = createAgent({
@@ -248,8 +248,8 @@ describe('a handoff', () => {
   })
 })
 
-describe('a handoff that meets others', () => {
-  it('keeps to the rules of logs where a snapshot stands between the call and the end of its answer', async () => {
+describe('a handoff with other features', () => {
+  it('follows the rules of logs if a snapshot is between the call and the end of its answer', async () => {
     const store = memoryStore()
     const book = tool('book', () => 'Booked.', { needsApproval: true })
     // Long enough that a snapshot follows.
@@ -272,7 +272,7 @@ describe('a handoff that meets others', () => {
     expect(await findUnlawful(store)).toEqual([])
   })
 
-  it('takes loaded skills back, and sends no model what another wants back with its answers', async () => {
+  it('unloads skills, and sends no model the provider data of another', async () => {
     const desk = await open([
       call('load_skill', { name: 'reading' }),
       call(toBilling, {}, { reasoning: 'Hm.' }),
@@ -297,7 +297,7 @@ describe('a handoff that meets others', () => {
     expect(agent.createInput('And now?', { session: 'ann' }).speaker).toBe('billing')
   })
 
-  it('gives way to a tool that ends the run: the next run is the other agent’s', async () => {
+  it('yields to a tool that ends the run, and the other agent runs next', async () => {
     const submit = defineTool({
       name: 'submit',
       description: 'Submits.',
@@ -318,7 +318,7 @@ describe('a handoff that meets others', () => {
     expect(desk.asked[1]).toBe(billingAsked)
   })
 
-  it('lets a fork that asks first ask about the calls that the other agent had under way', async () => {
+  it("lets a fork that asks first ask about the other agent's running calls", async () => {
     const store = memoryStore()
     const desk = await open([call(toBilling), call('refund'), text('Done.'), text('Done.')], { store })
     await desk.agent.run('Go.', { session: 'ann' }).result
@@ -339,7 +339,7 @@ describe('a handoff that meets others', () => {
     await run.result
   })
 
-  it('names the agent over what it says in the studio', async () => {
+  it("shows the agent's name above its messages in the studio", async () => {
     const desk = await open([call(toBilling), text('Billing here.')])
     const { messages } = await desk.agent.run('Go.').result
     const standing = { run: null, state: { messages } }
@@ -355,8 +355,8 @@ describe('a handoff that meets others', () => {
   })
 })
 
-describe('what a session has of its first agent', () => {
-  it('is its limits and budgets, which go on counting', async () => {
+describe('a session with several agents', () => {
+  it('uses the limits and budgets of its first agent throughout', async () => {
     const desk = await open([call(toBilling), call('refund'), text('Never.')], {
       triage: { limits: { maxSteps: 2 } },
       billing: { limits: { maxSteps: 20 } },
@@ -364,7 +364,7 @@ describe('what a session has of its first agent', () => {
     expect(await desk.agent.run('Go.').result).toMatchObject({ state: 'MAX_STEPS', steps: 2 })
   })
 
-  it('is its shields and guards, which look at what the other agent does', async () => {
+  it('applies the shields and guards of its first agent to the others', async () => {
     const hide = defineShield({
       name: 'hide',
       check: (content) => ({ action: 'redact', content: content.replaceAll('secret', '…') }),
@@ -395,7 +395,7 @@ describe('what a session has of its first agent', () => {
     ['stopWhen', { stopWhen: () => false }],
     ['output', { output: { type: 'object', properties: {} } as never }],
   ] satisfies [string, Partial<AgentOptions>][])(
-    'refuses an agent with %s that the first agent does not have, and takes one that shares it',
+    'refuses an agent with %s that the first agent does not have, and accepts one that shares it',
     async (key, own) => {
       const rehearsal = await startRehearsal({ scenario: { turns: [text('Fine.')] }, strict: true })
       rehearsals.push(rehearsal)
@@ -407,8 +407,8 @@ describe('what a session has of its first agent', () => {
   )
 })
 
-describe('a handoff that cannot be', () => {
-  it('is refused with what to do: no agent, no name, two of one name, and the agent itself', async () => {
+describe('an invalid handoff', () => {
+  it('is refused with a remedy: no agent, no name, two with one name, and the agent itself', async () => {
     const desk = await open([text('Fine.')])
     const invalid = (problem: RegExp, subject?: string) =>
       expect.objectContaining({
@@ -442,7 +442,7 @@ describe('a handoff that cannot be', () => {
     expect(() => lost.run('Go.')).toThrow(invalid(/a function that returns one/, 'lost'))
   })
 
-  it('is named by a hint where another library has an option for it', () => {
+  it('is explained by a hint for the option of another library', () => {
     expect(() => createAgent({ model: {} as never, handoffs: [] } as never)).toThrow()
     const model = openaiChat({ model: 'gpt-5', apiKey: 'none' })
     expect(() => createAgent({ model, handoffs: [] } as never)).toThrow(
@@ -450,7 +450,7 @@ describe('a handoff that cannot be', () => {
     )
   })
 
-  it('leaves a session that names who is missing, for runs and for a resume', async () => {
+  it('leaves a session that names the missing agent, for runs and for a resume', async () => {
     const store = memoryStore()
     const turns = [call(toBilling), calls([['refund']]), text('Never.')]
     const billing = { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] }
@@ -473,8 +473,8 @@ describe('a handoff that cannot be', () => {
   })
 })
 
-describe('an agent whose handoff leads to another one than before', () => {
-  it('is told as changed by what lists the sessions that can go on', async () => {
+describe('an agent whose handoff leads to a different agent than before', () => {
+  it('is listed as changed with the sessions that can continue', async () => {
     const store = memoryStore()
     const billing = { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] }
     const desk = await open([call(toBilling), call('refund')], { store, billing })
@@ -498,7 +498,7 @@ describe('an agent whose handoff leads to another one than before', () => {
 })
 
 describe('a recorded handoff', () => {
-  it('is played without a model, by the agents that were recorded, and by those of the recording', async () => {
+  it('plays without a model, on the recorded agents and those of the recording', async () => {
     const store = memoryStore()
     const desk = await open([call(toBilling), call('refund'), text('Done.'), text('Bye.')], { store })
     await desk.agent.run('Go.', { session: 'ann' }).result
@@ -520,7 +520,7 @@ describe('a recorded handoff', () => {
     await expect(replaySession(gone.agent, recording)).rejects.toMatchObject({ code: 'session_differs' })
   })
 
-  it('plays a sub-agent on the agent that called it, when both agents have one of that name', async () => {
+  it('plays a sub-agent on the agent that called it, if both agents have one with that name', async () => {
     const store = memoryStore()
     const helpers = (rehearsal: Rehearsal, words: string): DeskOptions => {
       const model = openaiChat({ model: 'gpt-5-nano', baseURL: rehearsal.url, apiKey: 'none' })

@@ -54,22 +54,19 @@ const mistakes: [what: string, turn: Turn, kept: object, sent: object][] = [
   ],
 ]
 
-describe.each(sampledRows([true, false]))(
-  'with stream: %s, a call with a mistake of the model in it',
-  (stream) => {
-    it.each(mistakes)(
-      '%s: is kept as it was, and sent as every provider takes it',
-      async (_, turn, kept, sent) => {
-        const opened = await stage([turn, text('Well.'), text('Fine.')], { tools: [tool('look')], stream })
-        const { first, sent: wire } = await twice(opened)
-        expect(first.messages[1]).toMatchObject({ tool_calls: [{ function: kept }] })
-        expect(wire[1]).toMatchObject({ tool_calls: [{ function: sent }] })
-      },
-    )
-  },
-)
+describe.each(sampledRows([true, false]))('with stream: %s, a call with an error of the model', (stream) => {
+  it.each(mistakes)(
+    '%s: is stored unchanged, and sent in a form that every provider accepts',
+    async (_, turn, kept, sent) => {
+      const opened = await stage([turn, text('Well.'), text('Fine.')], { tools: [tool('look')], stream })
+      const { first, sent: wire } = await twice(opened)
+      expect(first.messages[1]).toMatchObject({ tool_calls: [{ function: kept }] })
+      expect(wire[1]).toMatchObject({ tool_calls: [{ function: sent }] })
+    },
+  )
+})
 
-describe('half a surrogate pair is kept, and sent as U+FFFD', () => {
+describe('an unpaired surrogate is stored, and sent as U+FFFD', () => {
   const torn = `a${half}b`
   const whole = 'a\ufffdb'
 
@@ -86,7 +83,7 @@ describe('half a surrogate pair is kept, and sent as U+FFFD', () => {
     expect(textOf(sent[2])).toContain('\ufffd')
   })
 
-  it('in what the model says, thinks and refuses', async () => {
+  it("in the model's text, reasoning and refusals", async () => {
     const said = { text: torn, reasoning: torn }
     const opened = await stage([said, text('Fine.')])
     expect((await twice(opened)).sent[1]).toEqual({ role: 'assistant', content: whole })
@@ -94,7 +91,7 @@ describe('half a surrogate pair is kept, and sent as U+FFFD', () => {
     expect((await twice(refused)).sent[1]).toEqual({ role: 'assistant', content: whole })
   })
 
-  it('in what the user says, instructs and steers', async () => {
+  it("in the user's messages, instructions and steering", async () => {
     const opened = await stage([text('Well.'), text('Fine.')], { instructions: torn })
     const { sent } = await twice(opened, { input: [{ content: [{ type: 'text', text: torn }] }] })
     expect(sent.slice(0, 2)).toEqual([
@@ -109,7 +106,7 @@ describe('half a surrogate pair is kept, and sent as U+FFFD', () => {
     expect(steered.wire(-1).at(-1)).toEqual({ role: 'user', content: whole })
   })
 
-  it('in what a person answers', async () => {
+  it("in a person's answers", async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const opened = await stage([calls([['pay'], ['pick']]), text('Fine.')], {
       tools: [pay, clientTool('pick')],
@@ -125,7 +122,7 @@ describe('half a surrogate pair is kept, and sent as U+FFFD', () => {
 })
 
 describe('an answer that was truncated before its first word', () => {
-  it.each([true, false])('is kept, and not sent (stream: %s)', async (stream) => {
+  it.each([true, false])('is stored, and not sent (stream: %s)', async (stream) => {
     const cut = { finishReason: 'length' }
     const opened = await stage([cut, { ...cut, reasoning: 'Hm.' }, text('Well.'), text('Fine.')], { stream })
     const { first, sent } = await twice(opened)
@@ -134,7 +131,7 @@ describe('an answer that was truncated before its first word', () => {
     expect(sent.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 
-  it('does not brick a session that ends with it', async () => {
+  it('does not break a session that ends with it', async () => {
     const opened = await stage([{ finishReason: 'length' }, text('Fine.')], {
       guardrails: { maxTokensRecoveries: 0 },
     })
@@ -145,7 +142,7 @@ describe('an answer that was truncated before its first word', () => {
   })
 })
 
-it('sends words for a result without any', async () => {
+it('sends a placeholder for an empty result', async () => {
   const opened = await stage([call('look'), text('Well.'), text('Fine.')], {
     tools: [tool('look', () => '')],
   })
@@ -154,7 +151,7 @@ it('sends words for a result without any', async () => {
   expect(sent[2]).toMatchObject({ content: '(empty)' })
 })
 
-it('sends a batch of more calls than a message may have as several', async () => {
+it('splits a batch with more calls than a message may have', async () => {
   const many = calls(times(300, ['look'] as const))
   const opened = await stage([many, text('Well.'), text('Fine.')], { tools: [tool('look')] })
   const { first, sent } = await twice(opened)
@@ -163,7 +160,7 @@ it('sends a batch of more calls than a message may have as several', async () =>
   expect(sent.filter(({ role }) => role === 'tool')).toHaveLength(300)
 })
 
-it('shortens ids that are longer than OpenAI takes, the same for a call and its result', async () => {
+it('shortens ids that are too long for OpenAI, consistently for a call and its result', async () => {
   const id = `chatcmpl-tool-${'0'.repeat(32)}`
   const opened = await stage([{ toolCalls: [{ id, name: 'look' }] }, text('Well.'), text('Fine.')], {
     tools: [tool('look')],

@@ -60,9 +60,9 @@ const yes = (id: string) => ({ type: 'mcp_approval_response', approval_request_i
 const no = (id: string, reason: string) => ({ ...yes(id), approve: false, reason })
 
 describe.each(sampledRows([true, false]))(
-  'what the provider asks before it calls a tool of its own (stream: %s)',
+  'an approval request of the provider for its own tool (stream: %s)',
   (stream) => {
-    it('is an approval like any other, and a yes is sent to it as its own kind of answer', async () => {
+    it("is an ordinary approval, and an approval is sent in the provider's format", async () => {
       const { agent, sent } = await theatre([{ reasoning: 'I think.', toolCalls: [shorten()] }, done], {
         stream,
       })
@@ -89,7 +89,7 @@ describe.each(sampledRows([true, false]))(
       ])
     })
 
-    it('may be answered from anywhere, by the call as it stands', async () => {
+    it('can be answered from anywhere, by its current call', async () => {
       const { agent, sent } = await theatre([{ toolCalls: [shorten()] }, done], {
         stream,
         store: memoryStore(),
@@ -103,7 +103,7 @@ describe.each(sampledRows([true, false]))(
       expect(sent(1).at(-1)).toEqual(yes('mcpr_1_1'))
     })
 
-    it('a no is sent with what the person said, beside calls that are our own', async () => {
+    it('sends a rejection with its reason, next to calls of our own', async () => {
       const { agent, sent } = await theatre(
         [{ text: 'Let me.', toolCalls: [{ name: 'look' }, shorten(), shorten('https://egrets.test')] }, done],
         { stream },
@@ -122,7 +122,7 @@ describe.each(sampledRows([true, false]))(
       ])
     })
 
-    it('waits in a store, is answered after a resume, and goes on in a fork and in the next run', async () => {
+    it('waits in a store, is answered after a resume, and continues in a fork and in the next run', async () => {
       const store = memoryStore()
       const { agent, sent } = await theatre([{ toolCalls: [shorten()] }, done, done, done], { stream, store })
       await agent().run('Shorten it.', { session: 's' }).result
@@ -139,7 +139,7 @@ describe.each(sampledRows([true, false]))(
       expect(sent(3).slice(1, 3)).toEqual([asked('mcpr_1_1'), yes('mcpr_1_1')])
     })
 
-    it('nobody has said yes: a run that is cancelled, and a conversation of one’s own, say no', async () => {
+    it('is rejected by a cancelled run, and in a custom conversation', async () => {
       const { agent, sent } = await theatre([{ toolCalls: [shorten()] }, done, done], {
         stream,
         store: memoryStore(),
@@ -160,7 +160,7 @@ describe.each(sampledRows([true, false]))(
       expect(sent(2).slice(1, 3)).toEqual([asked('mcpr_1_1'), no('mcpr_1_1', 'Approved.')])
     })
 
-    it('a sub-agent’s waits at the top, by its path', async () => {
+    it('of a sub-agent waits at the top level, with its path', async () => {
       const { agent, sent } = await theatre([{ toolCalls: [shorten()] }, done], { stream })
       const boss = await startRehearsal({
         scenario: { turns: [{ toolCalls: [{ name: 'helper', arguments: { task: 'x' } }] }, done] },
@@ -181,7 +181,7 @@ describe.each(sampledRows([true, false]))(
       expect(sent(1).at(-1)).toEqual(yes('mcpr_1_1'))
     })
 
-    it('shields: a call that they would change is refused, and an answer that they have changed asks all the same', async () => {
+    it('is refused if shields would change the call, and stays if they change the answer', async () => {
       const shields = {
         toolInput: [patternShield({ name: 'keys', patterns: [/sk-\d+/], action: 'redact' })],
         output: [patternShield({ name: 'numbers', patterns: [/4711/], action: 'redact' })],
@@ -211,7 +211,7 @@ describe.each(sampledRows([true, false]))(
   },
 )
 
-it('cannot be changed on the way: neither by who approves it nor in a fork', async () => {
+it('cannot be edited: neither by an approver nor in a fork', async () => {
   const store = memoryStore()
   const { agent } = await theatre([{ toolCalls: [shorten()] }, done], { store })
   const run = agent().run('Shorten it.', { session: 's' })
@@ -225,7 +225,7 @@ it('cannot be changed on the way: neither by who approves it nor in a fork', asy
   await expect(result).rejects.toMatchObject({ code: 'already_answered' })
 })
 
-it('an edit that reaches the machine past all that is a no', async () => {
+it('treats an edit that still reaches the machine as a rejection', async () => {
   const { agent, sent } = await theatre([{ toolCalls: [shorten()] }, done])
   const actor = createActor(agent().machine, { input: 'Shorten it.' }).start()
   await waitFor(actor, ({ context }) => context.state === 'WAITING_FOR_INPUT')
@@ -234,7 +234,7 @@ it('an edit that reaches the machine past all that is a no', async () => {
   expect(sent(1).at(-1)).toEqual(no('mcpr_1_1', expect.stringMatching(/different arguments/)))
 })
 
-it('ids that come again are told apart', async () => {
+it('keeps repeated ids apart', async () => {
   const { agent, sent } = await theatre([
     { toolCalls: [shorten('a', { id: 'mcpr_0' })] },
     { toolCalls: [shorten('b', { id: 'mcpr_0' })] },
@@ -254,7 +254,7 @@ it('ids that come again are told apart', async () => {
   expect(second).not.toBe('mcpr_0')
 })
 
-it.each(['log', 'live'] as const)('plays as it was recorded, with tools by %s', async (tools) => {
+it.each(['log', 'live'] as const)('plays as recorded, with tools by %s', async (tools) => {
   const { agent } = await theatre([{ toolCalls: [shorten('a')] }, { toolCalls: [shorten('b')] }, done], {
     store: memoryStore(),
   })
@@ -266,7 +266,7 @@ it.each(['log', 'live'] as const)('plays as it was recorded, with tools by %s', 
   expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({ state: 'COMPLETED' })
 })
 
-it('a tool of the agent’s own of the same name is not called, and another provider is told what became of it', async () => {
+it('calls no own tool of the same name, and reports the outcome to another provider', async () => {
   let called = 0
   const own = defineTool({
     name: 'shorten',

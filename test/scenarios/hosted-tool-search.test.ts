@@ -123,7 +123,7 @@ const always = [
   ['tool_search', false],
 ]
 
-test('the provider searches: requests have all tools, marked, and what it loads is an event and goes back to it', async () => {
+test('requests contain all tools, marked, and loaded tools are an event and are sent back to the provider', async () => {
   const ran: string[] = []
   const { model, bodies } = play(
     searching('weather', 'Rome'),
@@ -181,7 +181,7 @@ test('the loaded tools are the same after a resume in another process and in a f
     expect(input.filter(({ type }) => type === 'tool_search_output')).toHaveLength(2)
 })
 
-test('the log is lawful by the reference model, and its recording plays to the same end', async () => {
+test('the log conforms to the reference model, and its recording plays to the same end', async () => {
   const ran: string[] = []
   const store = memoryStore()
   const { model } = play(searching('weather', 'Rome'), saying('It rains.'))
@@ -195,7 +195,7 @@ test('the log is lawful by the reference model, and its recording plays to the s
   expect(ran).toEqual(['weather Rome'])
 })
 
-test('options of our own search, and models without a search, are refused by their names', () => {
+test('options of the local search, and models without a search, are refused by name', () => {
   expect(() => toolSearch({ hosted: true, limit: 3 })).toThrow(
     'limit has no effect with hosted: true, because the provider searches',
   )

@@ -31,7 +31,7 @@ async function restingIn(store: SessionStore) {
 }
 
 describe('many messages', () => {
-  it('are each looked at once, one after the other and all at once', async () => {
+  it('are each read once, in sequence and in parallel', async () => {
     const reads = async (n: number, atOnce: boolean) => {
       const { store, count } = counting()
       const { agent } = await restingIn(store)
@@ -57,7 +57,7 @@ describe('a message with an idempotency key', () => {
   const told = (store: SessionStore, message: SessionMessage, key: string) =>
     sendToStoredSession({ store, clock: systemClock }, 's', message, { key })
 
-  it('counts once, before and after it was heard, and after a snapshot', async () => {
+  it('counts once, before and after delivery, and after a snapshot', async () => {
     const store = memoryStore()
     const { agent, asked } = await restingIn(store)
     const steer: SessionMessage = { type: 'steer', text: 'Hurry.' }
@@ -77,7 +77,7 @@ describe('a message with an idempotency key', () => {
     expect(await heard()).toBe(1)
   })
 
-  it('is remembered by the snapshot of a log that has grown', async () => {
+  it('is remembered by the snapshot of a grown log', async () => {
     const store = memoryStore()
     const play = await stage(
       [
@@ -99,7 +99,7 @@ describe('a message with an idempotency key', () => {
     expect(await told(store, { type: 'steer', text: 'Hurry.' }, 'k')).toMatchObject({ status: 'applied' })
   })
 
-  it('and that a killed process had applied and not removed is removed by the next', async () => {
+  it('is removed by the next process if a killed process had applied it', async () => {
     const store = memoryStore()
     const play = await restingIn(store)
     await told(store, { type: 'steer', text: 'Hurry.' }, 'k')

@@ -39,7 +39,7 @@ const pay = (done: unknown[] = []) =>
   tool('pay', ({ amount }) => `paid ${String(done.push(amount) && amount)}`, { needsApproval: true })
 
 describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, open) => {
-  it('is cancelled, from another process, in the middle of a silent model call', async () => {
+  it('is cancelled from another process during a silent model call', async () => {
     const store = open()
     const model = new ManualModel()
     const agent = createAgent({ model, store, clock: new SimulatedClock() })
@@ -55,7 +55,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect((await agent.replay('s')).run).toMatchObject({ state: 'CANCELLED' })
   })
 
-  it('withdraws a pause that was asked for while a person is asked', async () => {
+  it('withdraws a requested pause while a person is asked', async () => {
     const store = open()
     const done: unknown[] = []
     const [first, second] = [new ManualModel(), new ManualModel()]
@@ -77,7 +77,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(done).toEqual([1])
   })
 
-  it('hears what it is told in order: it is steered, pauses, is resumed and steered elsewhere', async () => {
+  it('receives messages in order: steering, pause, resume, steering', async () => {
     const store = open()
     const model = new ManualModel()
     const agent = createAgent({ model, store, tools: [tool('look')], clock: new SimulatedClock() })
@@ -108,7 +108,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(await inboxOf(store, 's')).toEqual([])
   })
 
-  it('goes on with answers that were told while nobody held it: the next rest is the result', async () => {
+  it('continues with answers from an unlocked time, and the next rest is the result', async () => {
     const store = open()
     const done: unknown[] = []
     const tools = [pay(done), clientTool('sign')]
@@ -150,7 +150,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     ])
   })
 
-  it('refuses a second answer, a stale one and one for another call, wherever the first one is', async () => {
+  it('refuses a second, outdated or misdirected answer, wherever the first one is', async () => {
     const store = open()
     const tools = [pay()]
     const play = await stage([call('pay', { amount: 1 }), text('Done.')], { store, tools })
@@ -179,7 +179,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(await refused(tell({ type: 'approve', ...asked }))).toMatchObject({ code: 'run_ended' })
   })
 
-  it('that waits, and that nobody holds, is cancelled by whoever says so', async () => {
+  it('can be cancelled by anyone if it waits without a lease', async () => {
     const store = open()
     const tools = [pay()]
     const play = await stage([call('pay', { amount: 1 }), text('Done.')], { store, tools })
@@ -198,7 +198,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     })
   })
 
-  it('that was interrupted, and that nobody holds, is cancelled; anything else has to be resumed first', async () => {
+  it('can be cancelled if it was interrupted, and must be resumed for any other message', async () => {
     const kept = open()
     const model = new ManualModel()
     const agent = createAgent({ model, store: kept, clock: new SimulatedClock() })
@@ -218,7 +218,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect((await other.replay('s')).run).toMatchObject({ state: 'CANCELLED' })
   })
 
-  it('forgets what it had not heard by its end: the next run is another', async () => {
+  it('discards undelivered messages at its end, and the next run does not receive them', async () => {
     const store = open()
     const play = await stage([text('One.'), text('Two.')], { store })
     await play.agent.run('Go.', { session: 's' }).result
@@ -231,7 +231,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(await inboxOf(store, 's')).toEqual([])
   })
 
-  it('is told once of a message that a process had applied, and not removed, when it died', async () => {
+  it('receives a message once that a dead process had applied, but not removed', async () => {
     const store = open()
     const done: unknown[] = []
     const tools = [pay(done)]
@@ -251,7 +251,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(await toldIn(store, 's')).toEqual([['APPROVE', 1]])
   })
 
-  it('answers a sub-agent through the call that leads to it, and ends it with the session', async () => {
+  it('answers a sub-agent through its call, and ends it with the session', async () => {
     const store = open()
     const done: unknown[] = []
     const play = await stage([
@@ -290,8 +290,8 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
   })
 })
 
-describe('what is told', () => {
-  it('replies to an interactive run that nobody holds', async () => {
+describe('a queued message', () => {
+  it('replies to an interactive run without a lease', async () => {
     const store = memoryStore()
     const interactive = { store, interactive: true }
     const play = await stage([text('One.'), text('Two.')], interactive)
@@ -307,7 +307,7 @@ describe('what is told', () => {
     expect(await resumed.result).toMatchObject({ state: 'CANCELLED', output: 'Two.' })
   })
 
-  it('replaces arguments that the tool takes, and no others', async () => {
+  it('replaces arguments only with valid ones', async () => {
     const store = memoryStore()
     const done: number[] = []
     const transfer = defineTool({
@@ -328,7 +328,7 @@ describe('what is told', () => {
     expect(done).toEqual([5])
   })
 
-  it('too late is dropped, and the run warns of it', async () => {
+  it('is dropped with a warning if it is too late', async () => {
     const store = memoryStore()
     const model = new ManualModel()
     const agent = createAgent({ model, store, clock: new SimulatedClock() })
@@ -349,7 +349,7 @@ describe('what is told', () => {
     expect(store.inbox.read('s')).toEqual([])
   })
 
-  it('and blocked by an input shield is gone from the inbox, and withheld in the log', async () => {
+  it('that an input shield blocked is removed from the inbox, and withheld in the log', async () => {
     const store = memoryStore()
     const secret = 'xyzzy-4711'
     const block = defineShield({
@@ -383,7 +383,7 @@ describe('what is told', () => {
   })
 })
 
-describe('what cannot be told', () => {
+describe('an invalid message', () => {
   it('is refused by name', async () => {
     const store = memoryStore()
     const play = await stage([text('Done.')], { store })
@@ -416,7 +416,7 @@ describe('what cannot be told', () => {
     expect(await refused(again(play).send('s', { type: 'pause' }))).toMatchObject({ code: 'no_store' })
   })
 
-  it('is refused to a session that waits for something else', async () => {
+  it('is refused by a session that waits for something else', async () => {
     const store = memoryStore()
     const play = await stage([call('pay', { amount: 1 })], { store, tools: [pay()] })
     await play.agent.run('Go.', { session: 's' }).result
@@ -431,8 +431,8 @@ describe('what cannot be told', () => {
   })
 })
 
-describe('a session that another connection to the store holds', () => {
-  it('is asked for with all others of its process, once a second, while any is held', async () => {
+describe('a session with a lease of another connection', () => {
+  it('is polled together with the other sessions of its process, once a second', async () => {
     const place = filePlace()
     const [here, there] = [place.open(), place.open()]
     let asked: (readonly string[])[] = []
@@ -511,7 +511,7 @@ describe('a session that another connection to the store holds', () => {
     await place.remove()
   })
 
-  it('survives the memory of a folder: what was told is there when the process comes back', async () => {
+  it('survives a restart with its messages', async () => {
     const place = filePlace()
     const play = await stage([call('pay', { amount: 1 }), text('Done.')])
     const dir = place.open()

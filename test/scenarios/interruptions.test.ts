@@ -9,7 +9,7 @@ const stops: [what: string, stop: (theatre: Stage, play: Play) => void, end: obj
 const limits = { timeoutMs: 60_000 }
 
 describe.each(stops)('%s', (_what, stop, end) => {
-  it('ends a back-off at once', async () => {
+  it('ends a back-off immediately', async () => {
     const theatre = await stage([{ status: 503, retryAfter: 120 }], { limits })
     const play = theatre.run()
     await play.event('retry')
@@ -34,7 +34,7 @@ describe.each(stops)('%s', (_what, stop, end) => {
     expect(result.usage.inputTokens).toBeGreaterThan(0)
   })
 
-  it('ends a request that nobody answers', async () => {
+  it('ends a request without an answer', async () => {
     const theatre = await stage([{ hang: true }], { limits })
     const play = theatre.run()
     await theatre.arrival()
@@ -44,7 +44,7 @@ describe.each(stops)('%s', (_what, stop, end) => {
     expect(result.messages).toHaveLength(1)
   })
 
-  it('aborts the signal of a hanging tool, closes its call and believes nothing that it says later', async () => {
+  it('aborts the signal of a hanging tool, closes its call and ignores later results', async () => {
     const late = latch()
     let aborted = false
     const hang = tool('hang', async (_input, { signal }) => {
@@ -81,7 +81,7 @@ describe.each(stops)('%s', (_what, stop, end) => {
 })
 
 describe('cancel', () => {
-  it('wins before the first request, whether by the signal or by the method', async () => {
+  it('takes precedence before the first request, by signal or method', async () => {
     const theatre = await stage([text('Never asked for.')])
     const aborted = theatre.run('Go.', { signal: AbortSignal.abort() })
     const cancelled = theatre.run()
@@ -91,7 +91,7 @@ describe('cancel', () => {
     expect(await aborted.end(0, 2)).toMatchObject({ state: 'CANCELLED' })
   })
 
-  it('comes from the signal while a request is in flight', async () => {
+  it('can come from the signal during a request', async () => {
     const theatre = await stage([{ hang: true }])
     const controller = new AbortController()
     const play = theatre.run('Go.', { signal: controller.signal })
@@ -102,7 +102,7 @@ describe('cancel', () => {
     expect(play.of('run_ended')).toHaveLength(1)
   })
 
-  it('frees the connection of the request that it ends', async () => {
+  it('closes the connection of the request that it ends', async () => {
     const theatre = await stage([{ hang: true }, text('Hi.')])
     const play = theatre.run()
     await theatre.arrival()
@@ -131,7 +131,7 @@ describe('the deadline', () => {
     expect((await theatre.run().end(2)).state).toBe('COMPLETED')
   })
 
-  it('leaves the run alone when its tool only exceeds its own timeout', async () => {
+  it('does not end a run whose tool only exceeds its own timeout', async () => {
     const hang = tool('hang', () => new Promise(() => undefined), { timeoutMs: 100 })
     const theatre = await stage([call('hang'), text('It hangs.')], { limits, tools: [hang] })
     const play = theatre.run()

@@ -4,8 +4,8 @@ import { EventQueue } from '../../src/core/run/event-hub.js'
 import { stage, tick } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
-describe('the events of a run, one by one', () => {
-  it('come to however many ask at once, and each ask is answered', async () => {
+describe('the iterated events of a run', () => {
+  it('reach any number of concurrent requests, and each request is answered', async () => {
     const play = (await stage([text('One two three.')])).run()
     const { run } = play
     const iterator = run[Symbol.asyncIterator]()
@@ -17,7 +17,7 @@ describe('the events of a run, one by one', () => {
     await play.end(1)
   })
 
-  it('end with return(), for those who wait as well; nothing is delivered afterwards', async () => {
+  it('end with return(), for waiting readers as well; nothing is delivered afterwards', async () => {
     const theatre = await stage([{ hang: true }])
     const play = theatre.run()
     const iterator = play.run[Symbol.asyncIterator]()
@@ -31,7 +31,7 @@ describe('the events of a run, one by one', () => {
     expect(await iterator.next()).toEqual({ done: true, value: undefined })
   })
 
-  it('end at a rest; what comes after it is for the next iteration', async () => {
+  it('end at a rest; later events belong to the next iteration', async () => {
     const play = (
       await stage([call('pay'), text('Done.')], {
         tools: [tool('pay', () => 'paid', { needsApproval: true })],
@@ -52,7 +52,7 @@ describe('the events of a run, one by one', () => {
   })
 })
 
-test('a queue answers every ask exactly once, in order, whatever is asked when', async () => {
+test('a queue answers every request exactly once, in order', async () => {
   const moves = fc.array(fc.constantFrom('push', 'next', 'next', 'end', 'fail', 'return', 'tick'), {
     maxLength: 40,
   })

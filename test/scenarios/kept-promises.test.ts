@@ -6,7 +6,7 @@ import { call, text, times, tool } from '../support/tools.js'
 
 /** Documented promises that concern two features, and so fit no other file. */
 
-test('an actor that nobody has provided ends the run in ERROR, and does not hang it', async () => {
+test('a missing actor ends the run in ERROR instead of a hang', async () => {
   const agent = createAgent({ model: openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' }) })
   const actor = createActor(agentMachine, { input: agent.createInput('Hi.') })
   actor.start()
@@ -15,7 +15,7 @@ test('an actor that nobody has provided ends the run in ERROR, and does not hang
   expect(error?.message).toContain("The actor 'requestModel' is not provided")
 })
 
-test('a wait before a retry is waited out by the process that goes on: until the time that was set', async () => {
+test('a wait before a retry continues in the resuming process until the same time', async () => {
   const store = memoryStore()
   const play = await stage([{ status: 429, retryAfter: 60 }, text('Done.')], { store })
   const first = play.run('Go.', { session: 's' })
@@ -48,7 +48,7 @@ async function longSession() {
   return { play, store }
 }
 
-test('a snapshot is written when 64,000 characters have come since the last one', async () => {
+test('a snapshot is written after 64,000 characters since the last one', async () => {
   const { store } = await longSession()
   let since = 0
   let snapshots = 0
@@ -66,7 +66,7 @@ test('a snapshot is written when 64,000 characters have come since the last one'
   expect(snapshots).toBeGreaterThan(1)
 })
 
-test('a log of a newer Statewright, or one that stands in a state which this machine has not, is refused', async () => {
+test('a log of a newer Statewright, or with a state that this machine lacks, is refused', async () => {
   const { play, store } = await longSession()
   const forge = (session: string, change: (entry: RecordContent) => RecordContent) => {
     const all = store.read('s')
@@ -91,7 +91,7 @@ test('a log of a newer Statewright, or one that stands in a state which this mac
   for (const forged of ['newer', 'elsewhere']) store.delete(forged)
 })
 
-test('a provider of one’s own says where it takes the response format', async () => {
+test('a custom provider declares where it accepts the response format', async () => {
   const output = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
   const play = await stage(times(3, text('{"city":"Paris"}')))
   const inner = openaiChat({ model: 'm', baseURL: play.rehearsal.url, apiKey: 'none', provider: 'mine' })
@@ -105,7 +105,7 @@ test('a provider of one’s own says where it takes the response format', async 
   expect(asked.map((body) => body?.response_format !== undefined)).toEqual([true, false, false])
 })
 
-test('what a source of tools says of them is read when a run starts', async () => {
+test('tool metadata of a source is read when a run starts', async () => {
   const source = { tools: [tool('look')] }
   const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' })
   const agent = createAgent({ model, tools: [source as never] })

@@ -16,7 +16,7 @@ function processOn(store: SessionStore) {
   return { model, agent: createAgent({ model, store, tools: [pay()], clock: new SimulatedClock() }) }
 }
 
-it('a process that has slept through its lease leaves what was told meanwhile to the one that has the session', async () => {
+it('a process that has slept through its lease leaves new messages to the new lease owner', async () => {
   let now = 1_790_000_000_000
   const store = memoryStore({ now: () => now })
   const first = processOn(store)
@@ -54,7 +54,7 @@ it('a process that has slept through its lease leaves what was told meanwhile to
   expect(await last).toMatchObject({ state: 'COMPLETED' })
 })
 
-it('a message with which a turn began is not said again under its id, whenever it is to be read', async () => {
+it('a message that started a turn is not delivered again under its id, in any order of reads', async () => {
   const store = memoryStore()
   const { model, agent } = processOn(store)
   const first = runSession(agent, { session: 's', input: 'Go.' })
@@ -71,7 +71,7 @@ it('a message with which a turn began is not said again under its id, whenever i
   expect(messages.filter(({ content }) => JSON.stringify(content).includes('And this.'))).toHaveLength(1)
 })
 
-it('a session is listed as at work from the very record that makes it so', async () => {
+it('a session is listed as active from the record that makes it active', async () => {
   const kept = memoryStore()
   const states: unknown[] = []
   const store: SessionStore = {

@@ -81,7 +81,7 @@ async function leave(written: readonly Written[], missing: { lead: number; child
   return { store, child, getState: (id: string) => store.get(id)?.summary?.state }
 }
 
-describe('a sub-agent that a process has left at work, with its call closed', () => {
+describe('a sub-agent that a process left running with its call closed', () => {
   test('is ended by the process that resumes the run', async () => {
     const { store, child, getState } = await leave(await record(), { lead: 1, child: 1 })
     expect([getState('s'), getState(child)]).toEqual(['RUNNING', 'RUNNING'])
@@ -103,7 +103,7 @@ describe('a sub-agent that a process has left at work, with its call closed', ()
     expect(getState(child)).toBe('CANCELLED')
   })
 
-  test('is ended by its own process once that reaches the store again', async () => {
+  test('is ended by its own process once the process reaches the store again', async () => {
     const kept = memoryStore()
     let isAway = false
     const held: (() => void)[] = []
@@ -131,7 +131,7 @@ describe('a sub-agent that a process has left at work, with its call closed', ()
     expect(kept.get('s')?.summary?.state).toBe('CANCELLED')
   })
 
-  test('costs an agent without sub-agents no question', async () => {
+  test('costs an agent without sub-agents no store call', async () => {
     const kept = memoryStore()
     let lists = 0
     const list: SessionStore['list'] = (options) => {

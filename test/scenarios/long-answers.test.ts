@@ -16,14 +16,14 @@ function longWinded(store: ReturnType<typeof memoryStore>): ReturnType<typeof cr
   return createAgent({ model, store })
 }
 
-test('a log keeps a long answer twice: in what the model said, and in the messages of the snapshot behind it', async () => {
+test('a log stores a long answer twice: as model output, and in the messages of the next snapshot', async () => {
   const store = memoryStore()
   await longWinded(store).run('Go.', { session: 's' }).result
   const kept = store.read('s').map(({ data }) => data.split('It begins.').length - 1)
   expect(kept.filter((times) => times > 0)).toEqual([1, 1])
 })
 
-test('what a snapshot leaves out is there again: for the next run, a fork, a replay and who asks for the result', async () => {
+test('content omitted from a snapshot is restored for the next run, a fork, a replay and the result', async () => {
   const store = memoryStore()
   const agent = longWinded(store)
   const result = await agent.run('Go.', { session: 's' }).result
@@ -38,7 +38,7 @@ test('what a snapshot leaves out is there again: for the next run, a fork, a rep
   expect((await (await agent.resume('s')).result).output).toBe(answer)
 })
 
-describe('a long answer that streams', () => {
+describe('a long streamed answer', () => {
   const length = 4_000_000
 
   /** The maximum number of copies of its text in memory, during the stream and after its end. */

@@ -20,7 +20,7 @@ describe('the loop over the wire', () => {
     expect(of('state_changed').map(({ to }) => to)).toEqual(['RUNNING', 'COMPLETED'])
   })
 
-  it('executes a call and hands its result back', async () => {
+  it('executes a call and returns its result', async () => {
     const add = tool('add', ({ a, b }) => Number(a) + Number(b))
     const turns = [
       call('add', { a: 19, b: 23 }),
@@ -39,7 +39,7 @@ describe('the loop over the wire', () => {
     ])
   })
 
-  it('runs the calls of a batch at once and keeps their results in call order', async () => {
+  it('runs the calls of a batch concurrently and keeps their results in call order', async () => {
     // Each call waits for the end of the next one.
     const ends = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, latch()]))
     ends.d?.open()
@@ -63,7 +63,7 @@ describe('the loop over the wire', () => {
     ).toEqual(['did a', 'did b', 'did c'])
   })
 
-  it('gives the model the mistake in its arguments, and the names of the tools it has', async () => {
+  it('sends the model the error in its arguments, and the names of its tools', async () => {
     const read = tool('read')
     const turns = [calls([['read', '{"path": '], ['raed']]), text('Sorry.')]
     const { result, stage } = await played(turns, { tools: [read] })
@@ -74,7 +74,7 @@ describe('the loop over the wire', () => {
     expect(unknown?.content).toMatch(/no tool 'raed'.*read/s)
   })
 
-  it('sends neither tools nor notes of ours to a model without tools', async () => {
+  it('sends neither tools nor loop messages to a model without tools', async () => {
     const { stage } = await played([text('Hi.')])
     expect(Object.keys(stage.requests[0]?.body ?? {}).sort()).toEqual([
       'messages',
@@ -84,7 +84,7 @@ describe('the loop over the wire', () => {
     ])
   })
 
-  it('comes to the same result streamed and in one piece', async () => {
+  it('produces the same result streamed and unstreamed', async () => {
     const turns = [
       call('look', { at: 'ä🙂' }, { text: 'Let me see.', reasoning: 'Hm.' }),
       text('Grüße 🙂 and more.', { reasoning: 'So be it.', chunkSize: 1 }),
@@ -100,7 +100,7 @@ describe('the loop over the wire', () => {
     expect(runs.map(({ stage }) => stage.requests[0]?.body.stream)).toEqual([true, false])
   })
 
-  it('keeps reasoning out of the text, and shows it apart', async () => {
+  it('separates reasoning from the text', async () => {
     const { result, of } = await played([
       text('<think>or this way</think>Yes.', { reasoning: 'Let me think.' }),
     ])
@@ -111,7 +111,7 @@ describe('the loop over the wire', () => {
     expect(chunks.map((chunk) => chunk.reasoning ?? '').join('')).toBe('Let me think.or this way')
   })
 
-  it('sends images as they are', async () => {
+  it('sends images unchanged', async () => {
     const content = [
       { type: 'text' as const, text: 'What is this?' },
       {
@@ -127,7 +127,7 @@ describe('the loop over the wire', () => {
     expect(play.of('user_message')[0]?.message).toMatchObject({ content })
   })
 
-  it('hands sampling, tool choice and further keys of the body to the wire', async () => {
+  it('sends sampling, tool choice and extra body keys to the provider', async () => {
     const options: Partial<AgentOptions> = {
       tools: [tool('read')],
       sampling: { temperature: 0, maxTokens: 99, stop: ['END'] },
@@ -145,7 +145,7 @@ describe('the loop over the wire', () => {
     expect(stage.requests[0]?.body).not.toHaveProperty('stream_options')
   })
 
-  it("gives a tool its call's id, the run, the app's own object and a way to report progress", async () => {
+  it("passes the call's id, the run, the app's context and a progress function to a tool", async () => {
     const seen: object[] = []
     const work = tool('work', (_input, { callId, runId, sessionId, context, progress }) => {
       progress({ percent: 50 })

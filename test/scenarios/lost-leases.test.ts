@@ -48,7 +48,7 @@ async function paying(reached: (near: SessionStore) => SessionStore, concurrency
 
 describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached) => {
   test.each([1, 2])(
-    'a process that has slept starts no call of a run that another one has, %d at a time',
+    'a process that has slept starts no call of a run that another process has taken over, %d at a time',
     async (n) => {
       const { clock, run, begun, ends, enter } = await paying(reached, n)
       // The lease and the process both stall for this long.
@@ -61,7 +61,7 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     },
   )
 
-  test('one whose lease has run out, and that nobody has followed, takes it again and goes on', async () => {
+  test('a process whose expired lease has no successor acquires it again and continues', async () => {
     const { clock, run, begun, ends, asked, first } = await paying(reached, 1)
     clock.lag(31_000)
     for (let i = 1; i <= 4; i += 1) {
@@ -76,7 +76,7 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     expect(asked).toEqual(['renew'])
   })
 
-  test('a fresh lease costs no question', async () => {
+  test('a fresh lease causes no store call', async () => {
     const { run, ends, asked, first } = await paying(reached, 1)
     for (let i = 1; i <= 4; i += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one call after the other
@@ -89,7 +89,7 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     expect(asked).toEqual([])
   })
 
-  test('a store that is away while the lease still lasts does not keep a call from starting, and is asked once', async () => {
+  test('a store that is away while the lease lasts does not delay a call, and is called once', async () => {
     const { clock, begun, ends, asked, goAway } = await paying(reached, 1)
     clock.lag(20_000)
     goAway()

@@ -36,7 +36,7 @@ afterEach(() => {
 })
 
 describe('listeners on one signal', () => {
-  test('are few, however many calls the shields look at', async () => {
+  test('are few, for any number of calls that shields check', async () => {
     const signals = watchSignals()
     const mild = (name: string) => defineShield({ name, check: async () => ({ action: 'allow' }) })
     const shields = [mild('one'), mild('other')]
@@ -48,7 +48,7 @@ describe('listeners on one signal', () => {
     expect(signals.most()).toBeLessThanOrEqual(3)
   })
 
-  test('are few, however many runs have it; an abort reaches each of them, and no later one is kept', async () => {
+  test('are few, for any number of runs; an abort reaches each of them, and ended runs are released', async () => {
     const signals = watchSignals()
     const theatre = await stage([text('Done.')], {}, 'repeatLast')
     const controller = new AbortController()
@@ -114,7 +114,7 @@ describe('a batch of very many calls', () => {
     ['in a store', { store: memoryStore() }],
     ['all at once', { toolCalls: { concurrency: count } }],
     ['with shields', { shields: {} }],
-  ])('leaves turns of the event loop to others: %s', async (_, options: Partial<AgentOptions>) => {
+  ])('yields to the event loop: %s', async (_, options: Partial<AgentOptions>) => {
     const { seen, result } = await inCompany(options, () => undefined)
     const looks = 'shields' in options ? 2 * count : 0
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
@@ -163,7 +163,7 @@ describe('a response with very many calls', () => {
   }
 
   test.each(['in order', 'from the last'])(
-    'takes a few looks at each call for an answer, given %s',
+    'checks each call a few times per answer, given %s',
     async (order) => {
       const count = 200
       const { state, looks } = await waiting(count)

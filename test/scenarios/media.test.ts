@@ -30,7 +30,7 @@ const screenshot = (
   parts: Parameters<typeof toolContent>[0] = [{ type: 'text', text: 'The page:' }, picture],
 ) => tool('screenshot', () => toolContent(parts), { readOnly: true })
 
-describe('what the user says', () => {
+describe("the user's message", () => {
   const said: [what: string, input: RunInput][] = [
     ['parts', [{ type: 'text', text: 'What is this?' }, picture]],
     [
@@ -75,7 +75,7 @@ describe('what the user says', () => {
     expect(theatre.wire(0)).toMatchObject([{ content: [{ type: 'text' }, { image_url: { url } }] }])
   })
 
-  it('has sound and documents in the form of chats, whatever form they come in', async () => {
+  it('contains audio and documents in the format of chats, for any input format', async () => {
     const theatre = await stage([text('Heard.')])
     const result = await theatre
       .run([
@@ -121,8 +121,8 @@ describe('what the user says', () => {
   })
 })
 
-describe('what a tool returns', () => {
-  it('has pictures: in the message, in the event, and after the results of the batch where a result has words alone', async () => {
+describe('a tool result', () => {
+  it('contains pictures: in the message, in the event, and after the batch if results are text only', async () => {
     const theatre = await stage(
       [{ toolCalls: [{ name: 'screenshot' }, { name: 'screenshot' }] }, text('Two.')],
       {
@@ -146,7 +146,7 @@ describe('what a tool returns', () => {
     ])
   })
 
-  it('is in the result itself over the Responses API', async () => {
+  it('contains them directly over the Responses API', async () => {
     const theatre = await stage([call('screenshot'), text('One.')])
     const model = openaiResponses({ model: 'gpt-test', baseURL: theatre.rehearsal.url, apiKey: 'none' })
     const result = await createAgent({ model, tools: [screenshot()], clock: theatre.clock }).run('Go.').result
