@@ -96,9 +96,9 @@ describe('the core entry', () => {
   })
 
   // The store, shields, user guards, policies, sub-agents, `context.window` and shared budgets load on first use.
-  it('is at most 132 kB in an app that has these packages, gzipped, without the price catalogue', async () => {
+  it('is at most 132.2 kB in an app that has these packages, gzipped, without the price catalogue', async () => {
     const { first, code } = await bundle(app, { external: shared })
-    expect(gzipSync(first).length).toBeLessThanOrEqual(132_000)
+    expect(gzipSync(first).length).toBeLessThanOrEqual(132_200)
     // Only the price table contains this word. The table loads lazily.
     expect(first).not.toContain('input_mtok')
     expect(code).toContain('input_mtok')

@@ -70,17 +70,12 @@ export const otherNames: Readonly<Record<string, string>> = {
   onStepFinish: 'the events of a run: for await (const event of run)',
 }
 
-const formerNames: Readonly<Record<string, string>> = {
-  longWaitMs: 'maxRetryWaitMs',
-  patienceMs: 'answerTimeoutMs',
-}
-
 const hints = /* @__PURE__ */ new Map(
-  Object.entries({ ...otherNames, ...formerNames }).map(([name, hint]) => [normalizeName(name), hint]),
+  Object.entries(otherNames).map(([name, hint]) => [normalizeName(name), hint]),
 )
 
 /**
- * Finds the current name of a setting from another library or an earlier version, in any spelling (`max_turns`,
+ * Finds the current name of a setting from another library, in any spelling (`max_turns`,
  * `maxTurns`).
  */
 export function findOtherName(name: string): string | undefined {
@@ -88,8 +83,7 @@ export function findOtherName(name: string): string | undefined {
 }
 
 /**
- * Rejects unknown options of a function. The error contains a hint if another library or an earlier version uses
- * the name.
+ * Rejects unknown options of a function. The error contains a hint if another library uses the name.
  *
  * @throws {UsageError} `invalid_option`, naming the option
  */

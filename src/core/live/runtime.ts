@@ -233,8 +233,7 @@ export class AgentRuntime {
     if (this.#expiryTimer === undefined || !store || store.timers || this.#hasWarnedOfTimers) return
     this.#hasWarnedOfTimers = true
     const message =
-      'The store has no timers. An approval request expires only in a process that holds the session, or when the session ' +
-      'is resumed.'
+      'The store has no timers. An approval request expires only while a process holds the session, or when it is resumed.'
     this.emit({ type: 'warning', code: 'no_timers', message })
   }
 
