@@ -174,7 +174,7 @@ describe('a tool result', () => {
     expect([sent(theatre, 2), sent(theatre, 3)].map((body) => body.split(png).length - 1)).toEqual([1, 1])
   })
 
-  it('can be what the client answers', async () => {
+  it('can be the output of the client', async () => {
     const client = defineTool({
       name: 'draw',
       description: 'Draws.',
@@ -190,7 +190,7 @@ describe('a tool result', () => {
     expect(sent(theatre, 1)).toContain(png)
   })
 
-  it('counts for the window and for usage that is missing', async () => {
+  it('counts towards the window and missing usage', async () => {
     const turns = [call('screenshot'), text('One.', { usage: null })]
     const plain = await stage(turns, { tools: [tool('screenshot', () => 'The page:')] })
     const seen = await stage(turns, { tools: [screenshot()] })
@@ -200,7 +200,7 @@ describe('a tool result', () => {
     expect((withIt?.inputTokens ?? 0) - (without?.inputTokens ?? 0)).toBeGreaterThan(700)
   })
 
-  it('that is no part, or too much, is an error for the model to read', async () => {
+  it('that is invalid or too large is an error that the model reads', async () => {
     const wrong = tool('screenshot', () => toolContent([{ type: 'image', image: 'no picture' }]))
     const theatre = await stage([call('screenshot'), text('Sorry.')], { tools: [wrong] })
     const result = await theatre.run().end(2)
@@ -226,7 +226,7 @@ describe('shields', () => {
     shields: { toolOutput: [shield] },
   })
 
-  it('read what is a text in the files of a result: they go on as they are, or not at all', async () => {
+  it('check the text in the files of a result, which stay unchanged or are withheld', async () => {
     const theatre = await stage([call('screenshot'), text('So.')], shielded(block))
     const play = theatre.run()
     const result = await play.end(2)
@@ -238,7 +238,7 @@ describe('shields', () => {
     expect(play.of('shield')).toMatchObject([{ point: 'toolOutput', shield: 'codes', action: 'block' }])
   })
 
-  it('see of pictures the line that stands for them, and can block by it', async () => {
+  it('check the line of text for each picture, and can block by it', async () => {
     const noPictures = defineShield({
       name: 'no-pictures',
       check: (content) => ({ action: content.includes('[image:') ? 'block' : 'allow' }),
@@ -249,7 +249,7 @@ describe('shields', () => {
     expect(sent(theatre, 1)).not.toContain(png)
   })
 
-  it('let through what they have nothing against', async () => {
+  it('let allowed files through', async () => {
     const allow = patternShield({ name: 'codes', patterns: [/0815/], action: 'block' })
     const theatre = await stage([call('screenshot'), text('So.')], shielded(allow))
     const result = await theatre.run().end(2)
@@ -257,7 +257,7 @@ describe('shields', () => {
   })
 })
 
-describe('a model that does not take it', () => {
+describe('a model that does not accept pictures', () => {
   const cases: [what: string, media: MediaKind[], input: RunInput, says: RegExp][] = [
     ['a picture', [], [picture], /Message m1 contains an image, but gpt-test accepts text only/],
     [
@@ -268,7 +268,7 @@ describe('a model that does not take it', () => {
     ],
   ]
 
-  it.each(cases)('is not sent %s', async (_what, media, input, says) => {
+  it.each(cases)('does not receive %s', async (_what, media, input, says) => {
     for (const make of [openaiChat, openaiResponses]) {
       const theatre = await stage([text('Never.')])
       const model = make({ model: 'gpt-test', baseURL: theatre.rehearsal.url, apiKey: 'none', media })
@@ -281,7 +281,7 @@ describe('a model that does not take it', () => {
     }
   })
 
-  it('is not sent what a tool returned either', async () => {
+  it('does not receive the pictures of a tool, either', async () => {
     const theatre = await stage([call('screenshot'), text('Never.')])
     const model = openaiChat({ model: 'gpt-test', baseURL: theatre.rehearsal.url, apiKey: 'none', media: [] })
     const result = await createAgent({ model, tools: [screenshot()] }).run('Go.').result
@@ -295,7 +295,7 @@ describe('a model that does not take it', () => {
     ['nobody knows', 'gpt-test', undefined, false],
     ['is said to take them', 'gpt-test', ['image'], true],
     ['is known to take them', 'gpt-4o', undefined, true],
-  ])('reads the words of a result that may be words, where it %s', async (_what, name, media, seen) => {
+  ])('reads the text of a result that can be text, if it %s', async (_what, name, media, seen) => {
     const theatre = await stage([call('screenshot'), call('screenshot'), text('Done.')], {}, 'loop')
     const parts = [{ type: 'text' as const, text: 'The page:' }, picture]
     const tools = [tool('screenshot', () => toolContent(parts, { mediaOptional: true }), { readOnly: true })]
@@ -318,7 +318,7 @@ describe('a model that does not take it', () => {
     }
   })
 
-  it('reads them or looks at them, whichever of several models it is', async () => {
+  it('reads the text or the pictures, whichever of several models it is', async () => {
     const theatre = await stage([call('screenshot'), { status: 503 }, text('Done.')])
     const make = (name: string, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })
@@ -332,7 +332,7 @@ describe('a model that does not take it', () => {
     ])
   })
 
-  it('gives way to the next model that does', async () => {
+  it('yields to the next model that accepts them', async () => {
     const theatre = await stage([text('A dot.')])
     const make = (name: string, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })
@@ -342,7 +342,7 @@ describe('a model that does not take it', () => {
     expect(theatre.requests.map(({ body }) => body.model)).toEqual(['seeing'])
   })
 
-  it('says so with a wrong option', () => {
+  it('reports a wrong option', () => {
     expect(() => openaiChat({ model: 'm', media: ['video'] as never })).toThrow(/media must be a list of/)
   })
 })

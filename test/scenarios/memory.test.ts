@@ -12,7 +12,7 @@ const handbook = () =>
     topK: 1,
   })
 
-test('what memory finds rides on every request of the turn as data, and never enters the transcript', async () => {
+test('retrieved passages are part of every request of the turn as data, and never enter the transcript', async () => {
   const play = await stage([call('noop'), text('Thirty.'), text('By train.')], {
     memory: handbook(),
     tools: [tool('noop')],
@@ -32,7 +32,7 @@ test('what memory finds rides on every request of the turn as data, and never en
   expect(JSON.stringify(play.wire(2))).not.toContain('thirty days')
 })
 
-test('a memory that fails ends the run with what went wrong', async () => {
+test('a failing memory ends the run with the error', async () => {
   const play = await stage([text('Hi.')], {
     memory: { retrieve: () => Promise.reject(new Error('the index is gone')) },
   })
@@ -44,7 +44,7 @@ test('a memory that fails ends the run with what went wrong', async () => {
   expect(play.requests).toHaveLength(0)
 })
 
-test('attachments go with the message as data, once', async () => {
+test('attachments are sent with the message as data, once', async () => {
   const play = await stage([text('Red.'), text('Still red.')])
   const attachments = [
     await loadAttachment({

@@ -11,7 +11,7 @@ test.each([
   ['without a store', undefined],
   ['with one', memoryStore()],
 ])(
-  'toolSearch without its package is refused where the run starts, %s, and says what to install',
+  'toolSearch without its package is refused at the start of the run, %s, and names the package to install',
   async (_, store) => {
     const { createAgent, toolSearch } = await import('../../src/index.js')
     const model = new ManualModel()

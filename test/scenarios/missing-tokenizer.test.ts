@@ -11,7 +11,7 @@ test.each([
   ['without a store', undefined],
   ['with one', memoryStore()],
 ])(
-  'context.window without a tokenizer is refused where the run starts, %s, and names the key',
+  'context.window without a tokenizer is refused at the start of the run, %s, and names the key',
   async (_, store) => {
     const { createAgent, presets } = await import('../../src/index.js')
     const model = new ManualModel()

@@ -40,7 +40,7 @@ afterEach(async () => {
 })
 
 describe('examples/monitored-session.mjs', () => {
-  it('answers one turn with the tool, blocks the next, and tells every step with its payload', async () => {
+  it('answers one turn with the tool, blocks the next, and prints every step with its payload', async () => {
     const told: (core.StepStarted | core.StepCompleted)[] = []
     const results = await monitoredSession((step) => told.push(step))
 
@@ -82,7 +82,7 @@ describe('examples/monitored-session.mjs', () => {
       expect(body).toMatchObject({ temperature: 0.7, top_p: 0.95, max_tokens: 2_048 })
   })
 
-  it('asks the model five times a turn at most', async () => {
+  it('calls the model at most five times a turn', async () => {
     const turn = { toolCalls: [{ name: 'run_code', arguments: { code: 'console.log(1)' } }] }
     const { url, requests } = await startRehearsal({
       scenarios: {
@@ -111,20 +111,20 @@ describe('examples/run-code.mjs', () => {
   const failed = (message: RegExp) =>
     expect.objectContaining({ code: 'failed', message: expect.stringMatching(message) }) as unknown
 
-  it('kills an endless loop, also one that heeds no signal', async () => {
+  it('kills an endless loop, even one that ignores signals', async () => {
     const code = "process.on('SIGTERM', () => {}); for (;;);"
     const error = await outcome(code, { timeoutMs: 500 })
     expect(error).toEqual(failed(/^It took longer than 500 ms and was killed\.$/))
     expect(kill.mock.contexts).toMatchObject([{ signalCode: 'SIGKILL' }])
   })
 
-  it('lets a program die that needs more memory than it may have', async () => {
+  it('ends a program that exceeds its memory limit', async () => {
     const code = 'const hoard = []; for (;;) hoard.push(new Array(10_000).fill(0.5))'
     const error = await outcome(code, { memoryMb: 16, timeoutMs: 15_000 })
     expect(error).toEqual(failed(/^It needed more than 16 MB, and died\.$/))
   })
 
-  it('cuts the output of a program that prints without end, and kills it', async () => {
+  it('truncates the output of a program that prints endlessly, and kills it', async () => {
     const code = "for (;;) await new Promise((done) => process.stdout.write('12345678\\n', done))"
     const error = await outcome(code, { maxBytes: 20, timeoutMs: 15_000 })
     expect(error).toEqual(failed(/^It printed more than 20 bytes and .*:\n12345678\n12345678\n12$/))
@@ -146,7 +146,7 @@ describe('examples/run-code.mjs', () => {
     expect(await outcome(code)).toEqual(failed(/^It failed with exit code 1\.[^]*ERR_ACCESS_DENIED/))
   })
 
-  it('gives a program neither input nor environment, whatever its text begins with', async () => {
+  it('gives a program neither input nor environment, for any program text', async () => {
     const code = '-1; for await (const line of process.stdin) console.log(line); console.log(process.env)'
     expect(await outcome(code)).toBe('{}\n')
   })

@@ -18,8 +18,8 @@ function heard(run: Run): AgentEvent[] {
 const numbers = (events: readonly AgentEvent[]): number[] => events.map(({ seq }) => seq)
 const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i)
 
-describe('who subscribes late', () => {
-  it('hears first where the run stands and what it asks, as it was told before', async () => {
+describe('a late subscriber', () => {
+  it('first receives the state of the run and its questions, as emitted before', async () => {
     const play = (await stage([call('pay'), done], { tools: [pay()] })).run()
     await play.rest()
     const late = heard(play.run)
@@ -38,7 +38,7 @@ describe('who subscribes late', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  it('is not asked again what was answered', async () => {
+  it('does not receive answered questions', async () => {
     const play = (await stage([call('pay'), call('pick')], { tools: [pay(), clientTool('pick')] })).run()
     await play.rest()
     play.run.reject('call_1_1')
@@ -51,8 +51,8 @@ describe('who subscribes late', () => {
 describe.each([
   ['at once', memoryStore],
   ['by promises', () => distant(memoryStore())],
-])('another process that goes on with a run, with a store that answers %s', (_, open) => {
-  it('counts on where the run rested, and asks again', async () => {
+])('another process that continues a run, with a store that answers %s', (_, open) => {
+  it('continues the numbers from the rest of the run, and repeats its questions', async () => {
     const options = { store: open(), tools: [pay()] }
     const theatre = await stage([call('pay'), done], options)
     const play = theatre.run('Go.', { session: 's' })
@@ -86,7 +86,7 @@ describe.each([
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  it('leaves room for what a killed process may have told', async () => {
+  it('leaves a gap for events that a killed process may have emitted', async () => {
     const options = { store: open(), tools: [tool('look', () => new Promise(() => {}), { readOnly: true })] }
     const theatre = await stage([call('look'), done], options)
     const play = theatre.run('Go.', { session: 's' })
@@ -104,7 +104,7 @@ describe.each([
     play.run.cancel()
   })
 
-  it('leaves it also when nothing had been told yet as the log was last written', async () => {
+  it('leaves a gap even if no event had been emitted at the last write', async () => {
     const looks = defineShield({ name: 'looks', check: () => new Promise<never>(() => {}) })
     const store = open()
     const theatre = await stage([done], { store, shields: { input: [looks] } })
@@ -120,7 +120,7 @@ describe.each([
     play.run.cancel()
   })
 
-  it('counts anew in the next run of the session', async () => {
+  it('restarts the numbers in the next run of the session', async () => {
     const options = { store: open() }
     const theatre = await stage([done, done], options)
     for (const calls of [1, 2]) {

@@ -33,7 +33,7 @@ async function dieAtWork() {
 
 const ended = ['child CANCELLED', 'parent CANCELLED']
 
-describe("a sub-agent whose process has died, and whose session is that process's for a while longer", () => {
+describe('a sub-agent whose process has died, while the lease of its session lasts', () => {
   it.each([
     [
       'send',
@@ -49,7 +49,7 @@ describe("a sub-agent whose process has died, and whose session is that process'
         await run.result
       },
     ],
-  ])('ends when the lease is over, if %s has cancelled the run above it', async (_, cancel) => {
+  ])('ends when the lease expires, if %s has cancelled the parent run', async (_, cancel) => {
     const { time, store } = await dieAtWork()
     await cancel(store, time)
     await tick()

@@ -69,8 +69,8 @@ function world(): { clock: SimulatedClock; near: SyncSessionStore } {
   return { clock, near: memoryStore({ now: () => clock.now() }) }
 }
 
-describe('a store that is away for a while', () => {
-  test('the sessions of runs that it has ended are free for any process as soon as it is back', async () => {
+describe('a store with an outage', () => {
+  test('releases the sessions of ended runs as soon as it is back', async () => {
     const { clock, near } = world()
     let isAway = false
     const asked: string[] = []
@@ -108,7 +108,7 @@ describe('a store that is away for a while', () => {
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  test('what another process took when the lease was over stays its own', async () => {
+  test('leaves a session to the process that took it after the lease expired', async () => {
     const { clock, near } = world()
     let isAway = false
     const first = program(
@@ -134,7 +134,7 @@ describe('a store that is away for a while', () => {
     expect(await resumed.result).toMatchObject({ state: 'COMPLETED' })
   })
 
-  test('whichever questions and answers are lost, nothing is written twice, and the session is free soon after', async () => {
+  test('writes nothing twice, whichever requests and replies are lost, and releases the session soon after', async () => {
     const fate = fc.constantFrom<Fate>('done', 'done', 'refused', 'unanswered')
     await fc.assert(
       fc.asyncProperty(fc.array(fate, { maxLength: 10 }), async (fates) => {

@@ -27,8 +27,8 @@ const history: HistoryMessage[] = [
   user('From whom?'),
 ]
 
-describe('a message history of one’s own', () => {
-  it('goes in as it is: the model reads it, and the run answers its end', async () => {
+describe('a custom message history', () => {
+  it('is used unchanged: the model reads it, and the run answers its last message', async () => {
     const opened = await stage([text('From Ada.')])
     const play = opened.run(history)
     const { messages, output } = await play.end(1)
@@ -60,7 +60,7 @@ describe('a message history of one’s own', () => {
     expect(opened.wire(1).slice(0, 5)).toEqual(history)
   })
 
-  it('is what a run left, with what comes next', async () => {
+  it('can be the history of a run with a new message', async () => {
     const opened = await stage([call('look'), text('A letter.'), text('From Ada.')], {
       tools: [tool('look')],
     })
@@ -70,7 +70,7 @@ describe('a message history of one’s own', () => {
     expect(opened.wire(-1)).toMatchObject([{ role: 'user' }, { role: 'assistant' }, { role: 'tool' }, {}, {}])
   })
 
-  it('is what providers and their clients write', async () => {
+  it('can be the format of providers and their clients', async () => {
     const opened = await stage([text('Yes.')])
     const rows: unknown = [
       { role: 'developer', content: [{ type: 'text', text: 'Be brief.' }], created_at: '2026-01-01' },
@@ -104,7 +104,7 @@ describe('a message history of one’s own', () => {
   it.each([
     ['memory', memoryStore],
     ['memory, by promises', () => asynchronous(memoryStore())],
-  ])('goes into a session of a store (%s), and only into a new one', async (_, make) => {
+  ])('is accepted by a session of a store (%s), but only by a new one', async (_, make) => {
     const store = make()
     const opened = await stage([text('From Ada.'), text('Sure.')], { store })
     await opened.run(history, { session: 'letters' }).run.result
@@ -118,7 +118,7 @@ describe('a message history of one’s own', () => {
     })
   })
 
-  it('is refused by a session that has one, before anything happens', async () => {
+  it('is refused by a session with a history, before anything happens', async () => {
     const opened = await stage([text('Hi.')])
     const session = createSession()
     await opened.run('Go.', { session }).run.result
@@ -126,7 +126,7 @@ describe('a message history of one’s own', () => {
     expect(session.messages).toHaveLength(2)
   })
 
-  it('has been screened by its app; shields look at what the user says now', async () => {
+  it('was screened by its app, and shields check the current user message', async () => {
     const seen: string[] = []
     const look = defineShield({
       name: 'look',
@@ -140,7 +140,7 @@ describe('a message history of one’s own', () => {
     expect(seen).toEqual(['From whom?'])
   })
 
-  it('goes into an actor of the machine, too', async () => {
+  it('is accepted by an actor of the machine, too', async () => {
     const opened = await stage([text('From Ada.'), text('From Ada.')])
     for (const input of [history, opened.agent.createInput(history)]) {
       const actor = createActor(opened.agent.machine, { input })
@@ -286,7 +286,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
   ],
 ]
 
-it('refuses what JSON cannot hold in what the user says, too', async () => {
+it('refuses values of the user that JSON cannot represent', async () => {
   const opened = await stage([text('Never asked.')])
   const content = [{ type: 'text', text: 'Hi.', odd: 1n }]
   expect(() => opened.run([{ content }] as never)).toThrow(

@@ -46,10 +46,10 @@ const counted = {
   reasoningTokens: 0,
 }
 
-describe('usage of which only the total is told', () => {
+describe('usage with only a total', () => {
   const model = provider([{ usage: { totalTokens: 5_000 } }])
 
-  it('is the total, with as much output as is estimated', async () => {
+  it('keeps the total, with estimated output', async () => {
     const { usage } = await createAgent({ model }).run('Go.').result
     expect(usage).toMatchObject({ totalTokens: 5_000, estimated: true })
     expect(usage.inputTokens + usage.outputTokens).toBe(5_000)
@@ -57,7 +57,7 @@ describe('usage of which only the total is told', () => {
     expect(usage.outputTokens).toBeLessThan(10)
   })
 
-  it('counts against the budget, also where nothing is to be estimated', async () => {
+  it('counts towards the budget, even without an estimate', async () => {
     const look = tool('look')
     const calls = provider([{ ...calling('look'), usage: { totalTokens: 5_000 } }])
     for (const onMissingUsage of ['estimate', 'zero'] as const) {
@@ -68,7 +68,7 @@ describe('usage of which only the total is told', () => {
   })
 
   it.each([{}, { totalTokens: 0 }, { totalTokens: Number.NaN }, { totalTokens: '5000' }])(
-    'is none where it is no number of tokens: %j',
+    'is ignored if it is not a number of tokens: %j',
     async (usage) => {
       const { usage: told } = await createAgent({ model: provider([{ usage }]) }).run('Go.').result
       expect(told.estimated).toBe(true)
@@ -77,13 +77,13 @@ describe('usage of which only the total is told', () => {
   )
 })
 
-describe('what a provider calls things', () => {
+describe('names and messages of a provider', () => {
   const escape = '\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e'
   const failure = new ModelError({ kind: 'fatal', code: `bad${escape}\ncode`, message: `No.${escape}` })
   // oxlint-disable-next-line no-control-regex -- which is what is looked for
   const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/
 
-  it('has no control characters where programs print it', async () => {
+  it('contain no control characters in program output', async () => {
     for (const model of [
       provider([failure]),
       provider([Object.assign(new Error(`No.${escape}`), { status: 400, code: `bad${escape}` })]),
@@ -103,7 +103,7 @@ describe('what a provider calls things', () => {
     }
   })
 
-  it('keeps its words, the code on one line', async () => {
+  it('keep their text, with the code on one line', async () => {
     const { error } = await createAgent({ model: provider([failure]) }).run('Go.').result
     expect(error).toMatchObject({ code: 'bad]0;owned[2J31m code', message: 'No.]0;owned[2J31m' })
   })
@@ -131,7 +131,7 @@ describe('a sub-agent under a cost limit', () => {
   }
   const once = (100 * 10 + 50 * 20) / 1_000_000
 
-  it.each([false, true])('is priced by the prices of the agent above it (store: %s)', async (stored) => {
+  it.each([false, true])('is priced by the prices of its parent (store: %s)', async (stored) => {
     const result = await team({}, stored).run('Go.').result
     expect(result).toMatchObject({ state: 'COMPLETED' })
     expect(result.usage.cost).toBeCloseTo(3 * once, 10)
@@ -144,7 +144,7 @@ describe('a sub-agent under a cost limit', () => {
     expect(usage.cost).toBeCloseTo(2 * once + 100 * once, 10)
   })
 
-  it('is refused where neither knows its price', async () => {
+  it('is refused if neither has its price', async () => {
     const { messages } = await team({ model: provider([{ usage: counted }], 'other-1') }).run('Go.').result
     expect(messages.find(({ role }) => role === 'tool')?.content).toContain("price of 'other-1'")
   })

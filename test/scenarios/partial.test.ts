@@ -10,7 +10,7 @@ const waits = defineTool({
   execute: () => new Promise<string>(() => undefined),
 })
 
-test('only an answer that is still being streamed is kept as partial when the run is cancelled', async () => {
+test('only a streaming answer is stored as partial when the run is cancelled', async () => {
   const model = new ManualModel()
   const run = createAgent({ model, tools: [waits] }).run('Go.')
   await settled()
@@ -27,7 +27,7 @@ test('only an answer that is still being streamed is kept as partial when the ru
   expect(usage).toMatchObject({ totalTokens: 15, estimated: false })
 })
 
-test('an answer that is being streamed is kept, marked and estimated', async () => {
+test('a streaming answer is stored, marked and estimated', async () => {
   const model = new ManualModel()
   const run = createAgent({ model }).run('Go.')
   await settled()
@@ -54,7 +54,7 @@ test('a subscriber that cancels at the end of the stream does not lose the answe
   expect(usage).toMatchObject({ totalTokens: 15, estimated: false })
 })
 
-test('a pause that waits does not wait for a back-off, too', async () => {
+test('a pending pause does not wait for a back-off, either', async () => {
   const [model, clock] = [new ManualModel(), new SimulatedClock()]
   const run = createAgent({ model, clock }).run('Go.')
   await settled()
@@ -72,7 +72,7 @@ test.each([
   ['none', { window: 0 }],
   ['one', { window: 1_000 }],
 ])(
-  'a pause does not shorten what the provider asked to wait, with a context window: %s',
+  'a pause does not shorten a wait that the provider requested, with a context window: %s',
   async (_, context) => {
     const [model, clock] = [new ManualModel(), new SimulatedClock()]
     const tokenizer = { count: (text: string) => text.length }
@@ -99,7 +99,7 @@ test.each([
   },
 )
 
-test('steering that the model never heard is said so', async () => {
+test('steering that the model never read is reported', async () => {
   const model = new ManualModel()
   const run = createAgent({ model }).run('Go.')
   const warnings: string[] = []

@@ -26,7 +26,7 @@ describe('a call that needs approval', () => {
     expect(tools[0]?.inputs).toEqual([{ to: 'Ann', amount: 5 }])
   })
 
-  it('may be decided by a predicate, call by call; one that throws asks', async () => {
+  it('can be decided by a predicate for each call; a predicate that throws requires approval', async () => {
     const large = tool('pay', () => 'paid', {
       needsApproval: (input) => {
         const { amount } = input as { amount?: number }
@@ -50,7 +50,7 @@ describe('a call that needs approval', () => {
     expect(large.inputs).toEqual([{ amount: 1 }])
   })
 
-  it('may be one of several, decided in any order; results stay in call order', async () => {
+  it('can be one of several, decided in any order; results stay in call order', async () => {
     const tools = [pay(), tool('look', () => 'seen')]
     const batch = calls([
       ['pay', { to: 'A', amount: 1 }],
@@ -76,7 +76,7 @@ describe('a call that needs approval', () => {
     ).toEqual(['Rejected by the user: A is a stranger', 'seen', 'paid 2 to B', 'paid 3 to C'])
   })
 
-  it('may be answered as it was asked, by the rest or by the event: the answer is for that very call', async () => {
+  it('can be answered by the pending call or the event, for exactly that call', async () => {
     const tools = [pay()]
     const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools })
     const play = theatre.run()
@@ -96,7 +96,7 @@ describe('a call that needs approval', () => {
     expect(tools[0]?.inputs).toEqual([{ to: 'Ann', amount: 6 }])
   })
 
-  it('may be edited before it runs, and the model learns of that', async () => {
+  it('can be edited before it runs, and the model reads the edit', async () => {
     const tools = [pay()]
     const theatre = await stage([call('pay', { to: 'Ann', amount: 500 }), done], { tools })
     const play = theatre.run()
@@ -107,7 +107,7 @@ describe('a call that needs approval', () => {
     expect(theatre.wire(1).at(-1)?.content).toMatch(/user changed the arguments.*"amount":5.*paid 5 to Ann/s)
   })
 
-  it('is asked about three times when the same is rejected, and then refused without asking', async () => {
+  it('is asked about three times when the same call is rejected, and then refused without asking', async () => {
     const asks = [1, 2, 3, 4].map(() => call('pay', { to: 'Ann', amount: 5 }))
     const theatre = await stage([...asks, done], { tools: [pay()] })
     const play = theatre.run()
@@ -121,14 +121,14 @@ describe('a call that needs approval', () => {
     expect(theatre.wire(2).at(-1)?.content).toMatch(/asked again for pay .* after it was refused/)
   })
 
-  it('is not asked about when it cannot run anyway', async () => {
+  it('is not asked about if it cannot run', async () => {
     const theatre = await stage([call('pay', '{"to": '), done], { tools: [pay()] })
     const play = theatre.run()
     await play.end(2)
     expect(play.of('approval_requested')).toEqual([])
   })
 
-  it('takes no answer that is none: a wrong id, a second one, one that is no JSON, one to a client call', async () => {
+  it('refuses an invalid answer: a wrong id, a second answer, invalid JSON, or a client call', async () => {
     const batch = calls([
       ['pay', { to: 'A', amount: 1 }],
       ['pay', { to: 'B', amount: 2 }],
@@ -153,7 +153,7 @@ describe('a call that needs approval', () => {
     }
   })
 
-  it('may be cancelled while it waits', async () => {
+  it('can be cancelled while it waits', async () => {
     const theatre = await stage([call('pay')], { tools: [pay()] })
     const play = theatre.run()
     await play.rest()
@@ -162,7 +162,7 @@ describe('a call that needs approval', () => {
     expect(play.of('tool_result')).toMatchObject([{ status: 'not_executed' }])
   })
 
-  it('may wait for as long as it takes: the deadline stands still', async () => {
+  it('can wait without limit, because the deadline is suspended', async () => {
     const theatre = await stage([call('pay'), { hang: true }], {
       tools: [pay()],
       limits: { timeoutMs: 1_000 },
@@ -181,7 +181,7 @@ describe('a call that needs approval', () => {
   })
 })
 
-describe('a call that the client carries out', () => {
+describe('a call that the client executes', () => {
   const pick = clientTool('pick')
 
   it('waits for its output', async () => {
@@ -210,7 +210,7 @@ describe('a call that the client carries out', () => {
     expect(play.of('tool_result').map(({ status }) => status)).toEqual(['error', 'ok'])
   })
 
-  it('may be answered while another call still waits for approval', async () => {
+  it('can be answered while another call waits for approval', async () => {
     const theatre = await stage([calls([['pay', { to: 'A', amount: 1 }], ['pick']]), done], {
       tools: [pay(), pick],
     })
@@ -228,7 +228,7 @@ describe('a call that the client carries out', () => {
     ).toEqual(['paid 1 to A', 'red'])
   })
 
-  it('is answered after the approvals, too', async () => {
+  it('can be answered after the approvals, too', async () => {
     const theatre = await stage([calls([['pay', { to: 'A', amount: 1 }], ['pick']]), done], {
       tools: [pay(), pick],
     })
@@ -246,7 +246,7 @@ describe('a call that the client carries out', () => {
     ).toEqual(['paid 1 to A', 'red'])
   })
 
-  it('takes a result of any size and shape, cut to what the model may read', async () => {
+  it('accepts a result of any size and shape, truncated for the model', async () => {
     const theatre = await stage([call('pick'), done], { tools: [pick], toolCalls: { maxResultChars: 100 } })
     const play = theatre.run()
     await play.rest()
@@ -256,8 +256,8 @@ describe('a call that the client carries out', () => {
   })
 })
 
-describe('a pause that is asked for while a person is asked', () => {
-  it('is withdrawn by resume(): the answered call runs, and the run goes on without a rest', async () => {
+describe('a pause requested while a person is asked', () => {
+  it('is withdrawn by resume(): the answered call runs, and the run continues without a rest', async () => {
     const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools: [pay()] })
     const play = theatre.run()
     await play.rest()
@@ -270,7 +270,7 @@ describe('a pause that is asked for while a person is asked', () => {
     expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')
   })
 
-  it('holds when it is asked for again', async () => {
+  it('takes effect if it is requested again', async () => {
     const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools: [pay()] })
     const play = theatre.run()
     await play.rest()
@@ -283,7 +283,7 @@ describe('a pause that is asked for while a person is asked', () => {
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
   })
 
-  it('is withdrawn before the run has read its session, and while a tool works', async () => {
+  it('can be withdrawn before the run has read its session, and while a tool runs', async () => {
     const gate = latch()
     const theatre = await stage([call('look'), done], { tools: [tool('look', () => gate.opened)] })
     const play = theatre.run()

@@ -50,14 +50,14 @@ async function pay(
 }
 
 describe('a policy', () => {
-  it('lets a call run, and the log has the decision', async () => {
+  it('allows a call, and the log contains the decision', async () => {
     const { paid, decided, result, agent } = await pay(decideAs('allow'))
     expect([result.state, paid]).toEqual(['COMPLETED', [{ amount: 5 }]])
     expect(decided).toEqual([{ name: 'pay', policy: 'payments', decision: 'allow' }])
     expect((await agent.replay('s')).messages).toHaveLength(4)
   })
 
-  it('knows the call, its requester, the context and the session', async () => {
+  it('receives the call, its requester, the context and the session', async () => {
     const seen: PolicyCall[] = []
     const decide = (asked: PolicyCall): PolicyDecision => {
       seen.push(asked)
@@ -78,7 +78,7 @@ describe('a policy', () => {
     })
   })
 
-  it('asks: people read its reason, and a yes lets the call run', async () => {
+  it('asks: people read its reason, and an approval runs the call', async () => {
     const reason = 'Payments need a yes.'
     const { run, result, paid } = await pay(decideAs({ decision: 'ask', rule: 'all', reason }))
     expect(result).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ name: 'pay', reason }] })
@@ -87,7 +87,7 @@ describe('a policy', () => {
     expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ amount: 5 }]])
   })
 
-  it('denies: the call does not run, the model reads the reason, and the run goes on', async () => {
+  it('denies: the call does not run, the model reads the reason, and the run continues', async () => {
     const denial = { decision: 'deny', rule: 'limit', reason: 'Above the limit of this account.' }
     const { result, paid, outcome, decided } = await pay(decideAs(denial))
     expect([result.state, paid]).toEqual(['COMPLETED', []])
@@ -125,14 +125,14 @@ describe('a policy', () => {
       'policy_error',
     ],
   ]
-  it.each(broken)('that %s denies, for now', async (_, decide, rule) => {
+  it.each(broken)('that %s denies for now', async (_, decide, rule) => {
     const { paid, outcome, decided } = await pay({ id: 'p', decide })
     expect(paid).toEqual([])
     expect(decided).toEqual([{ name: 'pay', policy: 'p', decision: 'deny', rule }])
     expect(outcome).toMatchObject({ status: 'denied', errorKind: 'transient' })
   })
 
-  it('that never answers denies after its time', async () => {
+  it('that never answers denies after its time limit', async () => {
     const clock = new SimulatedClock()
     const signals: AbortSignal[] = []
     const decide = ({ signal }: PolicyCall) => {
@@ -180,7 +180,7 @@ describe('a policy', () => {
 
 describe('the strictest decision', () => {
   const decision = fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const)
-  it('of the tool and all policies counts; a shadow only records', async () => {
+  it('of the tool and all policies applies; a shadow only records', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ decision, shadow: fc.boolean() }), { maxLength: 3 }),
@@ -215,7 +215,7 @@ describe('the strictest decision', () => {
     )
   })
 
-  it('of a call that cannot run is not asked for', async () => {
+  it('of a call that cannot run is not requested', async () => {
     const asked: string[] = []
     const decide = ({ tool: { name } }: PolicyCall): PolicyDecision => {
       asked.push(name)
@@ -245,8 +245,8 @@ describe('the strictest decision', () => {
   })
 })
 
-describe('a policy is asked anew', () => {
-  it('about the arguments that a person edits, and can deny them', async () => {
+describe('a policy is evaluated again', () => {
+  it('for arguments that a person edits, and can deny them', async () => {
     const decide = ({ arguments: { amount } }: PolicyCall): PolicyDecision =>
       amount > 100 ? { decision: 'deny', reason: 'Too much.' } : 'ask'
     for (const [amount, runs] of [
@@ -261,7 +261,7 @@ describe('a policy is asked anew', () => {
     }
   })
 
-  it('by nobody: a resume, a replay and a fork read the log', async () => {
+  it('by no resume, replay or fork, which read the log', async () => {
     let asked = 0
     const policy: Policy = { id: 'p', decide: () => ((asked += 1), 'ask') }
     const { agent } = await pay(policy, {}, [call('pay', { amount: 5 }), text('Done.'), text('Done.')])
@@ -288,8 +288,8 @@ describe('a policy is asked anew', () => {
   })
 })
 
-describe('a policy also judges', () => {
-  it('the calls of sub-agents, which know their path', async () => {
+describe('a policy also decides', () => {
+  it('calls of sub-agents, with their path', async () => {
     const paths: (readonly string[])[] = []
     const decide = ({ tool: { name }, path, requester }: PolicyCall): PolicyDecision => {
       paths.push([...path, name, requester?.id ?? ''])
@@ -316,7 +316,7 @@ describe('a policy also judges', () => {
     ])
   })
 
-  it('the calls after a handoff', async () => {
+  it('calls after a handoff', async () => {
     const paid: unknown[] = []
     const member = await stage([text('x')], { tools: [tool('pay', (input) => paid.push(input))] })
     const { agent } = await stage([call('transfer_to_clerk'), call('pay'), text('Done.')], {
@@ -328,7 +328,7 @@ describe('a policy also judges', () => {
   })
 })
 
-it('a page reads why it is asked, and neither rules nor shadows', async () => {
+it('a page reads the reason for a question, but neither rules nor shadows', async () => {
   const { agent } = await stage([call('pay'), text('Done.')], {
     store: memoryStore(),
     tools: [tool('pay', () => 'paid')],

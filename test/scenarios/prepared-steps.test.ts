@@ -41,7 +41,7 @@ async function unsent(options: Partial<AgentOptions>) {
 const pair = [tool('look', () => 'Seen.'), tool('book', () => 'Booked.')]
 
 describe('prepareStep', () => {
-  it('is asked once before each request, with what the run has come to', async () => {
+  it('is called once before each request, with the results so far', async () => {
     const asked: StepQuestion[] = []
     const theatre = await stage([call('look', { at: 1 }), text('Done.')], {
       tools: pair,
@@ -66,7 +66,7 @@ describe('prepareStep', () => {
     expect(Object.isFrozen(asked[1]?.messages[0])).toBe(true)
   })
 
-  it('changes instructions, sampling, the choice of a tool and the tools of one request', async () => {
+  it('changes the instructions, sampling, tool choice and tools of one request', async () => {
     const { stage: theatre } = await played([call('look'), text('Done.')], {
       tools: pair,
       instructions: 'Be brief.',
@@ -89,7 +89,7 @@ describe('prepareStep', () => {
     expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['Look first.', 'Be brief.'])
   })
 
-  it('may drop the choice of a tool with its tools', async () => {
+  it('can remove the tool choice with its tools', async () => {
     const { stage: theatre } = await played([text('Done.')], {
       tools: pair,
       toolChoice: { name: 'look' },
@@ -99,7 +99,7 @@ describe('prepareStep', () => {
     expect(theatre.requests.map(toolsIn)).toEqual([[]])
   })
 
-  it('narrows by the chart: a call of a tool that the step leaves out is refused before it runs, or is approved', async () => {
+  it('restricts the chart: a call of an omitted tool is refused before it runs or is approved', async () => {
     const book = tool('book', () => 'Booked.', { needsApproval: true })
     const { result, of } = await played([calls([['book'], ['look']]), text('Done.')], {
       tools: [tool('look'), book],
@@ -114,7 +114,7 @@ describe('prepareStep', () => {
   })
 
   it.each(['append', 'dispatch'] as const)(
-    'narrows deferred tools, whatever is loaded (%s)',
+    'restricts deferred tools, whichever are loaded (%s)',
     async (loading) => {
       const deferred = (name: string): Tool => ({ ...tool(name, () => `${name}.`), defer: true })
       const through = (name: string) =>
@@ -145,7 +145,7 @@ describe('prepareStep', () => {
     },
   )
 
-  it('changes the messages of one request, and leaves the transcript as it is', async () => {
+  it('changes the messages of one request, and leaves the transcript unchanged', async () => {
     const { result, stage: theatre } = await played([call('look'), text('Done.')], {
       tools: pair,
       prepareStep: ({ step, messages }) =>
@@ -157,7 +157,7 @@ describe('prepareStep', () => {
     expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
   })
 
-  it('is not fitted where it has changed the messages: they have to fit', async () => {
+  it('is not fitted if it has changed the messages, which must fit', async () => {
     const { result } = await unsent({
       tokenizer: { count: (words) => words.length },
       context: { window: 100 },
@@ -167,7 +167,7 @@ describe('prepareStep', () => {
     expect(result.error?.message).toContain('prepareStep')
   })
 
-  it('is not asked again for another attempt at the step', async () => {
+  it('is not called again for another attempt at the step', async () => {
     let asked = 0
     const theatre = await stage([{ status: 500 } as never, text('Done.')], {
       prepareStep: () => ({ instructions: `Attempt ${(asked += 1)}.` }),
@@ -178,7 +178,7 @@ describe('prepareStep', () => {
     expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['Attempt 1.', 'Attempt 1.'])
   })
 
-  it('lets a pause that comes meanwhile take effect first, and is not asked again after it', async () => {
+  it('lets a simultaneous pause take effect first, and is not called again after it', async () => {
     let asked = 0
     const theatre = await stage([text('Done.')], {
       prepareStep: () => {
@@ -246,7 +246,7 @@ describe('prepareStep', () => {
       'prepareStep returned messages that are not valid in a request',
     ],
   ] as [string, PrepareStep, string][])(
-    'ends the run with a failure that names what is wrong when it %s',
+    'ends the run with a failure that names the problem if it %s',
     async (_, prepareStep, message) => {
       const { result } = await unsent({
         tools: pair,
@@ -262,7 +262,7 @@ describe('prepareStep', () => {
     },
   )
 
-  it('has to be a function, and models have to be models', () => {
+  it('must be a function, and models must be models', () => {
     const model = { request: () => undefined }
     expect(() => createAgent({ model, prepareStep: {} } as never)).toThrow(ConfigError)
     expect(() => createAgent({ model, models: { fast: 'gpt' } } as never)).toThrow(
@@ -274,7 +274,7 @@ describe('prepareStep', () => {
     )
   })
 
-  it('is kept in the log: a replay, a resume in another process, a fork and a recorded agent do not ask it again', async () => {
+  it('is logged, so that a replay, a resume in another process, a fork and a recorded agent do not call it again', async () => {
     const store = memoryStore()
     let asked = 0
     const create = (): Partial<AgentOptions> => ({
@@ -306,7 +306,7 @@ describe('prepareStep', () => {
     expect(asked).toBe(3)
   })
 
-  it('meets an output schema: the answer has to fit as ever', async () => {
+  it('with an output schema still validates the answer', async () => {
     const { result } = await played([text('{"city":"Rome"}')], {
       output: { schema: z.object({ city: z.string() }), mode: 'response_format' },
       prepareStep: () => ({ instructions: 'Answer.' }),
@@ -314,7 +314,7 @@ describe('prepareStep', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', object: { city: 'Rome' } })
   })
 
-  it('tells what differs in the step, and nothing where nothing does', async () => {
+  it('reports differences in the step, if there are any', async () => {
     const fast = openaiChat({ model: 'fast', apiKey: 'none' })
     const theatre = await stage([call('look'), text('Never.')], {
       tools: pair,
@@ -331,7 +331,7 @@ describe('prepareStep', () => {
     expect(lines).toEqual(['  ◇ step  prepared: tools look; sampling\n'])
   })
 
-  it('narrows together with a loaded skill: a tool has to be allowed by both', async () => {
+  it('restricts together with a loaded skill: a tool must be allowed by both', async () => {
     const write = tool('write')
     const theatre = await stage(
       [call('load_skill', { name: 'reading' }), calls([['look'], ['book'], ['write']]), text('Done.')],
@@ -356,7 +356,7 @@ describe('prepareStep', () => {
     expect(write.inputs).toEqual([])
   })
 
-  it('is asked by a sub-agent about the steps of the sub-agent', async () => {
+  it('is called for the steps of a sub-agent', async () => {
     const asked: [string, number][] = []
     const theatre = await stage(
       [call('research', { task: 'Rivers.' }), call('look'), text('They flow.'), text('Done.')],
@@ -391,7 +391,7 @@ describe('prepareStep', () => {
     expect(theatre.requests.map(toolsIn)).toEqual([['research'], ['look'], ['look'], ['research']])
   })
 
-  it('does not speak for last words at a limit', async () => {
+  it('does not apply to the last answer at a limit', async () => {
     const { stage: theatre, result } = await played([call('look'), text('So far.')], {
       tools: pair,
       instructions: 'Be brief.',
@@ -404,7 +404,7 @@ describe('prepareStep', () => {
 })
 
 describe('models', () => {
-  it('are asked by their names, each priced by itself; what one wants back is not sent to another', async () => {
+  it('are selected by name and priced separately; provider data of one is not sent to another', async () => {
     const rehearsal = await startRehearsal({
       scenario: { turns: [text('Done.', { usage: { input: 10, output: 5 } })] },
     })
@@ -432,7 +432,7 @@ describe('models', () => {
     }
   })
 
-  it('may fall back: the next of a list answers when one fails, and the run has no retry', async () => {
+  it('can fall back: the next model of a list answers after a failure, without a retry of the run', async () => {
     const rehearsal = await startRehearsal({
       scenario: { turns: [{ status: 503, error: { message: 'Away.' } }, text('From the second.')] },
     })
@@ -455,7 +455,7 @@ describe('models', () => {
     }
   })
 
-  it('are checked before anything is sent, those in a list of fallbacks and of a handoff too, and are named', async () => {
+  it('are validated before anything is sent, including fallbacks and handoffs, and are named', async () => {
     const key = process.env['OPENAI_API_KEY']
     delete process.env['OPENAI_API_KEY']
     try {
@@ -479,7 +479,7 @@ describe('models', () => {
     }
   })
 
-  it('that another process does not have end the run there, with the name', async () => {
+  it('that another process lacks end the run there, with the name', async () => {
     const store = memoryStore()
     const theatre = await stage([text('Never.')], {
       store,
@@ -500,8 +500,8 @@ describe('models', () => {
   })
 })
 
-describe('instructions that are a function', () => {
-  it('are written for each step, from the context of the app', async () => {
+describe('an instructions function', () => {
+  it('is called for each step, with the context of the app', async () => {
     let written = 0
     const theatre = await stage([call('look'), text('Done.')], {
       tools: pair,
@@ -511,7 +511,7 @@ describe('instructions that are a function', () => {
     expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['For ann, 1.', 'For ann, 2.'])
   })
 
-  it('give way to those of prepareStep', async () => {
+  it('yields to prepareStep', async () => {
     const { stage: theatre } = await played([text('Done.')], {
       instructions: () => 'Written.',
       prepareStep: () => ({ instructions: 'Prepared.' }),
@@ -528,7 +528,7 @@ describe('instructions that are a function', () => {
       'instructions threw: Oh.',
     ],
     ['are no text', () => 7 as never, 'instructions must return a string.'],
-  ] as [string, () => string, string][])('end the run when they %s', async (_, instructions, message) => {
+  ] as [string, () => string, string][])('ends the run if it %s', async (_, instructions, message) => {
     const { result } = await unsent({ instructions })
     expect(result).toMatchObject({
       state: 'ERROR',

@@ -16,7 +16,7 @@ async function stubborn(turn: Turn, preset: keyof typeof presets, limits: { toke
 const again = call('look', { at: 'a' }, { usage: { input: 90, output: 10 } })
 
 describe('a model that repeats one call', () => {
-  it('is stopped by aar before the fourth executes', async () => {
+  it('is stopped by aar before the fourth call executes', async () => {
     expect(await stubborn(again, 'aar')).toEqual({
       state: 'ERROR',
       reason: 'repeated_call',
@@ -27,7 +27,7 @@ describe('a model that repeats one call', () => {
   })
 
   it.each(['openhuman', 'openhumanTask'] as const)(
-    'is paused by %s right after the third, whatever its results',
+    'is paused by %s right after the third call, for any results',
     async (preset) => {
       let n = 0
       const look = tool('look', () => `line ${++n}`)
@@ -52,7 +52,7 @@ describe('a model that repeats one call', () => {
     })
   })
 
-  it('is stopped by strands at the limit of the invocation, its batch completed', async () => {
+  it('is stopped by strands at the limit of the invocation, after its batch', async () => {
     expect(await stubborn(again, 'strands', { tokenBudget: 1_500 })).toEqual({
       state: 'BUDGET_EXCEEDED',
       reason: 'token_budget',
@@ -64,7 +64,7 @@ describe('a model that repeats one call', () => {
 })
 
 describe('the preset', () => {
-  it('is a key of createAgent, under what is given beside it', async () => {
+  it('is a key of createAgent that other keys override', async () => {
     const look = tool('look')
     const guardrails = { maxRepeatedToolSteps: 2 }
     const theatre = await stage(times(3, again), { preset: 'aar', guardrails, tools: [look] })
@@ -72,7 +72,7 @@ describe('the preset', () => {
     expect(look.inputs).toHaveLength(2)
   })
 
-  it('aar counts repeated calls whatever they bring, and accepts a missing end', async () => {
+  it('aar counts repeated calls for any results, and accepts a missing end', async () => {
     let n = 0
     const look = tool('look', () => `line ${++n}`)
     const theatre = await stage(times(4, call('look')), { ...presets.aar, tools: [look] })
@@ -94,14 +94,14 @@ describe('the preset', () => {
     expect(result.reason).toBe(reason ?? 'end_turn')
   })
 
-  it('openhuman is paused by equal output of two tools in turn', async () => {
+  it('openhuman is paused by equal output of two alternating tools', async () => {
     const turns = [1, 2, 3, 4].map((n) => call(n % 2 ? 'look' : 'read', { n }))
     const tools = ['look', 'read'].map((name) => tool(name, () => 'nothing'))
     const theatre = await stage([...turns, text('Nothing.')], { ...presets.openhuman, tools })
     expect(await theatre.run().rest()).toMatchObject({ state: 'PAUSED', reason: 'repeated_output', steps: 5 })
   })
 
-  it('openhumanTask is paused by the twelfth temporary failure, which openhuman has no step for', async () => {
+  it('openhumanTask is paused by the twelfth temporary failure, for which openhuman has no limit', async () => {
     const fetch = tool('fetch', ({ n }) => {
       throw new ToolError('transient', `It is down at ${n}.`)
     })
@@ -112,7 +112,7 @@ describe('the preset', () => {
     expect(await chat.run().end(10)).toMatchObject({ state: 'MAX_STEPS', steps: 10 })
   })
 
-  it('openhuman is paused by the same output for different arguments, and goes on when resumed', async () => {
+  it('openhuman is paused by the same output for different arguments, and continues when resumed', async () => {
     const turns = [1, 2, 3, 4].map((n) => call('write', { n }))
     const theatre = await stage([...turns, text('Four are written.'), text('Done.')], {
       ...presets.openhuman,
@@ -133,20 +133,23 @@ describe('the preset', () => {
     ['repeated_call', tool('fetch'), 3, 'the same'],
     ['repeated_output', tool('fetch'), 4, 'other'],
     ['repeated_failure', fails('failed'), 3, 'the same'],
-  ] as const)('openhuman asks for last words before each pause: %s', async (reason, fetch, rounds, asked) => {
-    const turns = Array.from({ length: rounds }, (_, i) => call('fetch', asked === 'other' ? { n: i } : {}))
-    const theatre = await stage([...turns, text('This is what I have.')], {
-      ...presets.openhuman,
-      tools: [fetch],
-    })
-    const result = await theatre.run().rest()
-    expect(result).toMatchObject({ state: 'PAUSED', reason, output: 'This is what I have.' })
-    expect(theatre.requests).toHaveLength(rounds + 1)
-    expect(theatre.requests.at(-1)?.body['tools']).toBeUndefined()
-    expect(theatre.wire(-1).at(-1)?.content).toMatch(/run stops here/)
-  })
+  ] as const)(
+    'openhuman requests a last answer before each pause: %s',
+    async (reason, fetch, rounds, asked) => {
+      const turns = Array.from({ length: rounds }, (_, i) => call('fetch', asked === 'other' ? { n: i } : {}))
+      const theatre = await stage([...turns, text('This is what I have.')], {
+        ...presets.openhuman,
+        tools: [fetch],
+      })
+      const result = await theatre.run().rest()
+      expect(result).toMatchObject({ state: 'PAUSED', reason, output: 'This is what I have.' })
+      expect(theatre.requests).toHaveLength(rounds + 1)
+      expect(theatre.requests.at(-1)?.body['tools']).toBeUndefined()
+      expect(theatre.wire(-1).at(-1)?.content).toMatch(/run stops here/)
+    },
+  )
 
-  it('openhuman pauses without last words when its steps are used up, or when that is not wanted', async () => {
+  it('openhuman pauses without a last answer if its steps are used up, or if configured', async () => {
     const silent = { ...presets.openhuman.guardrails.repeatedCall, lastWords: false }
     for (const changes of [
       { limits: { maxSteps: 3 } },
@@ -161,7 +164,7 @@ describe('the preset', () => {
     }
   })
 
-  it('openhuman leaves failures of one call to their own headroom', async () => {
+  it('openhuman counts failures of one call separately', async () => {
     const fetch = fails('transient')
     const theatre = await stage([...times(7, call('fetch')), text('It is down.')], {
       ...presets.openhuman,
@@ -174,7 +177,7 @@ describe('the preset', () => {
   it.each([
     ['at once', []],
     ['after a failed call', [call('fetch')]],
-  ])('aar completes with an empty answer, as its source does (%s)', async (_, turns) => {
+  ])('aar completes with an empty answer, like its source (%s)', async (_, turns) => {
     const theatre = await stage([...turns, text('')], { ...presets.aar, tools: [fails('failed')] })
     const result = await theatre.run().end(turns.length + 1)
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: '' })
@@ -189,7 +192,7 @@ describe('the preset', () => {
     expect((await chat.run().end(10)).state).toBe('MAX_STEPS')
   })
 
-  it('llamaStack takes a truncated answer as it is', async () => {
+  it('llamaStack accepts a truncated answer unchanged', async () => {
     const theatre = await stage([text('Half', { finishReason: 'length' })], presets.llamaStack)
     expect(await theatre.run().end(1)).toMatchObject({
       state: 'COMPLETED',
@@ -211,7 +214,7 @@ describe('the preset', () => {
     },
   )
 
-  it('strands lets a natural end win over its limit', async () => {
+  it('strands completes with a natural end at its limit', async () => {
     const theatre = await stage([text('Done.', { usage: { input: 90, output: 10 } })], presets.strands)
     const result = await theatre.run('Go.', { limits: { tokenBudget: 50 } }).end(1)
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })

@@ -57,7 +57,7 @@ describe('the same call with a clock in its result', () => {
     })
   })
 
-  it('goes on with what a person says, when that is how it is resumed', async () => {
+  it("continues with a person's message, if resumed with one", async () => {
     const theatre = await stage([...times(21, call('look')), lastWords, done], { tools: [looking()] })
     const play = theatre.run()
     await play.rest()
@@ -66,7 +66,7 @@ describe('the same call with a clock in its result', () => {
     expect(theatre.wire(22).at(-1)).toMatchObject({ role: 'user', content: 'Look at b.' })
   })
 
-  it('pauses without an answer when that is not wanted, or cannot be had', async () => {
+  it('pauses without an answer if configured, or if no answer is possible', async () => {
     const few: AgentConfigInput['guardrails'] = {
       progress: { stale: { blockAt: null, haltAt: 2 }, lastWords: false },
     }
@@ -94,7 +94,7 @@ describe('the same call with a clock in its result', () => {
     expect(result).toMatchObject({ state: 'ERROR', reason: 'no_progress', steps: 3 })
   })
 
-  it('is as stale in another process', async () => {
+  it('is recognized in another process, too', async () => {
     const store = memoryStore()
     const theatre: Stage = await stage([...times(21, call('look')), lastWords, done], {
       tools: [looking()],
@@ -109,7 +109,7 @@ describe('the same call with a clock in its result', () => {
   })
 })
 
-describe('honest work goes on', () => {
+describe('legitimate work continues', () => {
   const completes = async (turns: Turn[], tools: ReturnType<typeof tool>[]) => {
     const play = await played([...turns, done], { tools })
     expect(play.result.state).toBe('COMPLETED')
@@ -117,20 +117,20 @@ describe('honest work goes on', () => {
     return play
   }
 
-  it('with four different greps that find nothing', async () => {
+  it('with four different searches without results', async () => {
     const turns = ['a', 'b', 'c', 'd'].map((pattern) => call('grep', { pattern }))
     const play = await completes(turns, [tool('grep', () => 'No matches.', { readOnly: true })])
     expect(seen(play)).toEqual([])
   })
 
-  it('with eight thoughts that bring nothing', async () => {
+  it('with eight thoughts without results', async () => {
     const thoughts = [1, 2, 3, 4, 5, 6, 7, 8].map((n) =>
       call('think', { thought: `and ${'so '.repeat(n)}on` }),
     )
     expect(seen(await completes(thoughts, [tool('think', () => '', { readOnly: true })]))).toEqual([])
   })
 
-  it('with six different shell commands that fail', async () => {
+  it('with six different failing shell commands', async () => {
     const turns = ['a', 'b', 'c', 'd', 'e', 'f'].map((cmd) => call('shell', { cmd }))
     const shell = tool('shell', ({ cmd }) => {
       throw new Error(`${cmd}: command not found`)
@@ -138,7 +138,7 @@ describe('honest work goes on', () => {
     expect(seen(await completes(turns, [shell]))).toEqual([])
   })
 
-  it('with a status that is asked for once a message', async () => {
+  it('with a status that is requested once per message', async () => {
     const theatre = await stage(times(6, [call('look'), done]).flat(), { tools: [tool('look')] })
     for (const n of [1, 2, 3, 4, 5, 6]) {
       const play = theatre.run('Status?', { session: 's' })
@@ -147,7 +147,7 @@ describe('honest work goes on', () => {
     }
   })
 
-  it('with polls of a tool that is made for it', async () => {
+  it('with calls of a polling tool', async () => {
     const play = await completes(times(40, call('poll')), [tool('poll', () => 'not yet', { polling: true })])
     expect(seen(play)).toEqual([])
   })
@@ -159,7 +159,7 @@ describe('honest work goes on', () => {
     ],
     ['a text', () => '429 Too Many Requests. Retry after 20 s.'],
     ['an error of a client', () => Promise.reject(new Error('timeout of 5000ms exceeded'))],
-  ])('with nine temporary failures that only their words tell, and a success: %s', async (_, answer) => {
+  ])('with nine temporary failures that only their text reveals, and a success: %s', async (_, answer) => {
     let n = 0
     const fetch = tool('fetch', () => (++n < 10 ? answer(n) : 'ok'), { readOnly: true })
     expect(seen(await completes(times(10, call('fetch')), [fetch]))).toEqual(['nudge transient'])
@@ -176,7 +176,7 @@ describe('honest work goes on', () => {
   })
 })
 
-describe('no progress', () => {
+describe('a lack of progress', () => {
   const pauses = async (turns: Turn[], tools: ReturnType<typeof tool>[], rule: string, more = {}) => {
     const theatre = await stage([...turns, lastWords], { tools, ...more })
     const play = theatre.run()
@@ -186,7 +186,7 @@ describe('no progress', () => {
     return { play, theatre }
   }
 
-  it('is made by tools that do not exist, whatever their names', async () => {
+  it('is detected for tools that do not exist, with any names', async () => {
     const { play } = await pauses(
       ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => call(name)),
       [tool('look')],
@@ -195,7 +195,7 @@ describe('no progress', () => {
     expect(play.of('guardrail')[0]?.message).toMatch(/do not exist.*exact names/)
   })
 
-  it('is made by different calls that a shield refuses', async () => {
+  it('is detected for different calls that a shield refuses', async () => {
     const pay = tool('pay')
     const turns = [1, 2, 3, 4, 5, 6, 7, 8].map((to) => call('pay', { to }))
     const check = () => ({ action: 'block' as const, message: 'No payments.' })
@@ -203,7 +203,7 @@ describe('no progress', () => {
     expect(pay.inputs).toEqual([])
   })
 
-  it('is made by different calls that a guard of one’s own refuses', async () => {
+  it('is detected for different calls that a custom guard refuses', async () => {
     const turns = [1, 2, 3, 4, 5, 6, 7, 8].map((to) => call('pay', { to }))
     const no = defineGuard({
       name: 'no',
@@ -212,14 +212,14 @@ describe('no progress', () => {
     await pauses(turns, [tool('pay')], 'refused', { guards: [no] })
   })
 
-  it('is made by the same call, refused by a shield: the fourth is refused before', async () => {
+  it('is detected for the same call, refused by a shield: the fourth is refused earlier', async () => {
     const check = () => ({ action: 'block' as const, message: 'No payments.' })
     const shields = { toolInput: [{ name: 'no-payments', check }] }
     const { play } = await pauses(times(19, call('pay')), [tool('pay')], 'stale', { shields })
     expect(seen(play).filter((one) => one === 'block stale')).toHaveLength(16)
   })
 
-  it('is made by a cycle of five, each call with a clock in its result', async () => {
+  it('is detected for a cycle of five calls with a clock in each result', async () => {
     let n = 0
     const look = tool('look', ({ at }) => `${clock(n++)} ${at}`, { readOnly: true })
     const five = [1, 2, 3, 4, 5].map((at) => call('look', { at }))
@@ -227,7 +227,7 @@ describe('no progress', () => {
     expect(look.inputs).toHaveLength(11)
   })
 
-  it('is made by one error, whatever the arguments and the line of the shell', async () => {
+  it('is detected for one error, with any arguments and shell line', async () => {
     let line = 0
     const shell = tool('shell', () => {
       throw new Error(`/bin/bash: line ${++line}: jq: command not found`)
@@ -237,8 +237,8 @@ describe('no progress', () => {
   })
 })
 
-describe('a call that comes back between others', () => {
-  it('is nudged, and never refused: its next result may be new', async () => {
+describe('a call that recurs between others', () => {
+  it('is nudged, but never refused, because its next result may be new', async () => {
     const turns = Array.from({ length: 20 }, (_, n) => calls([['look'], ['note', { n }]]))
     let n = 0
     const look = tool('look', () => (++n < 20 ? 'clean' : 'changed'), { readOnly: true })
@@ -253,7 +253,7 @@ describe('a call that comes back between others', () => {
 })
 
 describe('fifty identical calls in one response', () => {
-  it('run four times, and the others are refused', async () => {
+  it('run four times, and the rest are refused', async () => {
     const mail = tool('mail', () => 'sent')
     const batch = calls(times(50, ['mail', { to: 'Ann' }] as const))
     const { result, of, stage: theatre } = await played([batch, done], { tools: [mail] })
@@ -266,7 +266,7 @@ describe('fifty identical calls in one response', () => {
     )
   })
 
-  it('leave another call beside them alone', async () => {
+  it('do not affect another call next to them', async () => {
     const mail = tool('mail', () => 'sent')
     const look = tool('look')
     const batch = calls([...times(6, ['mail', { to: 'Ann' }] as const), ['look']])
@@ -276,7 +276,7 @@ describe('fifty identical calls in one response', () => {
 })
 
 describe('a policy that denies the same call again', () => {
-  it('ends the run at once, in ERROR', async () => {
+  it('ends the run immediately, in ERROR', async () => {
     const write = tool('write', () => {
       throw new ToolError('policy_denied', 'Not on weekends.')
     })
@@ -286,8 +286,8 @@ describe('a policy that denies the same call again', () => {
   })
 })
 
-describe('what is told to the model', () => {
-  it('is never the same sentence twice in a row', async () => {
+describe('a nudge', () => {
+  it('never repeats the previous sentence', async () => {
     const look = tool('look', ({ at }) => `saw ${at}`, { readOnly: true })
     const turns = [1, 2, 3].flatMap((n) => [
       ...times(3, call('look', { at: 'a' })),
@@ -301,8 +301,8 @@ describe('what is told to the model', () => {
   })
 })
 
-describe('the transcript that is fitted into a window', () => {
-  it('gives back what it drops: the model may ask again', async () => {
+describe('a transcript that is fitted into a window', () => {
+  it('allows repeated calls after it drops their results', async () => {
     const page = 'word '.repeat(400)
     const look = tool('look', ({ at }) => `${page}${at}`, { readOnly: true })
     const turns = times(
@@ -323,7 +323,7 @@ describe('the transcript that is fitted into a window', () => {
 })
 
 describe('presets', () => {
-  it('keep the rules of their sources, and no others', async () => {
+  it('keep the rules of their sources, and add none', async () => {
     for (const [preset, responses] of [
       [presets.aar, 4],
       [presets.openhuman, 3],

@@ -80,7 +80,7 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
 }
 
 describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, open) => {
-  it('says what was queued while a run worked, in order, a run for each', async () => {
+  it('delivers messages that were queued during a run, in order, one run per message', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)
     const driven = runSession(agent, { session: 's', input: 'one' })
@@ -102,7 +102,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(said.at(-1)?.data).toMatchObject({ clientId: 'page-3' })
   })
 
-  it('leaves what is queued to the next call when it is stopped', async () => {
+  it('leaves queued messages to the next call when it is stopped', async () => {
     const store = open()
     const stop = new AbortController()
     const inspect: AgentOptions['inspect'] = (seen) => {
@@ -117,7 +117,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
   })
 
-  it('keeps what is queued after the run has ended, and says it with the next call', async () => {
+  it('keeps messages that are queued after the run has ended, for the next call', async () => {
     const store = open()
     const { agent, next, answering } = echo(store)
     await answering(runSession(agent, { session: 's', input: 'one' }))
@@ -127,7 +127,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
   })
 
-  it('begins nothing after a stop, until one more turn is asked for', async () => {
+  it('starts nothing after a stop, until another turn is requested', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)
     const driven = runSession(agent, { session: 's', input: 'one' })
@@ -143,7 +143,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await refused(runSession(agent, { session: 's', turn: 4 }))).toBe('not_begun')
   })
 
-  it('keeps what is queued through a cancel of a session that no process has', async () => {
+  it('keeps messages through a cancel of a session without a process', async () => {
     const store = open()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { agent, model, next, answering } = echo(store, { tools: [pay] })
@@ -158,7 +158,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await answering(runSession(agent, { session: 's', turn: 2 }))).toMatchObject({ output: 're: two' })
   })
 
-  it('waits while an approval waits, and follows the run that goes on with it', async () => {
+  it('waits while an approval waits, and continues after the run that continues it', async () => {
     const store = open()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { agent, model, next, answering } = echo(store, { tools: [pay] })
@@ -187,7 +187,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await answering(runSession(agent, { session: 's', answers }))).toMatchObject({ turn: 2 })
   })
 
-  it('is begun by no run of agent.run, and its turns count', async () => {
+  it('is not started by agent.run, and its turns count', async () => {
     const store = open()
     const { agent, next, answering } = echo(store)
     await answering(agent.run('one', { session: 's' }).result)
@@ -199,7 +199,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await answering(late)).toMatchObject({ turn: 3, output: 're: two' })
   })
 
-  it('says a message once that is queued again, whether it waits or was said', async () => {
+  it('delivers a message once if it is queued again, before or after delivery', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)
     const driven = runSession(agent, { session: 's', input: [{ content: 'one', clientId: 'a' }] })
@@ -218,7 +218,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await inboxOf(store)).toEqual([])
   })
 
-  it('does not say a message again whose process died before it could remove it', async () => {
+  it('does not deliver a message again if the process died before it removed the message', async () => {
     const store = open()
     const { agent, next, answering } = echo(store)
     await answering(runSession(agent, { session: 's', input: 'one' }))
@@ -235,7 +235,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
   })
 
-  it('takes 100 messages of 10 MB, and refuses more', async () => {
+  it('accepts 100 messages of 10 MB, and refuses more', async () => {
     const store = open()
     const { agent, model, next } = echo(store)
     const driven = runSession(agent, { session: 's', input: 'one' })
@@ -247,7 +247,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     await driven
   })
 
-  it('steers the run that works with a message for now', async () => {
+  it('steers the active run with a message for now', async () => {
     const store = open()
     const { agent, model, answering } = echo(store, { tools: [tool('look')] })
     const driven = runSession(agent, { session: 's', input: 'one' })
@@ -264,7 +264,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await refused(agent.send('s', { ...now, messageId: 'other' }))).toBe('run_ended')
   })
 
-  it('keeps a message for now when the run has ended before it read it: the next turn begins with it', async () => {
+  it('keeps a message for now if the run ended before reading it, and the next turn starts with it', async () => {
     const store = open()
     const { agent, model, answering } = echo(store)
     const driven = agent.run('one', { session: 's' })
@@ -279,7 +279,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await inboxOf(store)).toEqual([])
   })
 
-  it('leaves out what no user can have said', async () => {
+  it('refuses content that a user cannot send', async () => {
     const store = open()
     const { agent, answering } = echo(store)
     await answering(agent.run('one', { session: 's' }).result)
@@ -304,7 +304,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await inboxOf(store)).toEqual([])
   })
 
-  it('knows every id of a message that waits', async () => {
+  it('knows the id of every waiting message', async () => {
     const store = open()
     const { agent, answering, next } = echo(store)
     await answering(agent.run('one', { session: 's' }).result)
@@ -318,7 +318,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 'three', 're: three'])
   })
 
-  it('tells of what is queued, and of what is said', async () => {
+  it('lists queued and delivered messages', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)
     const seen: unknown[] = []
@@ -348,7 +348,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
   })
 })
 
-it('begins nothing after a run that has ended its processes', async () => {
+it('starts nothing after a run that has ended its processes', async () => {
   let time = 0
   const store = memoryStore({ now: () => time })
   const { agent, model, next, answering } = echo(store)
@@ -370,7 +370,7 @@ it('begins nothing after a run that has ended its processes', async () => {
   expect(last).toMatchObject({ turn: 2, output: 're: two' })
 })
 
-it('refuses what is no message', async () => {
+it('refuses invalid messages', async () => {
   const store = memoryStore()
   const { agent, model, next, answering } = echo(store)
   expect(await refused(next('one'))).toBe('unknown_session')
@@ -385,7 +385,7 @@ it('refuses what is no message', async () => {
   expect(model.pending).toBeNull()
 })
 
-it('tells a sender that no turn begins in the session of a sub-agent', async () => {
+it('refuses a turn in the session of a sub-agent', async () => {
   const store = memoryStore()
   const { next, answering, agent } = echo(store)
   await answering(agent.run('one', { session: 's' }).result)
@@ -397,14 +397,14 @@ it('tells a sender that no turn begins in the session of a sub-agent', async () 
   expect(await refused(next('two'))).toBe('sub_agent_session')
 })
 
-it('tells a sender that an interactive run takes replies', async () => {
+it('refuses a message to an interactive run, which accepts replies', async () => {
   const store = memoryStore()
   const { agent, next, answering } = echo(store, { interactive: true })
   await answering(agent.run('one', { session: 's' }).result)
   expect(await refused(next('two'))).toBe('interactive_run')
 })
 
-it('leaves out a queued message that is damaged, and says the others', async () => {
+it('skips a damaged queued message, and delivers the others', async () => {
   const store = memoryStore()
   const { agent, next, answering } = echo(store)
   await answering(runSession(agent, { session: 's', input: 'one' }))
@@ -422,7 +422,7 @@ it('leaves out a queued message that is damaged, and says the others', async () 
   expect(await inboxOf(store)).toEqual([])
 })
 
-it('screens a queued message when it is said', async () => {
+it('screens a queued message when it is delivered', async () => {
   const store = memoryStore()
   const shield = patternShield({ patterns: [/secret/], action: 'redact' })
   const { agent, model, next, answering } = echo(store, { shields: { input: [shield] } })
@@ -433,7 +433,7 @@ it('screens a queued message when it is said', async () => {
   expect(JSON.stringify(model.attempts.map(({ request }) => request.messages))).not.toContain('secret')
 })
 
-it('says every message once and in order, whatever comes between', async () => {
+it('delivers every message once and in order, for any interleaving', async () => {
   const step = fc.constantFrom('send', 'repeat', 'drive', 'stop', 'ask')
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {

@@ -32,17 +32,17 @@ describe.each(sampledRows([true, false]))('earlier reasoning (stream: %s)', (str
       { content: [part(first), { type: 'text', text: 'Wait.' }] },
       { content: [part('Found.'), { type: 'text', text: 'It is 4.' }] },
     ],
-  ])('goes back to %s in the form that it reads', async (provider, called, answered) => {
+  ])('is sent back to %s in the format that it reads', async (provider, called, answered) => {
     expect(await sentBack({ provider }, stream)).toMatchObject([called, answered])
   })
 
-  it('goes back with tool calls alone to those that refuse a call without it', async () => {
+  it('is sent back only with tool calls to providers that require it there', async () => {
     const [called, answered] = await sentBack({ provider: 'deepseek' }, stream)
     expect(called).toMatchObject({ reasoning_content: first, content: 'Wait.' })
     expect(answered).toEqual({ role: 'assistant', content: 'It is 4.' })
   })
 
-  it('goes back to nobody else, or as the option says', async () => {
+  it('is sent back to no other provider, or as the option specifies', async () => {
     const plain = { role: 'assistant', content: 'It is 4.' }
     expect((await sentBack({}, stream))[1]).toEqual(plain)
     expect((await sentBack({ provider: 'ollama', echoReasoning: false }, stream))[1]).toEqual(plain)
@@ -54,7 +54,7 @@ describe.each(sampledRows([true, false]))('earlier reasoning (stream: %s)', (str
   })
 })
 
-it('is refused in a form that no provider reads', () => {
+it('is refused in a format that no provider reads', () => {
   const options = { model: 'm', echoReasoning: 'thoughts' } as unknown as OpenAIChatOptions
   expect(() => openaiChat(options)).toThrow(/echoReasoning must be true, false or one of reasoning_content/)
 })
@@ -62,7 +62,7 @@ it('is refused in a form that no provider reads', () => {
 it.each([
   ['deepseek', true],
   ['openai', false],
-])('thoughts that go back to %s take their room in the window (%s)', async (provider, isEchoed) => {
+])('reasoning that is sent back to %s counts towards the window (%s)', async (provider, isEchoed) => {
   const turn = { reasoning: 'thought '.repeat(40), toolCalls: [{ name: 'look' }] }
   const rehearsal = await startRehearsal({ scenario: { turns: [turn, turn, turn, { text: 'Done.' }] } })
   const model = openaiChat({ model: 'm', provider, baseURL: rehearsal.url, apiKey: 'none' })

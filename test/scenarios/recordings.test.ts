@@ -69,7 +69,7 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
   let played = 0
 
   it.each(loops.map(({ file, finalText }) => [file.split('/').at(-1), file, finalText]))(
-    'end as they were recorded, with requests that a strict server takes: %s',
+    'end as they were recorded, with requests that a strict server accepts: %s',
     async (_name, file, finalText) => {
       const { interactions } = read(file) as Tape
       const inputs = interactions.flatMap(({ request }) => request.body.input ?? [])

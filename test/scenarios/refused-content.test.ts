@@ -39,7 +39,7 @@ const warnings = (events: readonly AgentEvent[]): string[] =>
 
 describe.each(['chat', 'responses'] as const)('over %s', (api) => {
   describe.each([true, false])('stream: %s', (stream) => {
-    it('a picture of a tool that the provider refuses goes out in words, once and for the session', async () => {
+    it("a tool's picture that the provider refuses is replaced by text, once and for the session", async () => {
       const store = memoryStore()
       const turns = [call('screenshot'), refuses(/base64/, badPicture), refuses(/base64/, badPicture)]
       const opened = await stage(turns, { api, stream, store, tools: [screenshot()] }, 'repeatLast')
@@ -59,8 +59,8 @@ describe.each(['chat', 'responses'] as const)('over %s', (api) => {
   })
 })
 
-describe('a model that takes no pictures', () => {
-  it('is not sent a later one', async () => {
+describe('a model that accepts no pictures', () => {
+  it('receives no later picture', async () => {
     const opened = await stage([refuses(/base64/, noPictures)], { store: memoryStore() }, 'repeatLast')
     await opened.run([picture], { session: 's' }).end(2)
     const other = { ...picture, image: `${png.slice(0, -4)}AAAA` }
@@ -69,7 +69,7 @@ describe('a model that takes no pictures', () => {
     expect(sent(opened.requests[2])).toContain('omitted: the model does not accept it')
   })
 
-  it('is passed over for one that takes them, in later runs at once', async () => {
+  it('is skipped for one that accepts them, immediately in later runs', async () => {
     const opened = await stage([refuses(/base64/, noPictures)], {}, 'repeatLast')
     const { url: baseURL } = opened.rehearsal
     const seeing = await stage([text('A heron.')], {}, 'repeatLast')
@@ -84,7 +84,7 @@ describe('a model that takes no pictures', () => {
     expect(sent(seeing.requests[1])).toContain('base64')
   })
 
-  it('gets words where no other model takes them', async () => {
+  it('receives text if no other model accepts them', async () => {
     const opened = await stage([refuses(/base64/, noPictures)], {}, 'repeatLast')
     const { url: baseURL } = opened.rehearsal
     const blind = (model: string) => openaiChat({ model, baseURL, apiKey: 'none' })
@@ -94,7 +94,7 @@ describe('a model that takes no pictures', () => {
   })
 })
 
-it('only the new picture goes where an older one was accepted', async () => {
+it('only the new picture is omitted if an older one was accepted', async () => {
   const good = { ...picture, image: `${png.slice(0, -4)}AAAA` }
   const opened = await stage([refuses(new RegExp(png), badPicture)], { store: memoryStore() }, 'repeatLast')
   await opened.run([good], { session: 's' }).end(1)
@@ -102,8 +102,8 @@ it('only the new picture goes where an older one was accepted', async () => {
   expect(sent(opened.requests[2])).toContain(good.image)
 })
 
-describe('a model that is said to take no pictures', () => {
-  it('refuses the question that has one, and no later message', async () => {
+describe('a model that is configured without pictures', () => {
+  it('refuses a question with a picture, but no later message', async () => {
     const opened = await stage([text('Fine.')])
     const { url: baseURL } = opened.rehearsal
     const model = openaiChat({ model: 'gpt-test', baseURL, apiKey: 'none', media: [] })
@@ -131,7 +131,7 @@ describe('a model that is said to take no pictures', () => {
 })
 
 describe('flagged content', () => {
-  it('a flagged question ends its run, and later runs leave it out', async () => {
+  it('a flagged question ends its run, and later runs omit it', async () => {
     const opened = await stage([refuses(/poison/, flagged)], { store: memoryStore() }, 'repeatLast')
     const first = await opened.run('How do I make poison?', { session: 's' }).end(1)
     expect(first).toMatchObject({
@@ -143,7 +143,7 @@ describe('flagged content', () => {
     expect(opened.wire(1).map(textOf).join()).toContain('the provider refused it')
   })
 
-  it('a flagged result goes out as a line of words, and the run goes on', async () => {
+  it('a flagged result is replaced by a line of text, and the run continues', async () => {
     const read = tool('read', () => 'All about poison.')
     const turns = [call('read'), refuses(/poison/, flagged), refuses(/poison/, flagged)]
     const { result, events, of } = await played(turns, { tools: [read] })
@@ -153,7 +153,7 @@ describe('flagged content', () => {
     expect(result.messages[2]?.content).toBe('All about poison.')
   })
 
-  it('the message of the user stays in every request, also after a tool call', async () => {
+  it('the user message stays in every request, also after a tool call', async () => {
     const turns = [call('read'), flagged]
     const opened = await stage(turns, { tools: [tool('read', () => 'Nothing bad.')] }, 'repeatLast')
     const { state, reason } = await opened.run('Read the page.').end(3)
@@ -161,7 +161,7 @@ describe('flagged content', () => {
     for (const request of opened.requests) expect(sent(request)).toContain('Read the page.')
   })
 
-  it('an old message is found where two questions in a row were refused, and comes back where it was innocent', async () => {
+  it('an old message is identified after two refused questions in a row, and restored if innocent', async () => {
     const opened = await stage([refuses(/poison|bomb/, flagged)], { store: memoryStore() }, 'repeatLast')
     await opened.run('I like herons.', { session: 's' }).end(1)
     await opened.run('Poison? poison!', { session: 's' }).end(2)
@@ -171,7 +171,7 @@ describe('flagged content', () => {
     expect(opened.wire(4).map(textOf).join()).toContain('I like herons.')
   })
 
-  it('a history that another provider refuses is left out', async () => {
+  it('a history that another provider refuses is omitted', async () => {
     const opened = await stage([refuses(/herons/, flagged)], { store: memoryStore() }, 'repeatLast')
     const before = await stage([text('Noted.')], {}, 'repeatLast')
     const session = createSession()
@@ -188,7 +188,7 @@ describe('stored reasoning', () => {
   })
 
   it.each([true, false])(
-    'goes up to where it was refused, and new reasoning goes out (stream: %s)',
+    'is sent up to the refused part, and new reasoning is sent (stream: %s)',
     async (stream) => {
       let old: RegExp | null = null
       const think: TurnFunction = (request) =>
@@ -213,7 +213,7 @@ describe('stored reasoning', () => {
     },
   )
 
-  it('that has no place in the API at all is not sent again', async () => {
+  it('that the API does not accept is not sent again', async () => {
     const unknown = refusal('messages.1.assistant.reasoning_content: Extra inputs are not permitted')
     const opened = await stage(
       [refuses(/reasoning_content/, unknown, { reasoning: 'Thinking.', text: 'Hm.' })],
@@ -228,7 +228,7 @@ describe('stored reasoning', () => {
   })
 })
 
-describe('what it is not for', () => {
+describe('other failures', () => {
   it.each<[string, Turn, number]>([
     ['a wrong key', { status: 401, error: { message: 'Incorrect API key provided.' } }, 1],
     [
@@ -244,32 +244,32 @@ describe('what it is not for', () => {
     expect(await opened.run([picture]).end(count)).toMatchObject({ state: 'ERROR' })
   })
 
-  it('a refusal that leaving out does not mend ends the run', async () => {
+  it('a refusal that an omission does not resolve ends the run', async () => {
     const opened = await stage([badPicture], {}, 'repeatLast')
     expect(await opened.run([picture]).end(2)).toMatchObject({ state: 'ERROR', reason: 'provider_error' })
   })
 
-  it('nothing is left out where there is nothing of the kind', async () => {
+  it('nothing is omitted without such content', async () => {
     const opened = await stage([badPicture], {}, 'repeatLast')
     expect(await opened.run('Words alone.').end(1)).toMatchObject({ state: 'ERROR' })
   })
 })
 
 describe('with other features', () => {
-  it('a second attempt costs what it costs, and limits hold', async () => {
+  it('a second attempt is paid for, and limits apply', async () => {
     const usage = { input: 100, output: 10 }
     const turns = [call('screenshot', {}, { usage }), badPicture, text('Fine.', { usage })]
     const { result } = await played(turns, { tools: [screenshot()], limits: { tokenBudget: 150 } })
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', steps: 2, usage: { totalTokens: 220 } })
   })
 
-  it('attempts at passing failures are counted apart', async () => {
+  it('attempts at temporary failures are counted separately', async () => {
     const retry = { maxAttempts: 2, baseDelayMs: 1 }
     const opened = await stage([badPicture, { status: 503 }, text('Fine.')], { retry })
     expect(await opened.run([picture]).skipBackOff().end(3)).toMatchObject({ state: 'COMPLETED' })
   })
 
-  it('the last answer at a limit is asked for again, too', async () => {
+  it('the last answer at a limit is requested again, too', async () => {
     const turns = [call('screenshot'), badPicture, text('Last words.')]
     const { result } = await played(turns, {
       tools: [screenshot()],
@@ -278,7 +278,7 @@ describe('with other features', () => {
     expect(result).toMatchObject({ state: 'MAX_STEPS', output: 'Last words.' })
   })
 
-  it('another process remembers, and so do a fork and a session without a store', async () => {
+  it('another process, a fork and a session without a store remember the omission', async () => {
     const store = memoryStore()
     const opened = await stage([refuses(/base64/, badPicture)], { store }, 'repeatLast')
     await opened.run([picture], { session: 's' }).end(2)
@@ -295,7 +295,7 @@ describe('with other features', () => {
     expect([2, 3, 5, 6].map((at) => sent(opened.requests[at])).join()).not.toContain('base64')
   })
 
-  it('a sub-agent leaves content out of its own session', async () => {
+  it('a sub-agent omits content from its own session', async () => {
     const turns = [
       call('screenshot'),
       refuses(/base64/, badPicture, text('Seen.')),

@@ -8,7 +8,7 @@ const done = text('Done.')
 const never = new Promise<never>(() => undefined)
 
 describe('context.window', () => {
-  test('counts with a tokenizer of your own; what cannot count is refused at once', async () => {
+  test('counts with a custom tokenizer; a tokenizer that cannot count is refused immediately', async () => {
     const tokenizer = { count: (words: string) => words.length }
     const play = await stage([done], { context: { window: 1_000 }, tokenizer })
     expect((await play.run().end(1)).state).toBe('COMPLETED')
@@ -17,7 +17,7 @@ describe('context.window', () => {
   })
 })
 
-test('a preset that there is not is refused where it is named', () => {
+test('an unknown preset is refused by name', () => {
   const loose = presets as unknown as Record<string, object>
   expect(() => ({ ...loose['openHuman'] })).toThrow(/no preset 'openHuman'. Did you mean 'openhuman'\?/)
   expect(() => ({ ...loose['zzz'] })).toThrow(
@@ -77,7 +77,7 @@ describe('needsApproval that never settles', () => {
     expect(pay.inputs).toEqual([])
   })
 
-  test('is not asked again, nor waved through, when the run goes on elsewhere', async () => {
+  test('is neither called again nor skipped when the run continues in another process', async () => {
     const store = memoryStore()
     const { pay, asked } = hanging(5_000)
     const theatre = await stage([calls([['pay'], ['there']]), done], {
@@ -96,8 +96,8 @@ describe('needsApproval that never settles', () => {
   })
 })
 
-describe('a session of a store, for an actor of one’s own', () => {
-  test('is refused by its id, and comes with readSession', async () => {
+describe('a session of a store, for a custom actor', () => {
+  test('is refused by its id, and accepted with readSession', async () => {
     const store = memoryStore()
     const theatre = await stage([text('One.'), text('Two.')], { store })
     const { agent } = theatre
@@ -117,7 +117,7 @@ describe('a session of a store, for an actor of one’s own', () => {
     await expect(agent.readSession('nobody')).rejects.toMatchObject({ code: 'unknown_session' })
   })
 
-  test('has its waiting calls closed, and stays as it is', async () => {
+  test('has its waiting calls closed, and stays unchanged', async () => {
     const store = memoryStore()
     const theatre = await stage([call('there'), done], { store, tools: [clientTool('there')] })
     await theatre.run('Go.', { session: 's' }).rest()
@@ -126,7 +126,7 @@ describe('a session of a store, for an actor of one’s own', () => {
     expect((await theatre.agent.replay('s')).run).toMatchObject({ state: 'WAITING_FOR_INPUT' })
   })
 
-  test('needs a store, and without one the agent’s own sessions go by their ids', async () => {
+  test('needs a store; without one, the agent’s sessions are found by their ids', async () => {
     const theatre = await stage([text('One.')])
     await theatre.run('Count.', { session: 's' }).end(1)
     expect(theatre.agent.createInput('Go on.', { session: 's' }).messages).toHaveLength(2)
@@ -134,11 +134,11 @@ describe('a session of a store, for an actor of one’s own', () => {
   })
 })
 
-describe('a session that is forgotten', () => {
+describe('a forgotten session', () => {
   test.each([
     ['without a store', undefined],
     ['with one', memoryStore()],
-  ])('begins anew %s, and not while a run has it', async (_, store) => {
+  ])('starts again %s, but not while a run uses it', async (_, store) => {
     const theatre = await stage([text('One.'), call('there'), text('Anew.')], {
       tools: [clientTool('there')],
       ...(store && { store }),

@@ -29,7 +29,7 @@ describe('a provider that repeats call ids', () => {
         expect([...new Set(streamed)]).toEqual(stream ? names : [])
       })
 
-  it('gets each id once after a restart, too', async () => {
+  it('receives each id once after a restart, too', async () => {
     const store = memoryStore()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const asks: Turn = { toolCalls: [{ id: 'call_0', name: 'pay', arguments: {} }] }
@@ -41,7 +41,7 @@ describe('a provider that repeats call ids', () => {
     expect((await run.result).pending).toMatchObject([{ callId: 'call_0_4' }])
   })
 
-  it('gets each id once of a history that was kept elsewhere', async () => {
+  it('receives each id once from a custom history', async () => {
     const step = (n: number): object[] => [
       { role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'look', arguments: `{"n":${n}}` } }] },
       { role: 'tool', tool_call_id: 'c', content: `seen ${n}` },
@@ -63,8 +63,8 @@ describe('a provider that repeats call ids', () => {
   })
 })
 
-describe('the id of a call', () => {
-  it('is unused in the session, and stays where it was unused', () => {
+describe('the id of a new call', () => {
+  it('is unique in the session, and unchanged if it already was', () => {
     const id = fc.constantFrom('call_0', 'call_0_3', 'functions.pay:0', 'functions.pay:3', ':7', 'a/b')
     fc.assert(
       fc.property(fc.uniqueArray(id), id, fc.integer({ min: 1, max: 9 }), (known, asked, number) => {
@@ -76,7 +76,7 @@ describe('the id of a call', () => {
     )
   })
 
-  it('keeps the shape of Kimi, which reads the tool and a count in it', () => {
+  it('keeps the format of Kimi, which contains the tool and a count', () => {
     expect(nameCall('functions.pay:0', 4, new Set(['functions.pay:0']))).toBe('functions.pay:4')
   })
 })

@@ -36,7 +36,7 @@ describe('the same call over and over', () => {
     expect(stage.wire(2).at(-1)?.role).toBe('tool')
   })
 
-  it('gets a nudge that rides on one request and is never saved', async () => {
+  it('is nudged in one request, and the nudge is never stored', async () => {
     const turns = [...times(3, call('look')), call('look', { n: 2 }), done]
     const { result, stage } = await played(turns, { tools: [tool('look', ({ n }) => `same ${n}`)] })
     expect(stage.requests.map((_, i) => stage.wire(i).at(-1)?.role)).toEqual([
@@ -50,7 +50,7 @@ describe('the same call over and over', () => {
     expect(JSON.stringify(stage.wire(4))).not.toContain('3 times')
   })
 
-  it('gets no nudge again after an answer that was cut off', async () => {
+  it('is not nudged again after a truncated answer', async () => {
     const cut = text('So', { finishReason: 'length' })
     const { stage } = await played([...times(3, call('look')), cut, done], { tools: [same()] })
     expect(stage.requests.map((_, i) => JSON.stringify(stage.wire(i)).includes('3 times'))).toEqual([
@@ -62,7 +62,7 @@ describe('the same call over and over', () => {
     ])
   })
 
-  it('may be allowed more often, halted right after the last, or not watched at all', async () => {
+  it('can be allowed more often, halted right after the last, or ignored', async () => {
     const loose = await played([...times(5, call('look')), done], {
       tools: [tool('look')],
       guardrails: { maxRepeatedToolSteps: 6, repeatedOutput: null },
@@ -80,7 +80,7 @@ describe('the same call over and over', () => {
     expect(off.result.state).toBe('COMPLETED')
   })
 
-  it('is the same whatever the order of keys and calls', async () => {
+  it('is recognized with any order of keys and calls', async () => {
     const inputs = [
       { a: { b: 1, c: [2] }, d: 'x' },
       { d: 'x', a: { c: [2], b: 1 } },
@@ -102,7 +102,7 @@ describe('the same call over and over', () => {
     expect(batches.result.reason).toBe('repeated_call')
   })
 
-  it('is refused once with onRepeat block, and halts when it is asked for again', async () => {
+  it('is refused once with onRepeat block, and halts when it is requested again', async () => {
     const look = same()
     const options = {
       tools: [look],
@@ -117,7 +117,7 @@ describe('the same call over and over', () => {
     expect(ignored.result).toMatchObject({ state: 'ERROR', reason: 'repeated_call' })
   })
 
-  it('pauses with onHalt pause; resumed, that guard starts anew', async () => {
+  it('pauses with onHalt pause, and a resume resets that guard', async () => {
     const opened = await stage([...times(4, call('look')), call('look'), done], {
       tools: [same()],
       ...guardrails({ repeatedCall: { onHalt: 'pause' }, repeatedOutput: null }),
@@ -130,14 +130,14 @@ describe('the same call over and over', () => {
     expect(await play.end(6)).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 6 })
   })
 
-  it('does not outlive its run: a new message on the session works', async () => {
+  it('does not affect a new message on the session', async () => {
     const opened = await stage([...times(4, call('look')), call('look'), done], { tools: [same()] })
     expect((await opened.run('Go.', { session: 's' }).end(4)).reason).toBe('repeated_call')
     expect((await opened.run('Again.', { session: 's' }).end(6)).state).toBe('COMPLETED')
   })
 })
 
-describe('what looks like repetition and is none', () => {
+describe('no repetition', () => {
   it('is six calls with different arguments', async () => {
     const look = tool('look', ({ n }) => `page ${n}`)
     await completes(
@@ -160,12 +160,12 @@ describe('what looks like repetition and is none', () => {
     await completes(turns, [tool('look')])
   })
 
-  it('is a reading that brings something new each time', async () => {
+  it('is reading with a new result each time', async () => {
     let n = 0
     await completes(times(8, call('look')), [tool('look', () => `line ${++n}`, { readOnly: true })])
   })
 
-  it('is a status asked for once a message, five messages long', async () => {
+  it('is a status requested once per message, five messages long', async () => {
     const turns = times(5, [call('look'), done]).flat()
     const opened = await stage(turns, { tools: [same()] })
     for (const n of [1, 2, 3, 4, 5]) {
@@ -173,17 +173,17 @@ describe('what looks like repetition and is none', () => {
     }
   })
 
-  it('is ten polls of a tool that is made for it', async () => {
+  it('is ten calls of a polling tool', async () => {
     await completes(times(10, call('poll')), [tool('poll', () => 'not yet', { polling: true })])
   })
 
-  it('is not a poll beside another call: that batch counts', async () => {
+  it('excludes a poll next to another call, whose batch counts', async () => {
     const poll = tool('poll', () => 'not yet', { polling: true, readOnly: true })
     const { result } = await played(times(4, calls([['poll'], ['look']])), { tools: [poll, same()] })
     expect(result.reason).toBe('repeated_call')
   })
 
-  it('is the same call after the model has said something', async () => {
+  it('is the same call after the model has written text', async () => {
     const { result } = await played(
       [...times(3, call('look')), { text: 'Hm', finishReason: 'length' }, ...times(3, call('look')), done],
       { tools: [tool('look')], ...guardrails({ repeatedOutput: null }) },
@@ -192,8 +192,8 @@ describe('what looks like repetition and is none', () => {
   })
 })
 
-describe('the same results whatever the arguments', () => {
-  it('halt after the fourth round when the tools only read', async () => {
+describe('the same results for any arguments', () => {
+  it('halt after the fourth round if the tools only read', async () => {
     const look = same()
     const { result } = await played(
       [1, 2, 3, 4].map((n) => call('look', { n })),
@@ -204,7 +204,7 @@ describe('the same results whatever the arguments', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'same' })
   })
 
-  it('are a nudge when a tool may change things, and halt with strict', async () => {
+  it('cause a nudge if a tool may change things, and halt with strict', async () => {
     const turns = [1, 2, 3, 4].map((n) => call('write', { n }))
     const { result, of } = await played([...turns, done], { tools: [tool('write')] })
     expect(result.state).toBe('COMPLETED')

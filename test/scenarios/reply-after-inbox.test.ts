@@ -9,7 +9,7 @@ it.each([
   ['at once', (store: SessionStore) => store],
   ['by promises', distant],
 ])(
-  'a reply is said, whatever waits in the inbox of the session, in a store that answers %s',
+  'a reply is delivered, whatever waits in the inbox of the session, in a store that answers %s',
   async (_how, wrap) => {
     const memory = memoryStore()
     const store = wrap(memory)

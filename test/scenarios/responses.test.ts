@@ -77,7 +77,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     ])
   })
 
-  it('nothing that was thought for other arguments goes with those of a fork', async () => {
+  it('reasoning for other arguments is not sent with edited ones of a fork', async () => {
     const turns = [[thought('a'), call('c1', '{"at":1}')], [words('Done.')]]
     const tools = [tool('look', () => 'seen', { needsApproval: true })]
     await using stage = await theatre(turns, { stream, store: memoryStore(), tools })
@@ -92,7 +92,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     expect(JSON.stringify((await agent.replay('s')).messages)).toContain('gAAA')
   })
 
-  it('reasoning goes back whole, in a session, after a resume and in a fork', async () => {
+  it('reasoning is sent back complete, in a session, after a resume and in a fork', async () => {
     const store = memoryStore()
     const first = [thought('a'), call('c1')]
     const second = [thought('b'), words('It is 4.')]
@@ -121,7 +121,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     expect(stage.input(-1)).toEqual([...whole, ...last, asked('And?')])
   })
 
-  it('a history that was kept elsewhere brings them along', async () => {
+  it('a custom history includes them', async () => {
     await using stage = await theatre([[thought('a'), words('It is 4.')], [words('Done.')]], { stream })
     const { messages } = await stage.agent().run('How many?').result
     const kept = JSON.parse(JSON.stringify(messages)) as HistoryMessage[]
@@ -129,7 +129,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     expect(stage.input(1)).toEqual([asked('How many?'), thought('a'), words('It is 4.'), asked('And?')])
   })
 
-  it('what does not fit the window is left out with all of its items', async () => {
+  it('content beyond the window is omitted with all of its items', async () => {
     const turns = Array.from({ length: 6 }, (_, i) => [thought(`t${i}`), call(`c${i}`)])
     await using stage = await theatre([...turns, [words('Done.')]], {
       stream,
@@ -147,7 +147,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
       expect(kinds.slice(at, at + 3)).toEqual(['reasoning', 'function_call', 'function_call_output'])
   })
 
-  it('tools that the provider runs are told as steps, and go back', async () => {
+  it('tools that the provider runs are emitted as steps, and sent back', async () => {
     const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { query: 'fours' } }
     const linked = { id: 'mcp_1', type: 'mcp_call', server_label: 'zip', name: 'shorten', output: 'x.yz' }
     const answers = [[searched, linked, words('It is 4.')], [words('Done.')]]
@@ -192,7 +192,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     expect(text).toBe(stream ? 'Let me see.\n\nIt is 4.' : 'It is 4.')
   })
 
-  it('what a shield has changed or refused goes back without its items', async () => {
+  it('content that a shield changed or refused is sent back without its items', async () => {
     const secret = 'Ada’s number'
     const revealing = { ...thought('a'), summary: [{ type: 'summary_text', text: `It is ${secret}.` }] }
     const commentary = words(`I looked up ${secret}.`, { phase: 'commentary' })
@@ -221,7 +221,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     }
   })
 
-  it('a provider’s items that are no list are refused, by the message that has them', () => {
+  it('a provider’s items that are not a list are refused, by the message that has them', () => {
     const message = { role: 'assistant', content: 'Hi', provider_items: { from: 'x' } }
     const agent = createAgent({
       model: openaiResponses({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'none' }),

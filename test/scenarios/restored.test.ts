@@ -49,7 +49,7 @@ function stage() {
 const stored = (snapshot: unknown): Snapshot<unknown> =>
   JSON.parse(JSON.stringify(snapshot)) as Snapshot<unknown>
 
-test('a run that is restored while it asked the model asks again', async () => {
+test('a run restored during a request repeats the request', async () => {
   const { agent, model } = stage()
   const run = agent.run('Go.')
   await settled()
@@ -64,7 +64,7 @@ test('a run that is restored while it asked the model asks again', async () => {
   expect(actor.getSnapshot().output).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 1 })
 })
 
-test('a restored run gives its tools the context that comes with it', async () => {
+test('a restored run passes the supplied context to its tools', async () => {
   const model = new ManualModel()
   const who = defineTool({
     name: 'who',
@@ -108,7 +108,7 @@ test('a restored run gives its tools the context that comes with it', async () =
   after.stop()
 })
 
-test('a batch that is restored runs only the calls that have no result yet', async () => {
+test('a restored batch runs only the calls without a result', async () => {
   const { agent, model, ran } = stage()
   const run = agent.run('Go.')
   await settled()
@@ -133,7 +133,7 @@ test('a batch that is restored runs only the calls that have no result yet', asy
   ])
 })
 
-test('a call that may not run twice reads that its outcome is unknown', async () => {
+test('a call that must not repeat reads that its outcome is unknown', async () => {
   const { agent, model, ran } = stage()
   const run = agent.run('Go.')
   await settled()
@@ -155,7 +155,7 @@ test('a call that may not run twice reads that its outcome is unknown', async ()
   })
 })
 
-test('a run that is restored too late is out of time', async () => {
+test('a run that is restored too late times out', async () => {
   const model = new ManualModel()
   const clock = new SimulatedClock()
   const agent = createAgent({ model, clock, limits: { timeoutMs: 1000 } })
@@ -169,7 +169,7 @@ test('a run that is restored too late is out of time', async () => {
   expect(model.attempts).toHaveLength(1)
 })
 
-test('a run that is restored while it backs off waits for what is left, then asks again', async () => {
+test('a run restored during a back-off waits for the rest, then repeats the request', async () => {
   const model = new ManualModel()
   const clock = new SimulatedClock()
   const agent = createAgent({ model, clock })
@@ -194,7 +194,7 @@ test('a run that is restored while it backs off waits for what is left, then ask
   expect(actor.getSnapshot().output).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
 })
 
-test('a restored actor tells where it stands, and goes on once, also when it is a child of another machine', async () => {
+test('a restored actor emits its state and continues once, also as a child of another machine', async () => {
   const { agent, model, ran } = stage()
   const parent = setup({ actors: { agent: agent.machine } }).createMachine({
     initial: 'asking',
