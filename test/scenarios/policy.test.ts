@@ -283,7 +283,7 @@ describe('a policy is evaluated again', () => {
       policy: decideAs('deny'),
     })
     await expect(replaySession(stricter.agent as never, recording)).rejects.toThrow(
-      'pay(amount: 5) ran by itself, and is denied by a policy now.',
+      'pay(amount: 5) ran without approval, and is denied by a policy now.',
     )
   })
 })
