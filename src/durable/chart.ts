@@ -256,7 +256,7 @@ function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: Readon
   const spawned = Object.entries(children).find(([id]) => !invoked.has(id))
   if (status !== 'active' || spawned === undefined) return
   const [id, ref] = spawned
-  const { src } = ref as { src: unknown }
+  const src = (ref as { src: unknown } | undefined)?.src
   const name = typeof src === 'string' ? src : id
   throw new UsageError(
     'unsupported_actor',

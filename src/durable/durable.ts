@@ -521,7 +521,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   /** Acquires a session and drives it until it settles. Null if another process holds it. */
   #take(id: string, start?: { input: unknown }): Promise<LocalSession | null> {
     const known = this.#local.get(id)
-    if (known) return known
+    // The start of another call may fail because of its input.
+    if (known) return start ? known.catch(() => null) : known
     this.#refuseDraining()
     const opening = this.#open(id, start).then(
       (hold) => {
@@ -552,7 +553,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     // A message may have arrived between the last poll and the release.
     try {
       const found = (await this.#store.inbox?.read(id)) ?? []
-      if (found.some(({ message }) => message > hold.state.inbox)) {
+      if (found.some(({ message }) => message > hold.lastMessage)) {
         this.#driveLater(id)
         return 'unread'
       }

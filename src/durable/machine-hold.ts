@@ -87,6 +87,11 @@ export class MachineHold {
     return this.#parts.log.head
   }
 
+  /** The number of the last inbox message that was read. */
+  get lastMessage(): number {
+    return this.#parts.log.inbox.lastDelivered
+  }
+
   /** Milliseconds since the epoch, by the store's clock. */
   get now(): number {
     return this.#parts.log.now()

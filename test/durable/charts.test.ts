@@ -132,6 +132,23 @@ test('two actors with one id are refused if they can run at the same time', asyn
   expect(await until(turns.settled('t'))).toMatchObject({ value: 'c' })
 })
 
+test('a start is not refused because of the input of another start', async () => {
+  const { open, until } = setUp()
+  const machine = setup({ types: { input: {} as { amount: number } } }).createMachine({
+    id: 'm',
+    context: ({ input }) => {
+      if (input.amount < 0) throw new Error('Too little.')
+      return {}
+    },
+  })
+  const sessions = open(machine)
+  const starts = [-1, 5].map(async (amount) => sessions.start('s', { input: { amount } }))
+  expect(await until(Promise.allSettled(starts))).toMatchObject([
+    { status: 'rejected', reason: { code: 'transition_failed' } },
+    { status: 'fulfilled' },
+  ])
+})
+
 test('an event for an actor that has ended is not an error', async () => {
   const { open, until } = setUp()
   const machine = setup({ actors: { count: fromPromise(async () => 1) } }).createMachine({

@@ -1,5 +1,5 @@
 import { assign, cancel, createMachine, fromCallback, fromPromise, raise, setup } from 'xstate'
-import { createAgent, defineAgents, memoryStore, runSession } from '../../src/index.js'
+import { createAgent, defineAgents, memoryStore, runSession, StoreError } from '../../src/index.js'
 import { createWaker } from '../../src/fleet/index.js'
 import { openMachineRecord } from '../../src/core/sessions/log/machine-record.js'
 import { createMachineHarness, pathOf, replay } from '../../src/testing/index.js'
@@ -119,6 +119,28 @@ test('settled returns the state after every event that was sent before', async (
     // oxlint-disable-next-line no-await-in-loop -- one session after the other
     expect([turns, await until(play())]).toEqual([turns, ['one', 'two']])
   }
+})
+
+test('a message that cannot be removed is read once per opening', async () => {
+  const { hosts, open, shared, until } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  await until(claims.settled('c'))
+  shared.inbox.remove = () => {
+    throw new StoreError('store_unavailable', 'The disk is read-only.', 'c')
+  }
+  const acquire = shared.acquire.bind(shared)
+  let acquisitions = 0
+  shared.acquire = (...args) => {
+    acquisitions += 1
+    if (acquisitions > 20) throw new StoreError('corrupt_log', 'Opened too often.', 'c')
+    return acquire(...args)
+  }
+  for (const text of ['{"event":{"type":"REJECT","why":"No."}}', '{"event":{"type":"NOTE"}}', 'unreadable'])
+    shared.inbox.put('c', text)
+  expect(await until(claims.settled('c'))).toMatchObject({ value: 'rejected' })
+  await hosts.settle()
+  expect(acquisitions).toBe(1)
 })
 
 test('an event with a key is taken once', async () => {

@@ -166,6 +166,11 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     return this.#keys
   }
 
+  /** The number of the last message that was delivered or is in the log. */
+  get lastDelivered(): number {
+    return this.#lastDelivered
+  }
+
   /** Whether a message is being read or was delivered without an outcome yet. */
   get hasOpenMessages(): boolean {
     return this.#open.size > 0 || this.#reading !== undefined
