@@ -6,7 +6,6 @@ import {
   memoryStore,
   openaiChat,
   resolveConfig,
-  runSession,
 } from '../../../src/index.js'
 import * as core from '../../../src/index.js'
 import * as mcp from '../../../src/mcp/index.js'
@@ -110,21 +109,4 @@ it.each([
   ],
 ])('%s is answered where it is passed', (name, action, hint) => {
   expect(messageOf(action)).toContain(`no option '${name}'. Use ${hint}.`)
-})
-
-it.each([
-  ['longWaitMs', 'maxRetryWaitMs'],
-  ['patienceMs', 'answerTimeoutMs'],
-])('%s, as an earlier version called it, is answered with %s', (before, now) => {
-  expect(findOtherName(before)).toBe(now)
-})
-
-it('runSession answers an option of an earlier version with its present name', async () => {
-  const agent = createAgent({ model, store: memoryStore() })
-  const asked = runSession(agent, { session: 's', input: 'Go.', longWaitMs: 5 } as never)
-  await expect(asked).rejects.toMatchObject({
-    code: 'invalid_option',
-    subject: 'longWaitMs',
-    message: expect.stringContaining('Use maxRetryWaitMs.') as string,
-  })
 })
