@@ -222,7 +222,7 @@ test('a restored actor emits its state and continues once, also as a child of an
   expect(states).toEqual(['COMPLETED'])
 })
 
-test('a call of a sub-agent that was under way is not begun again where there is no log of it', async () => {
+test('an interrupted call of a sub-agent without a log is not started again', async () => {
   const model = new ManualModel()
   const child = createAgent({ model: new ManualModel() })
   const store = memoryStore()
@@ -242,7 +242,7 @@ test('a call of a sub-agent that was under way is not begun again where there is
   await settled()
 })
 
-test('an actor that is begun without input is refused', () => {
+test('an actor without input is refused', () => {
   const { agent } = stage()
   const errors: unknown[] = []
   const actor = createActor(agent.machine)
@@ -259,7 +259,7 @@ test.each([
     'the snapshot of another machine',
     { status: 'active', value: 'idle', context: { count: 1 }, children: {} },
   ],
-])('what is no snapshot is refused with what to pass: %s', (_, snapshot) => {
+])('an invalid snapshot is refused with a remedy: %s', (_, snapshot) => {
   const { agent } = stage()
   const actor = createActor(agent.machine, { snapshot: snapshot as never })
   const errors: unknown[] = []

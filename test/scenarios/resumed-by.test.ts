@@ -64,7 +64,7 @@ const ways: Record<string, (agent: Agent, session: string) => Promise<string | n
   },
 }
 
-describe('a run goes on only with an agent of the name and the version that began it', () => {
+describe('a run continues only with an agent of the same name and version', () => {
   const interrupted = async () => {
     const { store, enter, outlive } = place()
     const billing = enter({ tools: [tool('pay', () => 'paid', { needsApproval: true })] })
@@ -92,7 +92,7 @@ describe('a run goes on only with an agent of the name and the version that bega
     expect([store.read('s'), store.get('s')?.holder]).toEqual([before, null])
   })
 
-  test.each(Object.keys(others))('a page of one of %s watches it', async (who) => {
+  test.each(Object.keys(others))('a page of an agent of %s can watch it', async (who) => {
     const { store, other, before } = await interrupted()
     others[who]?.(other.agent)
     const handler = chatHandler({ agent: other.agent, authorize: 'none' })
@@ -109,7 +109,7 @@ describe('a run goes on only with an agent of the name and the version that bega
     expect([store.read('s'), store.get('s')?.holder]).toEqual([before, null])
   })
 
-  test('a version that is accepted goes on, and so does every agent with a run of an agent without a name', async () => {
+  test('an accepted version can continue it, and any agent can continue a run of an unnamed agent', async () => {
     const { other } = await interrupted()
     defineAgents({ billing: { agent: other.agent, version: '4', accepts: ['3', '4'] } })
     const run = await other.agent.resume('s')
@@ -128,7 +128,7 @@ describe('a run goes on only with an agent of the name and the version that bega
     await until(() => named.model.pending)
   })
 
-  test('the refusal says what the run needs and what is here; a run that has ended is shown to everybody', async () => {
+  test('the refusal names the required and the present agents; an ended run is shown to everyone', async () => {
     const { other, store } = await interrupted()
     defineAgents({ billing: { agent: other.agent, version: '4' } })
     await expect(other.agent.resume('s')).rejects.toThrow(
@@ -141,7 +141,7 @@ describe('a run goes on only with an agent of the name and the version that bega
   })
 })
 
-describe('a run that ends every process that goes on with it', () => {
+describe('a run that crashes every process that continues it', () => {
   const killing = async (kills: number) => {
     const { store, enter, outlive } = place()
     const first = enter()
@@ -169,7 +169,7 @@ describe('a run that ends every process that goes on with it', () => {
     },
   }
 
-  test.each(Object.keys(callers))('is ended in its log after five of them, by %s', async (caller) => {
+  test.each(Object.keys(callers))('is ended in its log after five crashes, by %s', async (caller) => {
     const { store, last } = await killing(5)
     expect(await callers[caller]?.(last)).toBe('poisoned')
     expect(last.model.attempts).toEqual([])
@@ -178,7 +178,7 @@ describe('a run that ends every process that goes on with it', () => {
     expect(await callers[caller]?.(last)).toBe('poisoned')
   })
 
-  test('goes on before that, and counts anew once anything has come of it', async () => {
+  test('continues until then, and the count restarts after any progress', async () => {
     const { store, last } = await killing(4)
     const run = await last.agent.resume('s')
     await until(() => last.model.pending)
@@ -191,7 +191,7 @@ describe('a run that ends every process that goes on with it', () => {
     expect(events(store, 's').filter((type) => type === 'RESUMED')).toHaveLength(5)
   })
 
-  test('takes its sub-agents and what it was told along', async () => {
+  test('ends its sub-agents and its queued messages, too', async () => {
     const { store, enter, outlive } = place()
     const team = () => {
       const child = enter()

@@ -20,7 +20,7 @@ function shown(play: Play): string {
 }
 
 describe('a recoverable failure', () => {
-  it('is tried again with exponential back-off and jitter, and costs no step', async () => {
+  it('is retried with exponential back-off and jitter, and costs no step', async () => {
     const { result, play } = await retried([overloaded, overloaded, text('At last.')])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'At last.', steps: 1 })
     const [first, second] = play.of('retry')
@@ -41,7 +41,7 @@ describe('a recoverable failure', () => {
     expect(result.error?.message).toMatch(/503/)
   })
 
-  it('counts attempts anew for each step', async () => {
+  it('resets the attempts for each step', async () => {
     const call: Turn = { toolCalls: [{ name: 'nothing' }] }
     const { result } = await retried([overloaded, overloaded, call, overloaded, overloaded, text('Done.')])
     expect(result).toMatchObject({ state: 'COMPLETED', steps: 2 })
@@ -51,7 +51,7 @@ describe('a recoverable failure', () => {
     ['Retry-After', { retryAfter: 7 }, 7_000],
     ['Retry-After-ms', { retryAfterMs: 250 }, 250],
     ['Retry-After-ms before Retry-After', { retryAfter: 7, retryAfterMs: 250 }, 250],
-  ])('is tried again exactly when %s says', async (_name, header, delayMs) => {
+  ])('is retried exactly if %s allows it', async (_name, header, delayMs) => {
     const theatre = await stage([{ ...limited, ...header }, text('Thanks.')])
     const play = theatre.run()
     expect(await play.event('retry')).toMatchObject({ delayMs, attempt: 2 })
@@ -63,7 +63,7 @@ describe('a recoverable failure', () => {
     expect((await play.end(2)).output).toBe('Thanks.')
   })
 
-  it('is not waited out when Retry-After is longer than retry.maxRetryAfterMs', async () => {
+  it('is not retried if Retry-After is longer than retry.maxRetryAfterMs', async () => {
     const { result } = await played([{ ...limited, retryAfter: 3_600 }])
     expect(result).toMatchObject({
       state: 'ERROR',
@@ -71,7 +71,7 @@ describe('a recoverable failure', () => {
     })
   })
 
-  it('counts rate limits apart from other failures', async () => {
+  it('counts rate limits separately from other failures', async () => {
     const many = await retried([...times(5, limited), text('Finally.')])
     expect(many.result).toMatchObject({ state: 'COMPLETED', output: 'Finally.' })
     const mixed = await retried([limited, overloaded, limited, overloaded, limited, text('Finally.')])
@@ -88,12 +88,12 @@ describe('a recoverable failure', () => {
     expect(result.messages).toHaveLength(2)
   })
 
-  it('may be a response that does not stream and breaks off', async () => {
+  it('can be an unstreamed response that breaks off', async () => {
     const { result } = await retried([text('Once upon', { cutAfter: 0 }), text('Once.')], { stream: false })
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Once.' })
   })
 
-  it('may be an error object in the middle of the stream', async () => {
+  it('can be an error object in the middle of the stream', async () => {
     const error = { message: 'Overloaded.', type: 'overloaded_error', code: 'overloaded' }
     const { result, play } = await retried([
       text('Once upon a time, there', { errorInStream: { after: 1, error } }),
@@ -103,7 +103,7 @@ describe('a recoverable failure', () => {
     expect(result.output).toBe('Once.')
   })
 
-  it('may be a provider that falls silent for streamIdleMs, before or in its answer', async () => {
+  it('can be a provider that is silent for streamIdleMs, before or during its answer', async () => {
     for (const silent of [{ hang: true as const }, text('Once upon a time, there', { hang: 1 })]) {
       const theatre = await stage([silent, text('Once.')], { streamIdleMs: 5_000 })
       const play = theatre.run().skipBackOff()
@@ -119,26 +119,26 @@ describe('a recoverable failure', () => {
   })
 })
 
-describe('a stream that closes without an end', () => {
+describe('a stream that closes without an end marker', () => {
   const cut = text('Half an answer', { endWithout: 'both' })
 
-  it('is tried again, then ends in ERROR/incomplete_response with the text kept and marked', async () => {
+  it('is retried, then ends in ERROR/incomplete_response with the text stored and marked', async () => {
     const { result } = await retried(times(3, cut))
     expect(result).toMatchObject({ state: 'ERROR', reason: 'incomplete_response', output: 'Half an answer' })
     expect(result.messages.at(-1)).toMatchObject({ content: 'Half an answer', data: { partial: true } })
   })
 
-  it('completes when the next attempt does', async () => {
+  it('completes if the next attempt does', async () => {
     expect((await retried([cut, text('A whole answer.')])).result.output).toBe('A whole answer.')
   })
 
-  it('is taken as it is with completion.onMissingEnd accept, and a warning', async () => {
+  it('is accepted with completion.onMissingEnd accept, and a warning', async () => {
     const { result, of } = await played([cut], { completion: { onMissingEnd: 'accept' } })
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: 'Half an answer' })
     expect(of('warning')).toMatchObject([{ code: 'missing_end' }, { code: 'missing_usage' }])
   })
 
-  it.each(['finish', 'done'] as const)('is whole when only its %s is missing', async (endWithout) => {
+  it.each(['finish', 'done'] as const)('is complete if only its %s is missing', async (endWithout) => {
     const { result } = await played([text('All of it.', { endWithout })])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'All of it.' })
   })

@@ -14,7 +14,7 @@ test.each([
   expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(UsageError)
 })
 
-test('an option that resume does not have is refused, too', async () => {
+test('an unknown option of resume is refused, too', async () => {
   const stored = createAgent({ model: new ManualModel(), store: memoryStore() })
   await expect(stored.resume('s', { contxt: 1 } as never)).rejects.toMatchObject({
     code: 'invalid_option',
@@ -23,7 +23,7 @@ test('an option that resume does not have is refused, too', async () => {
   })
 })
 
-test('a refused run leaves its session free', async () => {
+test('a refused run leaves its session unlocked', async () => {
   const session = createSession()
   const one = agent()
   expect(() => one.run('Go.', { session, signal: 'now' } as unknown as RunOptions)).toThrow(UsageError)
@@ -33,7 +33,7 @@ test('a refused run leaves its session free', async () => {
   expect((await run.result).state).toBe('CANCELLED')
 })
 
-test('tokens of a stream that broke off are estimated, not free', async () => {
+test('tokens of an interrupted stream are estimated, not free', async () => {
   const model = new ManualModel()
   const run = createAgent({ model, retry: { maxAttempts: 1 } }).run('Go.')
   await settled()

@@ -27,8 +27,8 @@ async function listSenders(store: SessionStore, id: string) {
 const pendingOf = async (agent: Pick<Agent, 'replay'>, id: string) =>
   (await agent.replay(id)).run!.pending![0]!
 
-describe('who sends what to a run', () => {
-  it('is in its log: the start, steering, and the approval with its reason', async () => {
+describe('the sender of a message to a run', () => {
+  it('is logged for the start, steering, and the approval with its reason', async () => {
     const store = memoryStore()
     const { agent } = await stage([call('pay'), text('Paid.')], { store, tools: [pay()] })
     const run = agent.run('Pay.', { session: 's', by: 'ann' })
@@ -43,7 +43,7 @@ describe('who sends what to a run', () => {
     expect(JSON.stringify((await agent.replay('s')).messages)).not.toContain('Checked.')
   })
 
-  it('is in the log for each kind of message, from any process', async () => {
+  it('is logged for each kind of message, from any process', async () => {
     const store = memoryStore()
     const { agent } = await stage([calls([['pay'], ['pay'], ['pay']]), text('Paid.')], {
       store,
@@ -69,7 +69,7 @@ describe('who sends what to a run', () => {
     ])
   })
 
-  it('goes to a sub-agent with its question, and back with the answer', async () => {
+  it('is passed to a sub-agent with its question, and back with the answer', async () => {
     const store = memoryStore()
     const inner = await stage([call('pay'), text('Paid.')], { tools: [pay()] })
     const clerk = inner.agent.asTool({ name: 'clerk', description: 'Pays.' }) as never
@@ -88,7 +88,7 @@ describe('who sends what to a run', () => {
     ])
   })
 
-  it('is asked of an engine, which passes it on; a queued message has its own sender', async () => {
+  it('is passed on by an engine; a queued message has its own sender', async () => {
     const store = memoryStore()
     const { agent } = await stage([text('One.'), text('Two.')], { store })
     const agents = defineAgents({ clerk: agent })
@@ -111,7 +111,7 @@ describe('who sends what to a run', () => {
     [{ id: 'a', roles: 'x' }, 'roles'],
     [{ id: 'a', roles: [1] }, 'role'],
     [{ id: 'a', name: 'b' }, 'key'],
-  ])('refuses by: %j (%s)', async (by, _why) => {
+  ])('is refused: %j (%s)', async (by, _why) => {
     const store = memoryStore()
     const { agent } = await stage([call('pay'), text('Paid.')], { store, tools: [pay()] })
     const invalid = expect.objectContaining({ code: 'invalid_input', subject: 'by' })
@@ -146,7 +146,7 @@ const authorize = (request: Request) => ({
 })
 
 describe('a page', () => {
-  it('of useChat sends as the person that authorize returns, and cannot say who it is', async () => {
+  it('of useChat sends as the person that authorize returns, and cannot name another', async () => {
     const store = memoryStore()
     const { agent } = await stage([call('pay'), text('Paid.')], { store, tools: [pay()] })
     const handler = chatHandler({ agent, authorize })

@@ -4,7 +4,7 @@ import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
 describe('a session', () => {
-  it('carries the conversation, its totals and nothing else from run to run', async () => {
+  it('carries only the conversation and its totals from run to run', async () => {
     const usage = { input: 100, output: 10 }
     const theatre = await stage(
       [call('look', {}, { usage }), text('A cat.', { usage }), text('Black.', { usage })],
@@ -39,7 +39,7 @@ describe('a session', () => {
     ])
   })
 
-  it('refuses a second run while one is under way, and takes it afterwards', async () => {
+  it('refuses a second run while one is active, and accepts it afterwards', async () => {
     const theatre = await stage([{ hang: true }, text('Now.')])
     const session = createSession()
     const first = theatre.run('One.', { session })
@@ -51,7 +51,7 @@ describe('a session', () => {
     expect((await theatre.run('Two.', { session }).end(2)).output).toBe('Now.')
   })
 
-  it('stays usable after a run that was cancelled in the middle of its answer', async () => {
+  it('stays usable after a run that was cancelled during its answer', async () => {
     const theatre = await stage([text('One two three four', { chunkSize: 4, hang: 2 }), text('Five.')])
     const session = createSession()
     const first = theatre.run('Count.', { session })
@@ -62,7 +62,7 @@ describe('a session', () => {
     expect(theatre.wire(1).map(({ content }) => content)).toEqual(['Count.', 'One two ', 'Go on.'])
   })
 
-  it('is free again when a run was refused before its start', async () => {
+  it('is unlocked after a run was refused before its start', async () => {
     const theatre = await stage([text('Fine.')])
     const session = createSession()
     const run = theatre.agent.run('Hi.', { session, limits: { costLimit: 1 } })
@@ -77,7 +77,7 @@ describe('a session', () => {
     ['an assistant message', [{ role: 'assistant', content: 'I said so.' }]],
     ['a part of no known type', [{ content: [{ type: 'video' }] }]],
     ['a number', 7],
-  ])('is not touched by %s as input, which is refused', async (_what, input) => {
+  ])('is unchanged by %s as input, which is refused', async (_what, input) => {
     const theatre = await stage([text('Fine.')])
     const session = createSession()
     expect(() => theatre.agent.run(input as never, { session })).toThrow(UsageError)

@@ -54,7 +54,7 @@ const budgetOf = (options: object = {}) =>
   createBudget({ id: 'tenant', usd: 1, store: memoryStore(), ...options })
 
 describe('a shared budget', () => {
-  it('has the worst case reserved while a request is under way, and what was paid spent afterwards', async () => {
+  it('reserves the worst case during a request, and counts the actual cost afterwards', async () => {
     const budget = budgetOf({ tokens: 100_000 })
     let during: Awaited<ReturnType<typeof budget.status>> | undefined
     const agent = agentOf(
@@ -75,7 +75,7 @@ describe('a shared budget', () => {
     })
   })
 
-  it('that is empty ends the run before the request, and says which it is', async () => {
+  it('that is empty ends the run before the request, and is named', async () => {
     let asked = 0
     const budget = budgetOf({ usd: 0.0025, per: 'day' })
     const agent = agentOf(
@@ -96,7 +96,7 @@ describe('a shared budget', () => {
     expect(asked).toBe(1)
   })
 
-  it('that no window can pay a request of ends the run, and says that waiting is no use', async () => {
+  it('whose window can never pay for a request ends the run, and the error states that waiting does not help', async () => {
     const agent = agentOf(() => Promise.reject(new Error('It is asked.')), {
       budgets: [budgetOf({ usd: 0.0015, per: 'day' })],
     })
@@ -107,7 +107,7 @@ describe('a shared budget', () => {
     ])
   })
 
-  it('is refused where another budget of its id is in another store', async () => {
+  it('is refused if another budget with its id is in another store', async () => {
     let asked = 0
     const agent = agentOf(
       async () => {
@@ -122,7 +122,7 @@ describe('a shared budget', () => {
     expect(asked).toBe(0)
   })
 
-  it('is given to a run, to a resumed one, and by a function of its tags', async () => {
+  it('can be set for a run, for a resumed run, and by a function of its tags', async () => {
     const store = memoryStore()
     const seen: unknown[] = []
     const own = budgetOf({ id: 'own' })
@@ -143,7 +143,7 @@ describe('a shared budget', () => {
     expect((await acme.status()).spent.tokens).toBe(300)
   })
 
-  it('pays for sub-agents, once', async () => {
+  it('pays for sub-agents once', async () => {
     const budget = budgetOf()
     const child = agentOf(async () => answer(), { budgets: [budget] })
     const research = child.asTool({ name: 'research', description: 'Researches.' })
@@ -164,7 +164,7 @@ describe('a shared budget', () => {
     expect((await budget.status()).spent.tokens).toBe(900)
   })
 
-  it('pays for a sub-agent that has none of its own', async () => {
+  it('pays for a sub-agent without its own budget', async () => {
     const budget = budgetOf()
     const child = agentOf(async () => answer())
     let step = 0
@@ -182,7 +182,7 @@ describe('a shared budget', () => {
     expect((await budget.status()).spent.tokens).toBe(900)
   })
 
-  it('counts nothing for a request that the provider refused, and is asked again for the next attempt', async () => {
+  it('counts nothing for a request that the provider refused, and is reserved again for the next attempt', async () => {
     const clock = new SimulatedClock()
     const budget = budgetOf({ clock })
     let attempts = 0
@@ -202,7 +202,7 @@ describe('a shared budget', () => {
     expect((await budget.status()).spent.tokens).toBe(300)
   })
 
-  it('counts what was reserved where a request failed and its cost is not known', async () => {
+  it('counts the reservation if a request failed and its cost is unknown', async () => {
     const budget = budgetOf()
     const agent = agentOf(
       async () => {
@@ -217,7 +217,7 @@ describe('a shared budget', () => {
   })
 
   it.each(['ECONNREFUSED', 'ENOTFOUND'])(
-    'counts nothing where the provider was never reached: %s',
+    'counts nothing if the provider was not reached: %s',
     async (code) => {
       const budget = budgetOf()
       const agent = agentOf(
@@ -231,7 +231,7 @@ describe('a shared budget', () => {
     },
   )
 
-  it('counts what was reserved for a run that is cancelled before anything came, though its provider does not stop', async () => {
+  it('counts the reservation of a run that is cancelled before any output, if its provider continues', async () => {
     const budget = budgetOf()
     let begin: () => void = () => undefined
     const begun = new Promise<void>((resolve) => (begin = resolve))
@@ -251,7 +251,7 @@ describe('a shared budget', () => {
     expect(reserved.tokens).toBe(0)
   })
 
-  it('counts what had come, and a tenth more, of an answer that is stopped midway', async () => {
+  it('counts the received part of an interrupted answer, plus a tenth', async () => {
     const budget = budgetOf()
     const words = 'word '.repeat(100)
     const agent = agentOf(
@@ -270,7 +270,7 @@ describe('a shared budget', () => {
     expect(reserved.tokens).toBe(0)
   })
 
-  it('pays for last words and summaries, too', async () => {
+  it('also pays for last answers and summaries', async () => {
     const budget = budgetOf()
     const asked: string[] = []
     const look = { id: '', type: 'function' as const, function: { name: 'look', arguments: '{}' } }
@@ -297,7 +297,7 @@ describe('a shared budget', () => {
     expect(usage.totalTokens).toBe(asked.length * 300)
   })
 
-  it('gives back what a run had reserved that is cancelled while it waits', async () => {
+  it('releases the reservation of a run that is cancelled while it waits', async () => {
     const budget = budgetOf({ usd: 0.0025 })
     const held = await budget.reserve({ usd: 0.0015 })
     const agent = agentOf(async () => answer(), { budgets: [budget] })
@@ -309,7 +309,7 @@ describe('a shared budget', () => {
     expect(await budget.status()).toMatchObject({ spent: { usd: 0 }, reserved: { usd: 0 } })
   })
 
-  it('pays each of several models for what it was asked', async () => {
+  it('pays each of several models for its own requests', async () => {
     const budget = budgetOf()
     const reserved: number[] = []
     const first = provider(async () => {
@@ -338,7 +338,7 @@ describe('a shared budget', () => {
     expect((await budget.status()).spent.tokens).toBe(350)
   })
 
-  it('reserves reserveOutputTokens where the request has no cap, and a cap of the body where it has one', async () => {
+  it('reserves reserveOutputTokens for a request without a cap, or else the cap of the body', async () => {
     const reserved: number[] = []
     const budget = budgetOf({ tokens: 100_000, reserveOutputTokens: 3000 })
     const look = async () => {
@@ -351,7 +351,7 @@ describe('a shared budget', () => {
     expect((reserved[0] ?? 0) - (reserved[1] ?? 0)).toBe(2500)
   })
 
-  it('reserves the most output that prices say of the model, where the request has no cap', async () => {
+  it('reserves the maximum output of the price list for a request without a cap', async () => {
     const reserved: number[] = []
     const budget = budgetOf({ tokens: 100_000, reserveOutputTokens: 3000 })
     const look = async () => {
@@ -373,7 +373,7 @@ describe('a shared budget', () => {
     )
   })
 
-  it('in USD ends the run where the price of the model is not known', async () => {
+  it('in USD ends the run if the price of the model is unknown', async () => {
     const agent = createAgent({
       model: provider(async () => answer(), 'unknown-model'),
       budgets: [budgetOf()],
@@ -387,7 +387,7 @@ describe('a shared budget', () => {
     expect(result.error?.message).toContain('prices: { … }')
   })
 
-  it('with other limits in its store ends the run, and both are named', async () => {
+  it('with other limits in its store ends the run with both limits in the error', async () => {
     const store = memoryStore()
     await createBudget({ id: 'tenant', usd: 5, store }).reserve({ usd: 1 })
     const agent = agentOf(async () => answer(), { budgets: [createBudget({ id: 'tenant', usd: 7, store })] })
@@ -400,7 +400,7 @@ describe('a shared budget', () => {
     expect(result.error?.message).toMatch(/usd 5 .*usd 7/)
   })
 
-  it('whose store is away fails closed: the request is tried again like one that failed, and then the run ends', async () => {
+  it('whose store is away fails closed: the request is retried like a failure, and then the run ends', async () => {
     const clock = new SimulatedClock()
     const inner = (await memoryStore().openBudgets?.()) as BudgetStore
     const away: BudgetStore = {
@@ -436,7 +436,7 @@ describe('a shared budget', () => {
     expect([asked, retries]).toEqual([0, 2])
   })
 
-  it('does not take a code of the provider for its own', async () => {
+  it('ignores a provider error with the same code as its own', async () => {
     const agent = agentOf(
       async () => {
         throw new ModelError({ kind: 'fatal', code: 'shared_budget', message: 'No.' })
@@ -449,7 +449,7 @@ describe('a shared budget', () => {
     })
   })
 
-  it('is never overshot by 200 runs at once, and little of it stays unused', async () => {
+  it('is never exceeded by 200 concurrent runs, and little of it stays unused', async () => {
     const usd = 0.1
     const budget = budgetOf({ usd, tokens: 60_000 })
     const live: number[] = []

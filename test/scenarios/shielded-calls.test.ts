@@ -34,7 +34,7 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
   test.each([
     ['refused', block, 'blocked'],
     ['redacted', redact, 'ok'],
-  ])('that are %s are nowhere as they were', async (_, shield, status) => {
+  ])('that are %s appear nowhere unchanged', async (_, shield, status) => {
     const used = note()
     const { play, store } = await kept([call('note', { text: `It is ${secret}.` }), text('Done.')], {
       tools: [used],
@@ -53,7 +53,7 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
     ])
   })
 
-  test('are told when the shields have seen them: the answer, then its calls, then results', async () => {
+  test('are emitted after the shields: the answer, then its calls, then results', async () => {
     const { play } = await kept(
       [
         calls([
@@ -84,7 +84,7 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
   })
 })
 
-test('arguments that are JSON no more once they are redacted do not go into the transcript', async () => {
+test('arguments that a redaction makes invalid JSON do not enter the transcript', async () => {
   const number = patternShield({ name: 'number', patterns: [/4711/g], action: 'redact' })
   const { play } = await kept([call('note', { text: 4711 }), text('Done.')], {
     tools: [note()],
@@ -97,7 +97,7 @@ test('arguments that are JSON no more once they are redacted do not go into the 
   expect(run.of('tool_result')).toMatchObject([{ status: 'invalid_arguments' }])
 })
 
-test('a question to a person shows what the shields have made of the arguments', async () => {
+test('a question to a person shows the screened arguments', async () => {
   const { play } = await kept([call('pay', { text: secret }), text('Done.')], {
     tools: [paid()],
     shields: { toolInput: [redact()] },
@@ -109,13 +109,13 @@ test('a question to a person shows what the shields have made of the arguments',
   expect(pending).toMatchObject([{ arguments: '{"text":"[redacted pattern 1]"}' }])
 })
 
-describe('arguments that a person changes on approval', () => {
+describe('arguments that a person edits on approval', () => {
   const turns = [call('pay', { text: 'little' }), text('Done.')]
 
   test.each([
     ['refused', block, []],
     ['redacted', redact, [{ text: 'Pay [redacted pattern 1].' }]],
-  ])('are %s like the model’s own', async (_, shield, inputs) => {
+  ])('are %s like the model’s arguments', async (_, shield, inputs) => {
     const used = paid()
     const { play } = await kept(turns, { tools: [used], shields: { toolInput: [shield()] } })
     const run = play.run('Go.', { session: 's' })
@@ -147,7 +147,7 @@ describe('arguments that a person changes on approval', () => {
     ])
   })
 
-  test('are withheld when the run is cancelled before a shield has seen them', async () => {
+  test('are withheld if the run is cancelled before the shields have checked them', async () => {
     let isOpen = true
     const shield = defineShield({
       name: 'door',
@@ -168,7 +168,7 @@ describe('arguments that a person changes on approval', () => {
     expect(run.of('tool_result')).toHaveLength(1)
   })
 
-  test('of a log that knows no look at them count as they did', async () => {
+  test('of a log without such checks count as they did', async () => {
     const { play, store } = await kept(turns, { tools: [paid()], shields: { toolInput: [redact()] } })
     const run = play.run('Go.', { session: 's' })
     await run.rest()
@@ -238,7 +238,7 @@ describe('a run that stops before shields have checked the calls does not reveal
   })
 })
 
-test('a name that is no tool’s is what the model says, and is screened', async () => {
+test('an unknown tool name is model output, and is screened', async () => {
   const { play } = await kept([call(secret, { text: 'plain' }), text('Done.')], {
     tools: [note()],
     shields: { toolInput: [redact()] },
@@ -249,7 +249,7 @@ test('a name that is no tool’s is what the model says, and is screened', async
   expect(JSON.stringify(messages)).toContain('withheld')
 })
 
-test('calls beside a blocked answer are withheld with it', async () => {
+test('calls next to a blocked answer are withheld with it', async () => {
   const { play } = await kept([call('note', { text: secret }, { text: `It is ${secret}.` })], {
     tools: [note()],
     shields: { output: [block()] },

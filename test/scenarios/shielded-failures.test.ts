@@ -47,7 +47,7 @@ async function told(
 test.each([
   ['redact', 'Overloaded while it read "[redacted]".'],
   ['block', 'The provider failed. A shield withheld the error message.'],
-] as const)('what a provider says of its failure passes the output shields (%s)', async (action, words) => {
+] as const)("a provider's error message passes the output shields (%s)", async (action, words) => {
   const { events, records, state, message } = await told(overloaded(9), action)
   expect(state).toBe('ERROR')
   expect(message).toContain(words)
@@ -57,7 +57,7 @@ test.each([
   expect(JSON.stringify(events) + records).not.toMatch(secret)
 })
 
-test('a retry with another model says nothing that no shield has seen', async () => {
+test('a retry with another model reveals no unscreened text', async () => {
   const { events, records, state } = await told(withFallbacks([overloaded(9), overloaded(0)]), 'redact')
   expect(state).toBe('COMPLETED')
   expect(events.filter(({ type }) => type === 'retry')).toMatchObject([

@@ -30,7 +30,7 @@ describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (
     ['three', ['It is pro', 'ject fal', 'con, as you know.']],
     ['long', [`${long} It is project fal`, `con. ${long}`]],
     ['a short and a long', ['Project f', `alcon. ${long}`]],
-  ])('is blocked when what is forbidden spans them (%s)', async (_, parts) => {
+  ])('is blocked if forbidden text spans its pieces (%s)', async (_, parts) => {
     const store = memoryStore()
     const play = await stage([...pieces(...parts), text('Fine.')], {
       shields: { output: [block], holdBack: 50 },
@@ -49,7 +49,7 @@ describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (
     expect(placesOf(head, play.wire(-1))).toEqual([])
   })
 
-  test('is shown and kept whole when all of it is cleared', async () => {
+  test('is shown and stored completely if all of it is cleared', async () => {
     const parts = [`${long}It is pro`, `ject heron. ${long}`, 'The end.']
     const play = await stage(pieces(...parts), { shields: { output: [block], holdBack: 50 }, stream })
     const run = play.run()
@@ -59,13 +59,13 @@ describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (
     expect(run.of('assistant_message').map(({ message }) => message.content)).toEqual(parts)
   })
 
-  test('is redacted where all of what is forbidden is in a later piece', async () => {
+  test('is redacted if all of the forbidden text is in a later piece', async () => {
     const play = await stage(pieces('It is ', 'project falcon.'), { shields: { output: [redact] }, stream })
     const result = await play.run().end(2)
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'It is [redacted pattern 1].' })
   })
 
-  test('is blocked where a redaction would reach into what was shown', async () => {
+  test('is blocked if a redaction would reach text that was already shown', async () => {
     const play = await stage(pieces('It is project fal', 'con.'), { shields: { output: [redact] }, stream })
     const run = play.run()
     const result = await run.end(2)
@@ -74,7 +74,7 @@ describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (
     expect(placesOf('project fal', result)).toEqual([])
   })
 
-  test('shows no end of a key whose beginning was redacted', async () => {
+  test('shows no end of a key whose start was redacted', async () => {
     const key = `sk-${'a1'.repeat(30)}`
     const play = await stage(pieces(`It is ${key.slice(0, 40)}`, `${key.slice(40)}, sir.`), {
       shields: { output: [secretsShield()] },
@@ -87,7 +87,7 @@ describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (
   })
 })
 
-test('a run that another process goes on with sees the pieces together, too', async () => {
+test('is checked as a whole in another process that continues the run', async () => {
   const store = memoryStore()
   const options: Partial<AgentOptions> = { shields: { output: [block] }, store }
   const play = await stage(pieces('It is project fal', 'con.'), options)
@@ -99,7 +99,7 @@ test('a run that another process goes on with sees the pieces together, too', as
   expect(await run.result).toMatchObject({ state: 'BLOCKED', output: '' })
 })
 
-test('what a piece said is forgotten with the next user message', async () => {
+test('is forgotten with the next user message', async () => {
   const play = await stage([text('It is project fal', { finishReason: 'length' }), text('con trol.')], {
     shields: { output: [block] },
     guardrails: { maxTokensRecoveries: 0 },

@@ -10,7 +10,7 @@ const secret = /SECRET/
 test.each([
   ['redact', 'Rejected by the user: it is [redacted].'],
   ['block', 'Rejected by the user, for a reason that a shield withheld.'],
-] as const)('why a person refuses a call is looked at like any result (%s)', async (action, heard) => {
+] as const)('the reason for a rejection is checked like any result (%s)', async (action, heard) => {
   const shields = {
     toolOutput: [patternShield({ patterns: [secret], action, replacement: '[redacted]' })],
   }
@@ -40,7 +40,7 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
   test.each([
     ['redact', 'Rejected by the user: it is [redacted].'],
     ['block', 'Rejected by the user, for a reason that a shield withheld.'],
-  ] as const)('why a person refuses a call is what a person says (%s)', async (action, heard) => {
+  ] as const)("the reason for a rejection is checked as a person's message (%s)", async (action, heard) => {
     const shield = patternShield({ name: 'hides', patterns: [secret], action, replacement: '[redacted]' })
     const seen: string[] = []
     const sees = defineShield({
@@ -100,7 +100,7 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
   })
 })
 
-test('a refusal that comes while a tool works is looked at before the model reads it', async () => {
+test('a rejection that arrives while a tool runs is checked before the model reads it', async () => {
   let finish = (): void => undefined
   const works = new Promise<void>((resolve) => {
     finish = resolve
@@ -121,7 +121,7 @@ test('a refusal that comes while a tool works is looked at before the model read
   expect(results).toEqual(['seen', 'Rejected by the user: it is ….'])
 })
 
-test('a refusal that comes while shields look at a result is looked at, too', async () => {
+test('a rejection that arrives while shields check a result is checked, too', async () => {
   let answer = (): void => undefined
   const shield = defineShield({
     name: 'slow',
@@ -147,7 +147,7 @@ test('a refusal that comes while shields look at a result is looked at, too', as
   expect(results).toEqual(['seen', 'Rejected by the user: it is ….'])
 })
 
-test('without such shields, and without a reason, a refusal is told at once', async () => {
+test('without such shields or a reason, a rejection is emitted immediately', async () => {
   const tools = [tool('pay', () => 'paid', { needsApproval: true })]
   const shields = { toolOutput: [patternShield({ patterns: [secret], action: 'block' })] }
   const play = (await stage([call('pay'), text('Then not.')], { tools, shields })).run()

@@ -22,11 +22,11 @@ function kept(turns: Turn[], options: Partial<AgentOptions>): Promise<Stage> {
   return stage(turns, { store: memoryStore(), ...options })
 }
 
-describe('what a user says', () => {
+describe('a user message', () => {
   test.each([
     ['refused', block, 'BLOCKED', '[Withheld: a shield refused this message.]'],
     ['redacted', redact, 'COMPLETED', 'It is [redacted pattern 1].'],
-  ])('is told as the shields let it through: %s', async (_, shield, state, content) => {
+  ])('is emitted as the shields return it: %s', async (_, shield, state, content) => {
     const play = await kept([text('Done.')], { shields: { input: [shield] } })
     const run = play.run(`It is ${secret}.`, { session: 's' })
     expect((await run.run.result).state).toBe(state)
@@ -34,7 +34,7 @@ describe('what a user says', () => {
     expect(await leaks(play, run)).toEqual([])
   })
 
-  test('is withheld when the run is cancelled before a shield has spoken', async () => {
+  test('is withheld if the run is cancelled before a shield has answered', async () => {
     const hangs = defineShield({ name: 'hangs', check: () => new Promise(() => undefined) })
     const play = await kept([text('Never.')], { shields: { input: [hangs] } })
     const run = play.run(`It is ${secret}.`, { session: 's' })
@@ -46,7 +46,7 @@ describe('what a user says', () => {
     expect((await play.agent.replay('s')).messages).toHaveLength(1)
   })
 
-  test('to steer is not shown while the run is paused before a shield has seen it', async () => {
+  test('that steers is not shown while the run is paused before the check', async () => {
     const play = await kept([call('wait'), text('Done.')], {
       shields: { input: [redact] },
       tools: [
@@ -65,7 +65,7 @@ describe('what a user says', () => {
     expect(await leaks(play, run)).toEqual([])
   })
 
-  test('to steer a run that ends is not repeated in the warning', async () => {
+  test('that steers an ending run is not repeated in the warning', async () => {
     const play = await kept([call('wait')], {
       shields: { input: [redact] },
       limits: { maxSteps: 1 },
@@ -82,7 +82,7 @@ describe('what a user says', () => {
     expect(await leaks(play, run)).toEqual([])
   })
 
-  test('to steer is not in the last request at the step cap, which no shield sees before', async () => {
+  test('that steers is not in the last request at the step cap before the check', async () => {
     const play = await kept([call('wait'), text('Done.')], {
       shields: { input: [redact] },
       limits: { maxSteps: 1, onLimit: 'conclude' },
@@ -99,7 +99,7 @@ describe('what a user says', () => {
   test.each([
     ['right after one another', ['It is falcon-', '4711.']],
     ['on two lines', ['It is falcon', '-4711.', '']],
-  ])('in parts is seen as a whole: %s', async (_, parts) => {
+  ])('in parts is checked as a whole: %s', async (_, parts) => {
     const lines = patternShield({ name: 'lines', patterns: [/falcon\n?-4711/], action: 'block' })
     const content = parts.map((words) => ({ type: 'text' as const, text: words }))
     const play = await kept([text('Never.')], { shields: { input: [lines] } })
@@ -127,7 +127,7 @@ describe('what a user says', () => {
     ['a text', { filename: 'a.txt', file_data: `data:text/plain;base64,${base64(`It is ${secret}.`)}` }],
     ['a text without a type', { filename: 'a', file_data: base64(`Ümlaut, and ${secret}. `) }],
     ['a text that is not encoded', { filename: 'a', file_data: `data:,It%20is%20${secret}` }],
-  ])('in a file is looked at: %s', async (_, file) => {
+  ])('in a file is checked: %s', async (_, file) => {
     const play = await kept([text('Never.')], { shields: { input: [block] } })
     const run = play.run([{ content: [{ type: 'file', file }] }], { session: 's' })
     expect((await run.run.result).state).toBe('BLOCKED')
@@ -135,7 +135,7 @@ describe('what a user says', () => {
     expect(await leaks(play, run, base64(secret).slice(0, 8))).toEqual([])
   })
 
-  test('in a file that is redacted goes on as a text; a picture goes on as it is', async () => {
+  test('in a file that is redacted becomes text; a picture stays unchanged', async () => {
     const play = await kept([text('Done.')], { shields: { input: [redact] } })
     const file = { filename: 'a.txt', file_data: `data:text/plain;base64,${base64(`It is ${secret}.`)}` }
     const address = { type: 'image_url' as const, image_url: { url: `https://a.example/${secret}.png` } }
@@ -159,7 +159,7 @@ describe.each(sampledRows([true, false]))('reasoning, streamed: %p', (stream) =>
 
   test.each(
     cases.flatMap(([beside, turn]) => [[beside, turn, block] as const, [beside, turn, redact] as const]),
-  )('beside %s is told as the shields let it through, and the run goes on', async (_, turn, shield) => {
+  )('next to %s is emitted as the shields return it, and the run continues', async (_, turn, shield) => {
     const play = await kept([turn, text('Done.')], {
       shields: { output: [shield] },
       tools: [tool('note')],
@@ -177,7 +177,7 @@ describe.each(sampledRows([true, false]))('reasoning, streamed: %p', (stream) =>
     expect(run.of('shield')).toMatchObject([{ point: 'output', action: 'redact' }])
   })
 
-  test('that is cleared is kept', async () => {
+  test('that is cleared is stored', async () => {
     const play = await kept([text('Done.', { reasoning: 'Two and two.' })], {
       shields: { output: [block] },
       stream,
@@ -191,7 +191,7 @@ describe('an answer that does not match the output schema', () => {
   const output = z.strictObject({ done: z.boolean() })
   const wrong = JSON.stringify({ done: true, [secret]: 1 })
 
-  test('is not quoted in the problem when it was redacted', async () => {
+  test('is not quoted in the problem if it was redacted', async () => {
     const play = await kept([text(wrong)], {
       output,
       shields: { output: [redact] },
@@ -204,7 +204,7 @@ describe('an answer that does not match the output schema', () => {
     expect(await leaks(play, run)).toEqual([])
   })
 
-  test('is not quoted in the problem when it was refused, or never cleared', async () => {
+  test('is not quoted in the problem if it was refused, or never cleared', async () => {
     for (const isCancelled of [false, true]) {
       const stops = defineShield({
         name: 'stops',
@@ -225,7 +225,7 @@ describe('an answer that does not match the output schema', () => {
     }
   })
 
-  test('is asked for again with its problem when it was cleared', async () => {
+  test('is requested again with its problem if it was cleared', async () => {
     const play = await kept([text(wrong), text('{"done":true}')], {
       output,
       shields: { output: [patternShield({ patterns: [/never/], action: 'block' })] },
@@ -236,8 +236,8 @@ describe('an answer that does not match the output schema', () => {
   })
 })
 
-describe('where shields look at what tools return', () => {
-  test('nothing is told of their progress', async () => {
+describe('with shields for tool results', () => {
+  test('no progress of a tool is emitted', async () => {
     const play = await kept([call('count'), text('Done.')], {
       shields: { toolOutput: [block] },
       tools: [
@@ -253,7 +253,7 @@ describe('where shields look at what tools return', () => {
     expect(run.of('tool_progress')).toEqual([])
   })
 
-  test('a sub-agent’s words are not told before they have looked', async () => {
+  test('a sub-agent’s text is not emitted before the check', async () => {
     const child = await stage(
       [
         call('look', { at: secret }, { text: `Looking at ${secret}.`, reasoning: secret }),
@@ -273,7 +273,7 @@ describe('where shields look at what tools return', () => {
     expect([...new Set(told)]).toEqual(['run_started', 'state_changed', 'usage', 'run_ended'])
   })
 
-  test('the end of a sub-agent that cannot go on is told without its words', async () => {
+  test('the end of a sub-agent that cannot continue is reported without its text', async () => {
     const child = await stage([
       { status: 429, error: { message: `No quota for ${secret}.`, code: 'insufficient_quota' } },
     ])

@@ -21,7 +21,7 @@ describe('input', () => {
     expect(JSON.stringify(play.wire(0))).not.toContain('bomb')
   })
 
-  test('a redacted input is what the model and the transcript get', async () => {
+  test('a redacted input is what the model and the transcript receive', async () => {
     const play = await stage([text('Hello.')], { shields: { input: [hide('4711')] } })
     const run = play.run([{ content: [{ type: 'text', text: 'My code is 4711.' }] }])
     const result = await run.end(1)
@@ -51,7 +51,7 @@ describe('input', () => {
 describe('output', () => {
   const long = `Everything is fine. ${'More of it. '.repeat(60)}`
 
-  test('streamed text is held back and released in cleared pieces, and is whole at the end', async () => {
+  test('streamed text is held back, released in cleared pieces, and complete at the end', async () => {
     const play = await stage([text(long, { chunkSize: 7 })], {
       shields: { output: [forbid('secret')], holdBack: 100 },
     })
@@ -78,7 +78,7 @@ describe('output', () => {
     expect(JSON.stringify(play.wire(-1))).not.toMatch(/secret|Everything is fine/)
   })
 
-  test('words beside tool calls are held back, too; a block executes nothing', async () => {
+  test('text next to tool calls is held back, too, and a block executes nothing', async () => {
     const used = echo()
     const play = await stage([call('echo', { text: 'x' }, { text: 'The secret.' })], {
       shields: { output: [forbid('secret')] },
@@ -102,7 +102,7 @@ describe('output', () => {
     expect(result.messages.map(({ content }) => content)).toEqual(['Go.', 'Let me see.', 'x', 'Done.'])
   })
 
-  test('a redacted answer is shown, kept and sent as redacted, without streaming as well', async () => {
+  test('a redacted answer is shown, stored and sent as redacted, streamed or not', async () => {
     for (const stream of [true, false]) {
       // oxlint-disable-next-line no-await-in-loop -- one stage after the other
       const play = await stage([text('It is swordfish, I think.')], {
@@ -123,7 +123,7 @@ describe('output', () => {
     }
   })
 
-  test('cancelled while a shield looks: nothing of the answer is kept, and no tool runs', async () => {
+  test('cancelled during a check: nothing of the answer is stored, and no tool runs', async () => {
     const used = echo()
     const play = await stage([call('echo', { text: 'x' }, { text: 'The secret.' })], {
       shields: {
@@ -150,7 +150,7 @@ describe('output', () => {
     expect(used.inputs).toEqual([])
   })
 
-  test('the conclusion at a limit is screened like any other answer', async () => {
+  test('the last answer at a limit is screened like any other answer', async () => {
     const play = await stage([call('echo', { text: 'x' }), text('The secret.')], {
       shields: { output: [forbid('secret')] },
       tools: [echo()],
@@ -161,7 +161,7 @@ describe('output', () => {
 })
 
 describe('tools', () => {
-  test('a blocked tool input becomes the result of that call, and the loop goes on', async () => {
+  test('a blocked tool input becomes the result of that call, and the loop continues', async () => {
     const used = echo()
     const play = await stage(
       [
@@ -191,7 +191,7 @@ describe('tools', () => {
     ])
   })
 
-  test('a redacted tool output is all that anybody gets to see', async () => {
+  test('only the redacted tool output is visible anywhere', async () => {
     const play = await stage([call('echo', { text: 'x' }), text('Done.')], {
       shields: { toolOutput: [secretsShield()] },
       tools: [tool('echo', () => 'key: AKIAIOSFODNN7EXAMPLE')],
@@ -203,7 +203,7 @@ describe('tools', () => {
     expect(run.of('shield')).toMatchObject([{ point: 'toolOutput', action: 'redact' }])
   })
 
-  test('a result that was not screened when the run is cancelled is withheld', async () => {
+  test('an unscreened result is withheld if the run is cancelled', async () => {
     const play = await stage([call('echo', { text: 'x' })], {
       shields: {
         toolOutput: [
@@ -248,7 +248,7 @@ test.each([
   expect(run.of('shield')).toMatchObject([{ action: 'warn' }])
 })
 
-test('what a shield throws is a warning, and in no message', async () => {
+test('the error of a shield is a warning, and in no message', async () => {
   const broken = defineShield({
     name: 'broken',
     check: () => {
@@ -264,7 +264,7 @@ test('what a shield throws is a warning, and in no message', async () => {
   ])
 })
 
-test('a shield that hangs blocks when its time is over', async () => {
+test('a hanging shield blocks after its time limit', async () => {
   const play = await stage([text('Hi.')], {
     shields: {
       input: [defineShield({ name: 'hangs', check: () => new Promise(() => undefined) })],
@@ -278,7 +278,7 @@ test('a shield that hangs blocks when its time is over', async () => {
   expect((await run.run.result).state).toBe('BLOCKED')
 })
 
-test('a session in a store tells nothing of what was withheld, and goes on', async () => {
+test('a stored session reveals nothing withheld, and continues', async () => {
   const store = memoryStore()
   const play = await stage([text('The secret is swordfish.'), text('Fine.')], {
     shields: { output: [forbid('secret')] },

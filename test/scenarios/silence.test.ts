@@ -58,8 +58,8 @@ async function listening(options: Partial<AgentOptions> = {}) {
 
 const minute = 60_000
 
-describe('an answer that breaks off', () => {
-  it('is paid for as far as it came, whether or not a shield has cleared it', async () => {
+describe('an interrupted answer', () => {
+  it('is paid for up to that point, cleared by a shield or not', async () => {
     const spent = async (options: Partial<AgentOptions>) => {
       await using it = await listening(options)
       await it.say(piece({ content: 'word '.repeat(200) }))
@@ -76,7 +76,7 @@ describe('an answer that breaks off', () => {
   })
 })
 
-describe('an answer that brings nothing', () => {
+describe('an answer without content', () => {
   it.each([
     ['comments', comment],
     ['empty pieces', piece({})],
@@ -101,7 +101,7 @@ describe('an answer that brings nothing', () => {
     ['a text', piece({ content: 'Hel' })],
     ['a thought', piece({ reasoning_content: 'Hm.' })],
     ['a part of a call', piece({ tool_calls: [{ index: 0, function: { name: 'f', arguments: '{' } }] })],
-  ])('gets its time anew with %s', async (_name, content) => {
+  ])('has its time limit reset by %s', async (_name, content) => {
     await using it = await listening()
     for (const words of [comment, content, comment, comment, comment]) {
       // Less than streamIdleMs apart.
@@ -115,7 +115,7 @@ describe('an answer that brings nothing', () => {
     expect(it.run.snapshot()).toMatchObject({ status: 'active' })
   })
 
-  it('is silent all the same after streamIdleMs without a byte', async () => {
+  it('ends after streamIdleMs without a byte', async () => {
     await using it = await listening()
     await it.say(comment)
     it.clock.increment(2 * minute)
@@ -123,7 +123,7 @@ describe('an answer that brings nothing', () => {
     expect(result.error?.message).toMatch(/nothing for 120000 ms \(streamIdleMs\)/)
   })
 
-  it('may be waited for without end', async () => {
+  it('can be awaited without a limit', async () => {
     await using it = await listening({ streamIdleMs: null, contentIdleMs: null })
     it.clock.increment(1000 * minute)
     it.end(`${piece({ content: 'At last.' })}data: [DONE]\n\n`)
@@ -131,8 +131,8 @@ describe('an answer that brings nothing', () => {
   })
 })
 
-describe('a whole answer', () => {
-  it('has contentIdleMs to begin, whatever blanks come', async () => {
+describe('an unstreamed answer', () => {
+  it('must start within contentIdleMs, for any whitespace', async () => {
     await using it = await listening({ stream: false })
     for (let at = 0; at < 2; at += 1) {
       it.clock.increment(4.9 * minute)
@@ -144,7 +144,7 @@ describe('a whole answer', () => {
     expect(result.error?.message).toMatch(/no part of its answer for 600000 ms \(contentIdleMs\)/)
   })
 
-  it('that has begun may be silent for streamIdleMs', async () => {
+  it('that has started may be silent for streamIdleMs', async () => {
     await using it = await listening({ stream: false })
     it.clock.increment(9 * minute)
     await it.say('{"choices":[{"message":')
@@ -156,7 +156,7 @@ describe('a whole answer', () => {
     expect(result.error?.message).toMatch(/nothing for 120000 ms \(streamIdleMs\)/)
   })
 
-  it('that falls silent is asked for again', async () => {
+  it('that falls silent is requested again', async () => {
     const theatre = await stage([{ hang: true }, text('Once.', { hang: 1 }), text('Twice.')], {
       stream: false,
     })
@@ -184,7 +184,7 @@ describe('a tool that hangs', () => {
     expect((await play.end(2)).output).toBe('It hangs.')
   })
 
-  it.each([null, 0])('is waited for with toolCalls.timeoutMs: %j', async (timeoutMs) => {
+  it.each([null, 0])('is awaited with toolCalls.timeoutMs: %j', async (timeoutMs) => {
     const theatre = await stage([call('wait')], { tools: [stuck()], toolCalls: { timeoutMs } })
     const play = theatre.run()
     await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
@@ -196,7 +196,7 @@ describe('a tool that hangs', () => {
   })
 })
 
-describe('the limit of tools', () => {
+describe('the time limit of tools', () => {
   it('does not end the wait for a client or a person', async () => {
     const tools = [clientTool('ask'), tool('pay', () => 'Paid.', { needsApproval: true })]
     const theatre = await stage([call('ask'), call('pay'), text('Done.')], { tools })
@@ -230,7 +230,7 @@ describe('the limit of tools', () => {
   })
 })
 
-it('a server that falls silent behind its finish reason has given its answer, which is not asked for and paid twice', async () => {
+it('a server that falls silent after its finish reason has answered, and the answer is not requested twice', async () => {
   const finish = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`
   const spent = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } })}\n\n`
   await using server = await serve((response) => {

@@ -42,7 +42,7 @@ function setUp(
 }
 
 describe('a run sleeps', () => {
-  test('until all calls of the batch have their results, and the model reads them when it goes on', async () => {
+  test('until all calls of the batch have their results, which the model reads when the run continues', async () => {
     const { agent, asks, says, results, model } = setUp()
     const run = agent.run('Go.')
     await asks('nap', 'look')
@@ -67,7 +67,7 @@ describe('a run sleeps', () => {
     expect(wakeAtOf(await run.result)).toBe(at(2))
   })
 
-  test('not at all until a date that is over', async () => {
+  test('only until a future date', async () => {
     const { agent, asks, says, results } = setUp({ naps: [() => sleepUntil(new Date(at(-1)))] })
     const run = agent.run('Go.')
     await asks('nap')
@@ -92,7 +92,7 @@ describe('a run sleeps', () => {
     expect(results()).toEqual([expect.stringContaining('sleepUntil(date):')])
   })
 
-  test('and its deadline stands still', async () => {
+  test('with its deadline suspended', async () => {
     const { agent, asks, says, clock } = setUp({ timeoutMs: hour })
     const run = agent.run('Go.')
     await asks('nap')
@@ -103,14 +103,14 @@ describe('a run sleeps', () => {
     expect((await run.result).state).toBe('COMPLETED')
   })
 
-  test('not where a limit comes first', async () => {
+  test('unless a limit comes first', async () => {
     const { agent, asks } = setUp()
     const run = agent.run('Go.', { limits: { maxSteps: 1 } })
     await asks('nap')
     expect(await run.result).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
   })
 
-  test('no longer when it is cancelled, or told something', async () => {
+  test('until it is cancelled, or receives a message', async () => {
     const one = setUp()
     const cancelled = one.agent.run('Go.')
     await one.asks('nap')
@@ -126,7 +126,7 @@ describe('a run sleeps', () => {
     expect((await steered.result).state).toBe('COMPLETED')
   })
 
-  test('not when it is told something before it falls asleep', async () => {
+  test('unless it receives a message before it falls asleep', async () => {
     let end: (value: unknown) => void = () => undefined
     const { agent, asks, says } = setUp({ naps: [() => new Promise((resolve) => (end = resolve))] })
     const run = agent.run('Go.')
@@ -138,7 +138,7 @@ describe('a run sleeps', () => {
     expect((await run.result).state).toBe('COMPLETED')
   })
 
-  test('not where a pause comes first: that rest ends by no time', async () => {
+  test('unless a pause comes first, which has no end time', async () => {
     let end: (value: unknown) => void = () => undefined
     const { agent, asks } = setUp({ naps: [() => new Promise((resolve) => (end = resolve))] })
     const run = agent.run('Go.')
@@ -151,7 +151,7 @@ describe('a run sleeps', () => {
     expect(rest).not.toHaveProperty('wakeAt')
   })
 
-  test('instead of pausing, when a pause that it has not taken is withdrawn with a date', async () => {
+  test('instead of pausing, if a pending pause is withdrawn with a date', async () => {
     let end: (value: unknown) => void = () => undefined
     const { agent, asks } = setUp({ naps: [() => new Promise((resolve) => (end = resolve))] })
     const run = agent.run('Go.')
@@ -163,7 +163,7 @@ describe('a run sleeps', () => {
     expect(await run.result).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: at(2) })
   })
 
-  test('again, when it was put off, and emits until when', async () => {
+  test('again after a postponement, and emits the date', async () => {
     const { agent, asks } = setUp()
     const run = agent.run('Go.')
     const told: unknown[] = []
@@ -186,7 +186,7 @@ describe.each([
   ['at once', (store: SessionStore) => store],
   ['later', (store: SessionStore) => distant(store as never)],
 ])('with a store that answers %s', (_, reach) => {
-  test('its row and its timers say until when it sleeps, and runSession wakes it', async () => {
+  test('its row and its timers contain the wake time, and runSession wakes it', async () => {
     const kept = memoryStore()
     const { agent, asks, says, clock } = setUp({ store: reach(kept) })
     const driven = runSession(agent, { session: 's', input: 'Go.' })
@@ -202,7 +202,7 @@ describe.each([
     expect(checkSessionLog(kept.read('s'))).toBeNull()
   })
 
-  test('a paused run is told when to go on, by a process that does not hold it', async () => {
+  test('a paused run can be scheduled by a process without the lease', async () => {
     const kept = memoryStore()
     const { agent, says, clock, model } = setUp({ store: reach(kept) })
     const run = agent.run('Go.', { session: 's' })
@@ -221,7 +221,7 @@ describe.each([
     expect(checkSessionLog(kept.read('s'))).toBeNull()
   })
 
-  test('its alarm is set before the log says that it sleeps', async () => {
+  test('its alarm is set before the log records the sleep', async () => {
     const kept = memoryStore()
     const done: string[] = []
     const near: SessionStore = {
@@ -263,7 +263,7 @@ describe.each([
     expect((await run.result).state).toBe('WAITING_FOR_INPUT')
   })
 
-  test('what is said to a run that sleeps lets it be woken at once', async () => {
+  test('a message to a sleeping run lets it wake immediately', async () => {
     const kept = memoryStore()
     const { agent, asks, says } = setUp({ store: reach(kept) })
     const run = agent.run('Go.', { session: 's' })
@@ -277,7 +277,7 @@ describe.each([
   })
 })
 
-describe('a sub-agent that sleeps', () => {
+describe('a sleeping sub-agent', () => {
   function family(store?: SessionStore) {
     const clock = new SimulatedClock()
     clock.set(start)
@@ -302,7 +302,7 @@ describe('a sub-agent that sleeps', () => {
   test.each([
     ['without a store', undefined],
     ['with a store', memoryStore()],
-  ])('lets its run sleep, %s, and goes on with it', async (_, store) => {
+  ])('lets its run sleep, %s, and continue with it', async (_, store) => {
     const { parent, child, agent } = family(store)
     const run = agent.run('Go.', { session: 's' })
     await answer(parent, asks('research', { task: 'Look.' }))
@@ -315,7 +315,7 @@ describe('a sub-agent that sleeps', () => {
     expect(parent.attempts.at(-1)?.request.messages.at(-1)).toMatchObject({ role: 'tool', content: 'Found.' })
   })
 
-  test('is woken by the run above alone, also in another process', async () => {
+  test('is woken only by its parent run, also in another process', async () => {
     const store = memoryStore()
     const first = family(store)
     const run = first.agent.run('Go.', { session: 's' })

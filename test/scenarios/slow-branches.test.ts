@@ -92,7 +92,7 @@ class Story {
 const textsOf = (messages: readonly Message[]): unknown[] =>
   messages.filter(({ role }) => role === 'user').map(({ content }) => content)
 
-test('processes that branch and queue over a slow store lose no message and no answer, and say each once', async () => {
+test('processes that branch and queue over a slow store lose no message or answer, and deliver each once', async () => {
   await fc.assert(
     fc.asyncProperty(delays, fc.array(deed, { maxLength: 10 }), async (ways, deeds) => {
       const story = new Story(ways)

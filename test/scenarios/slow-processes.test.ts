@@ -178,7 +178,7 @@ const takenAtRest = {
   ] satisfies Deed[],
 }
 
-test('processes that share a session over a slow store bring it to its end, and pay once', async () => {
+test('processes that share a session over a slow store complete it, and pay once', async () => {
   await fc.assert(
     fc.asyncProperty(delays, fc.array(deed, { maxLength: 12 }), async (ways, deeds) => {
       const story = new Story(ways)

@@ -20,7 +20,7 @@ function say(run: Run, callId: string, kind: (typeof kinds)[number]): void {
   else run.addToolOutput(callId, 'seen')
 }
 
-test('answers to the calls of one batch count, at any latency of the store, in any order and at any distance', async () => {
+test('answers to the calls of one batch count, for any latency, order and distance', async () => {
   await fc.assert(
     fc.asyncProperty(delays, answers, async (ways, given) => {
       const place = new SlowPlace(ways)

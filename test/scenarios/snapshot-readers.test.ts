@@ -14,7 +14,7 @@ const deploy = defineTool({
 /** As a disk would return it. */
 const stored = (snapshot: object): object => JSON.parse(JSON.stringify(snapshot)) as object
 
-test('a parent reads the questions, the result and the usage of its child, at every moment', async () => {
+test('a parent can always read the questions, the result and the usage of its child', async () => {
   const model = new ManualModel()
   const agent = createAgent({ model, tools: [deploy], prices: null })
   const desk = setup({ actors: { agent: agent.machine } }).createMachine({
@@ -63,7 +63,7 @@ test('a parent reads the questions, the result and the usage of its child, at ev
   expect(pendingCalls(read())).toEqual([])
 })
 
-test('keys that a snapshot lacks get their defaults', async () => {
+test('keys that a snapshot lacks have their defaults', async () => {
   const agent = createAgent({ model: new ManualModel(), prices: null })
   const actor = createActor(agent.machine, { input: 'Go.' }).start()
   await settled()
@@ -77,7 +77,7 @@ test.each([
   ['null', null],
   ['a text', 'RUNNING'],
   ['the snapshot of another machine', { status: 'active', value: 'idle', context: { count: 1 } }],
-])('%s is refused with what to pass', (_, given) => {
+])('%s is refused with a remedy', (_, given) => {
   for (const read of [pendingCalls, outputOf, usageOf])
     expect(() => read(given as never)).toThrow(
       expect.objectContaining({ name: 'UsageError', code: 'invalid_snapshot' }) as Error,

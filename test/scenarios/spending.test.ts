@@ -38,8 +38,8 @@ function told(events: readonly AgentEvent[]): { sum: Usage; tokens: number[]; sh
   }
 }
 
-describe('what is paid for is told, whatever it has bought:', () => {
-  test('failed attempts, the last one included', async () => {
+describe('every paid request is reported', () => {
+  test('for failed attempts, including the last', async () => {
     const { model, clock, run, events } = begun({ retry: { maxAttempts: 2 } })
     await settled()
     model.pending?.fail({ usage: paid(100) })
@@ -56,7 +56,7 @@ describe('what is paid for is told, whatever it has bought:', () => {
     expect(shown).not.toContain('$0.00\n')
   })
 
-  test('an answer that was cut off by a cancel', async () => {
+  test('for an answer that a cancel cut off', async () => {
     const { model, run, events } = begun()
     await settled()
     model.pending?.delta('Half an ')
@@ -66,7 +66,7 @@ describe('what is paid for is told, whatever it has bought:', () => {
     expect(told(events).sum).toEqual(usage)
   })
 
-  test('a last answer at the limit that failed', async () => {
+  test('for a last answer at the limit that failed', async () => {
     const { model, run, events } = begun({ limits: { maxSteps: 1, onLimit: 'conclude' } })
     await settled()
     model.pending?.answer({ usage: paid(10), toolCalls: [], text: '', finishReason: 'length' })
@@ -77,7 +77,7 @@ describe('what is paid for is told, whatever it has bought:', () => {
     expect(told(events).sum).toEqual(usage)
   })
 
-  test('a failed attempt that leaves little of the budget, with its warning', async () => {
+  test('for a failed attempt that nearly exhausts the budget, with its warning', async () => {
     const { model, run, events } = begun({ limits: { tokenBudget: 1_000 }, retry: { maxAttempts: 2 } })
     await settled()
     model.pending?.fail({ usage: paid(900) })

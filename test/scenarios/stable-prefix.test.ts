@@ -40,7 +40,7 @@ function isContinued(before: Sent, after: Sent, api: Api): boolean {
 }
 
 test.each<Api>(['chat', 'responses'])(
-  'what a request has in common with the one before stays as it was, byte for byte (%s)',
+  'the shared prefix of two requests is identical, byte for byte (%s)',
   async (api) => {
     let nudged = 0
     let requests = 0

@@ -43,7 +43,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
     return { theatre, first }
   }
 
-  it('settles when the run holds its session, before it asks anybody', async () => {
+  it('settles when the run holds its session, before any question', async () => {
     const theatre = await stage([text('Done.')], kept())
     const play = theatre.run()
     await play.run.started
@@ -52,7 +52,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
     await play.run.started
   })
 
-  it('rejects with the refusal, as the result, the events and an iteration do', async () => {
+  it('rejects with the refusal, like the result, the events and an iteration', async () => {
     const { theatre, first } = await busy()
     const unheard = await warned(async () => {
       const run = theatre.agent.run('Two.', { session: 's' })
@@ -88,7 +88,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
     expect((await theatre.run('Two.', { session: 's' }).end(2)).output).toBe('Done.')
   })
 
-  it('and a refused run that nobody awaits is a warning of the platform', async () => {
+  it('causes a warning of the platform for a refused run that nothing awaits', async () => {
     const { theatre, first } = await busy()
     const warnings = await warned(async () => {
       const run = theatre.agent.run('Two.', { session: 's' })
@@ -104,14 +104,14 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
     await first.end(1)
   })
 
-  it('rejects for limits that cannot be kept, and for those that are none run() throws', async () => {
+  it('rejects for impossible limits, and run() throws for invalid ones', async () => {
     const theatre = await stage([text('Done.')], { ...kept(), limits: { costLimit: 1 } })
     await expect(theatre.agent.run('Go.').started).rejects.toMatchObject({ code: 'unknown_price' })
     expect(() => theatre.agent.run('Go.', { limits: { maxSteps: -1 } })).toThrow(/limits.maxSteps/)
   })
 })
 
-test('a run that is resumed has started; a refused one leaves the session to whom it belongs', async () => {
+test('a resumed run has started; a refused one leaves the session to its owner', async () => {
   const options = { store: memoryStore(), tools: [tool('pay', () => 'paid', { needsApproval: true })] }
   const theatre = await stage([call('pay'), text('Done.')], options)
   await theatre.run('Go.', { session: 's' }).rest()
@@ -124,7 +124,7 @@ test('a run that is resumed has started; a refused one leaves the session to who
   expect((await run.result).output).toBe('Done.')
 })
 
-test('a session of the app is held by one run, whatever becomes of others that are refused', async () => {
+test('a session of the app belongs to one run, regardless of refused runs', async () => {
   const theatre = await stage([{ hang: true }])
   const session = createSession()
   const first = theatre.run('One.', { session })
@@ -152,7 +152,7 @@ describe('a store whose promise never settles', () => {
     return { clock, kept, store, gate, theatre, run: theatre.agent.run('Go.', { session: 's' }) }
   }
 
-  it.each(['acquire', 'read'] as const)('refuses the run when it is asked to %s', async (method) => {
+  it.each(['acquire', 'read'] as const)('refuses the run during %s', async (method) => {
     const { clock, run } = await hung({ [method]: never })
     const refused = run.started.catch((error: unknown) => error)
     await tick()
@@ -164,7 +164,7 @@ describe('a store whose promise never settles', () => {
     expect(String(await refused)).toContain(`${method}() within 60000 ms (storeTimeoutMs)`)
   })
 
-  it('ends the run when it is asked to append, and a cancelled one, too', async () => {
+  it('ends the run during an append, even a cancelled one', async () => {
     for (const isCancelled of [false, true]) {
       // oxlint-disable no-await-in-loop
       const asked = latch()
@@ -185,7 +185,7 @@ describe('a store whose promise never settles', () => {
     }
   })
 
-  it('lets go of a run that rests, when it is asked for its session again', async () => {
+  it('releases a waiting run, when its session is requested again', async () => {
     for (const isCancelled of [false, true]) {
       // oxlint-disable no-await-in-loop
       const { clock, run, store, kept } = await hung({})
@@ -204,7 +204,7 @@ describe('a store whose promise never settles', () => {
     }
   })
 
-  it('gives back a session that it gave too late', async () => {
+  it('releases a session that it returned too late', async () => {
     const late = latch()
     const kept = memoryStore()
     const acquire: SessionStore['acquire'] = (...args) => late.opened.then(() => kept.acquire(...args))
@@ -218,7 +218,7 @@ describe('a store whose promise never settles', () => {
     expect(kept.acquire('s', { holder: 'another', ttlMs: 1_000 })).toMatchObject({ holder: 'another' })
   })
 
-  it('may take its time when storeTimeoutMs is off', async () => {
+  it('can be slow if storeTimeoutMs is off', async () => {
     const { clock, run } = await hung({ acquire: never }, { storeTimeoutMs: null })
     await tick()
     clock.increment(86_400_000)

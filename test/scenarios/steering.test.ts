@@ -6,7 +6,7 @@ import { call, text, tool } from '../support/tools.js'
 const done = text('Done.')
 
 describe('steering', () => {
-  it('reaches the model at the next safe point, after the batch that is running', async () => {
+  it('reaches the model at the next safe point, after the running batch', async () => {
     const release = latch()
     const slow = tool('slow', () => release.opened.then(() => 'slow result'))
     const theatre = await stage([call('slow'), done], { tools: [slow] })
@@ -23,7 +23,7 @@ describe('steering', () => {
     expect(play.of('user_message').at(-1)?.message.data).toEqual({ reason: 'steering' })
   })
 
-  it('that comes while the last answer is written gets an answer of its own', async () => {
+  it('during the last answer gets its own answer', async () => {
     const theatre = await stage([text('One moment please.', { chunkSize: 4 }), text('Oui.')])
     const play = theatre.run()
     await play.event('stream_chunk')
@@ -48,7 +48,7 @@ describe('steering', () => {
     expect(await play.end(2)).toMatchObject({ state: 'MAX_STEPS', steps: 2 })
   })
 
-  it('needs words', async () => {
+  it('needs text', async () => {
     const theatre = await stage([{ hang: true }])
     const play = theatre.run()
     await theatre.arrival()
@@ -57,7 +57,7 @@ describe('steering', () => {
 })
 
 describe('a pause', () => {
-  it('comes at the next safe point; resume goes on', async () => {
+  it('takes effect at the next safe point, and resume continues', async () => {
     const work = tool('work')
     const theatre = await stage([call('work'), done], { tools: [work] })
     const play = theatre.run()
@@ -70,7 +70,7 @@ describe('a pause', () => {
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  it('comes at once while backing off', async () => {
+  it('takes effect immediately during a back-off', async () => {
     const theatre = await stage([{ status: 503 }, done])
     const play = theatre.run()
     await play.event('retry')
@@ -83,7 +83,7 @@ describe('a pause', () => {
     expect((await play.end(2)).output).toBe('Done.')
   })
 
-  it('is beaten by a natural end', async () => {
+  it('yields to a natural end', async () => {
     const theatre = await stage([text('All of it is here.', { chunkSize: 4 })])
     const play = theatre.run()
     await play.event('stream_chunk')
@@ -91,7 +91,7 @@ describe('a pause', () => {
     expect((await play.end(1)).state).toBe('COMPLETED')
   })
 
-  it('is left by steering, too', async () => {
+  it('is ended by steering, too', async () => {
     const theatre = await stage([call('work'), done], { tools: [tool('work')] })
     const play = theatre.run()
     await play.event('tool_call')
@@ -102,7 +102,7 @@ describe('a pause', () => {
     expect(theatre.wire(1).at(-1)).toMatchObject({ role: 'user', content: 'Another way.' })
   })
 
-  it('stops the clock of the deadline, and may end in a cancellation', async () => {
+  it('suspends the deadline, and can end in a cancellation', async () => {
     const theatre = await stage([call('work'), { hang: true }], {
       tools: [tool('work')],
       limits: { timeoutMs: 1_000 },
@@ -122,7 +122,7 @@ describe('a pause', () => {
 })
 
 describe('an interactive run', () => {
-  it('waits for the next message instead of ending, with fresh steps for each', async () => {
+  it('waits for the next message instead of ending, with new steps for each', async () => {
     const theatre = await stage([call('work'), text('First.'), call('work', { n: 2 }), text('Second.')], {
       tools: [tool('work')],
       interactive: true,
@@ -139,7 +139,7 @@ describe('an interactive run', () => {
     expect(await play.end(4)).toMatchObject({ state: 'CANCELLED', output: 'Second.' })
   })
 
-  it('settles at each rest, as does its iteration: result is that of the next one then', async () => {
+  it('settles at each rest, as does its iteration, and result then belongs to the next rest', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const theatre = await stage([call('pay'), text('Paid.'), text('Bye.')], {
       tools: [pay],
@@ -166,7 +166,7 @@ describe('an interactive run', () => {
   })
 
   it.each(['memory', 'asynchronous'])(
-    'settles, and gives its session free, with a store: %s',
+    'settles, and releases its session, with a store: %s',
     async (which) => {
       const store = memoryStore()
       const theatre = await stage([text('Hi.'), text('Ho.')], {
@@ -183,7 +183,7 @@ describe('an interactive run', () => {
     },
   )
 
-  it('ends by its deadline, which stands still between messages', async () => {
+  it('ends by its deadline, which is suspended between messages', async () => {
     const theatre = await stage([text('Hi.'), { hang: true }], {
       interactive: true,
       limits: { timeoutMs: 1_000 },
@@ -197,7 +197,7 @@ describe('an interactive run', () => {
     expect((await play.end(2)).state).toBe('TIMED_OUT')
   })
 
-  it('takes steering as a message when nobody is talking', async () => {
+  it('accepts steering as a message while it waits', async () => {
     const theatre = await stage([text('Hi.'), text('Ho.')], { interactive: true })
     const play = theatre.run()
     await play.event('state_changed', ({ reason }) => reason === 'message')

@@ -12,7 +12,7 @@ const forbid = (word: string) =>
 
 const handbook = () => memory({ documents: [{ source: 'leave.md', text: 'Thirty days of leave.' }] })
 
-test('a run with shields, memory and a tool tells its steps in order, each with what came of it', async () => {
+test('a run with shields, memory and a tool emits its steps in order, each with its outcome', async () => {
   const opened = await stage([call('look', { for: 'swordfish' }), text('Thirty days.')], {
     shields: {
       input: [hide('4712')],
@@ -87,7 +87,7 @@ function like(violation: { action: string; shields: string[]; message: null } | 
   return violation && expect.objectContaining({ action: violation.action, shields: violation.shields })
 }
 
-test('without shields an inference tells its answer, and a tool its result and its progress', async () => {
+test('without shields, an inference emits its answer, and a tool its result and progress', async () => {
   const play = await played([call('count', {}, { text: 'Let me see.' }), text('Two.')], {
     tools: [
       tool('count', (_input, { progress }) => {
@@ -109,7 +109,7 @@ test('without shields an inference tells its answer, and a tool its result and i
   })
 })
 
-test('time is told as it passed', async () => {
+test('times match the clock', async () => {
   const play = await stage([call('wait'), text('Done.')], {
     tools: [
       tool('wait', () => {
@@ -124,7 +124,7 @@ test('time is told as it passed', async () => {
   expect((step?.completedAt ?? 0) - (step?.startedAt ?? 0)).toBe(1_500)
 })
 
-test('each attempt at an answer is a step: the failed one says why', async () => {
+test('each attempt at an answer is a step, and a failed one has the reason', async () => {
   const play = await stage([{ status: 503 }, text('Hello.')])
   const run = play.run().skipBackOff()
   await run.end(2)
@@ -138,7 +138,7 @@ test('each attempt at an answer is a step: the failed one says why', async () =>
   expect(steps[1]).not.toHaveProperty('error')
 })
 
-test('a call that fails, and one of a tool that does not exist, are steps that end in an error', async () => {
+test('a failed call, and one of an unknown tool, are steps that end in an error', async () => {
   const play = await played([calls([['break'], ['nowhere']]), text('Sorry.')], {
     tools: [
       tool('break', () => {
@@ -160,7 +160,7 @@ test('a call that fails, and one of a tool that does not exist, are steps that e
   expect(openStepsOf(play.events)).toEqual([])
 })
 
-test('what never begins has no step: a refused call, a call of the client, a call that a shield blocks', async () => {
+test('a call that never starts has no step: refused, executed by the client, or blocked by a shield', async () => {
   const play = await stage([calls([['ask'], ['there'], ['look', { for: 'bomb' }]]), text('Well.')], {
     tools: [tool('ask', () => 'asked', { needsApproval: true }), clientTool('there'), tool('look')],
     shields: { toolInput: [forbid('bomb')] },
@@ -176,7 +176,7 @@ test('what never begins has no step: a refused call, a call of the client, a cal
   expect(lines(run).filter((line) => line.startsWith('tool'))).toEqual([])
 })
 
-test('an approved call begins when it runs, with the arguments that were approved', async () => {
+test('an approved call starts when it runs, with the approved arguments', async () => {
   const play = await stage([call('send', { to: 'all' }), text('Sent.')], {
     tools: [tool('send', () => 'sent', { needsApproval: true })],
   })
@@ -193,11 +193,11 @@ test('an approved call begins when it runs, with the arguments that were approve
   })
 })
 
-describe('where output shields look at answers, an inference tells what they have cleared', () => {
+describe('with output shields, an inference emits only cleared content', () => {
   const responses = (play: Play) =>
     completed(play, 'inference').map(({ payload }) => 'modelResponse' in payload && payload.modelResponse)
 
-  test('words beside calls, the calls, the pieces of an answer, and what was redacted', async () => {
+  test('text next to calls, the calls, the pieces of an answer, and redactions', async () => {
     const turns = [
       call('look', { for: 'it' }, { text: 'I ask for swordfish.' }),
       text('It is', { finishReason: 'length' }),
@@ -222,14 +222,14 @@ describe('where output shields look at answers, an inference tells what they hav
     expect(openStepsOf(play.events)).toEqual([])
   })
 
-  test('a refusal in words', async () => {
+  test('a refusal in text', async () => {
     const play = await played([{ refusal: 'I will not name swordfish.' }], {
       shields: { output: [hide('swordfish')] },
     })
     expect(responses(play)).toMatchObject([{ text: '', refusal: 'I will not name [redacted pattern 1].' }])
   })
 
-  test('calls stay withheld where other shields look at them', async () => {
+  test('calls stay withheld for other shields', async () => {
     const play = await played([call('look', { for: 'swordfish' }, { text: 'I look.' }), text('Done.')], {
       shields: { output: [hide('swordfish')], toolInput: [hide('swordfish')] },
       tools: [tool('look', () => 'found')],
@@ -240,7 +240,7 @@ describe('where output shields look at answers, an inference tells what they hav
     ])
   })
 
-  test('the step has taken as long as the request', async () => {
+  test('the step has the duration of the request', async () => {
     const opened = await stage([text('Hello.')], {
       stream: false,
       shields: {
@@ -262,7 +262,7 @@ describe('where output shields look at answers, an inference tells what they hav
     expect(completed(play, 'shield_call')).toMatchObject([{ startedAt: 0, completedAt: 700 }])
   })
 
-  test('nothing, when the run stops while they look', async () => {
+  test('nothing, if the run stops during the check', async () => {
     const slow = defineShield({ name: 'slow', check: (_content, { signal }) => forever(signal) })
     const play = (await stage([text('The password.')], { shields: { output: [slow] } })).run()
     await started(play, 'shield_call')
@@ -276,7 +276,7 @@ describe('where output shields look at answers, an inference tells what they hav
   })
 })
 
-describe('what was withheld is in no step', () => {
+describe('withheld content is in no step', () => {
   test('an answer that an output shield blocks keeps its usage', async () => {
     const play = await played([text('The password is swordfish.')], {
       shields: { output: [forbid('swordfish')] },
@@ -293,7 +293,7 @@ describe('what was withheld is in no step', () => {
     ])
   })
 
-  test('a refusal in words is held like any other answer', async () => {
+  test('a refusal in text is held like any other answer', async () => {
     const play = await played([{ refusal: 'I will not name swordfish.' }], {
       shields: { output: [forbid('swordfish')] },
     })
@@ -340,7 +340,7 @@ describe('what was withheld is in no step', () => {
   })
 })
 
-test('a sub-agent that asks ends the step of its call; when it goes on, the step begins again', async () => {
+test("a sub-agent's question ends the step of its call, and its continuation starts the step again", async () => {
   const model = new ManualModel()
   const child = createAgent({ model, tools: [tool('ask', () => 'asked', { needsApproval: true })] })
   const play = await stage([call('help', { task: 'Ask.' }), text('Done.')], {
@@ -371,7 +371,7 @@ test('a sub-agent that asks ends the step of its call; when it goes on, the step
   expect(inner.filter(({ type }) => type === 'step_completed')).toHaveLength(3)
 })
 
-test('a summary is an inference of its own, beside the step that it makes room for', async () => {
+test('a summary is a separate inference next to the step that needs it', async () => {
   const long = (word: string) => `${word} `.repeat(300)
   const play = await stage([text(long('one')), text(long('two')), text('What was said.'), text('Done.')], {
     context: { window: 500, strategy: 'summarize' },

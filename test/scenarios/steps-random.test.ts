@@ -94,7 +94,7 @@ class World {
   }
 }
 
-test('whatever happens, each step that starts is completed once, and before the run ends', async () => {
+test('each started step is completed once, before the run ends, in any run', async () => {
   const seen = new Set<string>()
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(10_000), { maxLength: 60, size: 'max' }), async (choices) => {

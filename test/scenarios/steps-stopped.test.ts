@@ -5,7 +5,7 @@ import { call, text, tool } from '../support/tools.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 import { forever, lines, openStepsOf } from '../support/steps.js'
 
-describe('a step that is stopped is completed all the same, before the end of the run', () => {
+describe('a stopped step is completed before the end of the run', () => {
   const slow = () => defineShield({ name: 'slow', check: (_content, { signal }) => forever(signal) })
   const scenes = {
     inference: { turns: [text('Hello.', { delayMs: 60_000 })], options: {} },
@@ -47,7 +47,7 @@ describe('a step that is stopped is completed all the same, before the end of th
     expect(openStepsOf(run.events)).toEqual([])
   })
 
-  test.each(cases)('%s: by a listener that hears of its start', async (name, { turns, options }) => {
+  test.each(cases)('%s: by a listener that receives its start', async (name, { turns, options }) => {
     const play = await stage(turns, options)
     const run = play.run()
     run.run.events$.subscribe(({ type }) => {
