@@ -194,6 +194,29 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     },
   )
 
+  it.each([
+    ['ahead', hour],
+    ['behind', -hour],
+  ])(
+    'answers while a call runs count by the time of the process that asked, from a clock an hour %s',
+    async (_, skew) => {
+      const calls: [string, object][] = [1, 2, 3].map((n) => ['pay', { n }])
+      const { hosts, ask, open } = world({ openStore, calls, takes: hour })
+      const { host, run, pending } = await ask()
+      run.approve(pending[0]!)
+      await hosts.settleUntil(() => run.state === 'WAITING_FOR_TOOL')
+      await hosts.pass(second)
+      host.kill()
+      const { agent } = open(skew)
+      await hosts.pass(13 * minute)
+      expect((await agent.send('s', { type: 'approve', ...pending[1]! })).status).toBe('waiting')
+      await hosts.pass(2 * minute)
+      await expect(agent.send('s', { type: 'approve', ...pending[2]! })).rejects.toThrow(
+        fault('approval_expired'),
+      )
+    },
+  )
+
   it('a process that resumes the session ends the question in time', async () => {
     const { hosts, ask, open, store } = world({ openStore })
     const { host } = await ask()

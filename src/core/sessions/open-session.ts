@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
-import { findDueTime } from '../../../machines/agent/expiry.js'
+import { findDueTime, findNextExpiry } from '../../../machines/agent/expiry.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import type { Interpreter } from '../interpreter/table-transition.js'
@@ -110,7 +110,8 @@ export async function readRunTime(
   { run, at }: FoldedSession,
   clock: Clock,
 ): Promise<number> {
-  if (!run || findDueTime(run.context) === null) return Math.max(at, clock.now())
+  if (!run || (findDueTime(run.context) ?? findNextExpiry(run.context)) === null)
+    return Math.max(at, clock.now())
   const inStore = (await store.timers?.listDue({ limit: 1 }))?.now ?? NaN
   const since = await readTimeSince(store, run.context.sessionId, inStore, { at, clock })
   return since === null ? Math.max(at, clock.now()) : at + since
