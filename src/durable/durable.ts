@@ -679,7 +679,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       const child = { session: getChildId(session, key), parent: session, src }
       return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, report })
     }
-    const actor = createActor(logic, { id, input })
+    // As after a restart.
+    const actor = createActor(logic, { id, input: input === undefined ? input : copyJson(input, 'input') })
     keysByActor.set(actor, `${session}:${key}`)
     actor.subscribe({
       complete: () => report.done((actor.getSnapshot() as { output?: unknown }).output),

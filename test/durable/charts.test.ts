@@ -132,6 +132,18 @@ test('two actors with one id are refused if they can run at the same time', asyn
   expect(await until(turns.settled('t'))).toMatchObject({ value: 'c' })
 })
 
+test('an actor receives its input as it is stored', async () => {
+  const { open, until } = setUp()
+  const seen: unknown[] = []
+  const machine = setup({
+    actors: { count: fromPromise<void, unknown>(async ({ input }) => void seen.push(input)) },
+  }).createMachine({ id: 'm', invoke: { src: 'count', input: { left: undefined, zero: -0 } } })
+  const sessions = open(machine)
+  await until(sessions.start('s'))
+  await until(sessions.settled('s'))
+  expect(seen).toStrictEqual([{ zero: 0 }])
+})
+
 test('a start is not refused because of the input of another start', async () => {
   const { open, until } = setUp()
   const machine = setup({ types: { input: {} as { amount: number } } }).createMachine({
