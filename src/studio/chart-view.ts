@@ -5,6 +5,7 @@ import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { loadOnce } from '../core/base/platform.js'
 import { type Chart, flattenStates, toChart } from '../diagram/chart.js'
+import { toOverview } from '../diagram/overview.js'
 import { drawOverview } from '../diagram/overview-svg.js'
 import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './studio-page.js'
@@ -51,6 +52,7 @@ async function readTestedIds(): Promise<ReadonlySet<string> | null> {
 export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
   const states = flattenStates(chart.root).slice(1)
   const isTested = (id: string): boolean | null => tested && tested.has(id)
+  const words = mapWords(chart)
   return {
     id: chart.id,
     description: chart.root.description,
@@ -69,11 +71,22 @@ export function createChartView({ chart, sheets, tested }: DrawnChart): ChartVie
         guard: when ?? '',
         actions,
         description,
+        words: words.get(id) ?? '',
         isTested: isTested(id),
       })),
     ),
     sheets,
   }
+}
+
+function mapWords(chart: Chart): ReadonlyMap<string, string> {
+  const { anywhere, states } = toOverview(chart)
+  const ways = [...anywhere, ...states.flatMap(({ transitions }) => transitions)]
+  return new Map(
+    ways.flatMap(({ events, causes }) =>
+      events.flatMap((event, at) => (causes[at] ?? []).map((id) => [id, event] as const)),
+    ),
+  )
 }
 
 export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {

@@ -1,7 +1,6 @@
 import { listStates } from './client/timeline-layout.js'
 import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
-import { unescapeXml } from './visited-chart.js'
 
 export interface Shown {
   row: Pick<RecordRow, 'from' | 'to' | 'transitionIds'>
@@ -302,3 +301,12 @@ const drawLitWord = (text: string): string => text.replace(/fill="#(?:1f2328|596
 
 const getPlace = ({ x, y, width, height, isChip }: Box): Point =>
   isChip ? [x + width - 15, y + height / 2] : [x + width - 22, y + Math.min(22, height / 2)]
+
+function unescapeXml(text: string): string {
+  return text
+    .replaceAll('&#10;', '\n')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&amp;', '&')
+}

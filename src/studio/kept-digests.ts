@@ -75,7 +75,7 @@ export interface ReadLog {
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 
 /** Increase whenever the content or the scrubbing changes. Digests of other versions are read again. */
-const version = 3
+const version = 4
 
 const names = z.array(z.string())
 const digestSchema = z.object({

@@ -175,5 +175,7 @@ function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined)
     schema: (tools && findTool(call, tools))?.parameters ?? null,
     ...(call.elicitation && { elicitation: call.elicitation }),
     ...(call.reason !== undefined && { reason: toShownText(call.reason) }),
+    ...(call.expiresAt !== undefined && { expiresAt: call.expiresAt }),
+    ...(call.onExpiry && { onExpiry: call.onExpiry }),
   }))
 }

@@ -66,7 +66,7 @@ export interface SessionRow {
   reason: string | null
   /** The state of a machine of `statewright/durable`. Null for agents. */
   value: string | null
-  /** When a sleeping run wakes up. */
+  /** When a sleeping run wakes up, or the next question of a waiting run expires. */
   wakeAt: number | null
   /** The latest user message, shortened. */
   title: string
@@ -248,6 +248,9 @@ export interface PendingView {
   messageId?: string
   /** Why a policy asks for approval. */
   reason?: string
+  /** See `PendingCall`. */
+  expiresAt?: number
+  onExpiry?: PendingCall['onExpiry']
   /** JSON Schema of the arguments. Null without the agent. */
   schema: object | null
   elicitation?: Elicitation
@@ -417,6 +420,8 @@ export interface ChartTransition {
   guard: string
   actions: string[]
   description: string
+  /** What leads from one outer state to another. Empty for other transitions. */
+  words: string
   isTested: boolean | null
 }
 

@@ -176,6 +176,7 @@ const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   REPLY: 'replied',
   CANCEL: 'cancelled',
   DEADLINE: 'deadline reached',
+  APPROVAL_EXPIRED: 'question expired',
   STORE_FAILED: 'the store failed',
   BATCH_DONE: 'batch done',
 }

@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import { listLate } from '../../machines/agent/expiry.js'
 import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
@@ -161,6 +162,7 @@ export class SessionActions {
   async applyAnswer(id: string, answer: Answer): Promise<Done> {
     const { session } = (await this.#library.readFold(id)).now
     const context = session.run?.context
+    const isLate = context !== undefined && hasExpired(context)
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canSend
     // Checked before the run is resumed, because a late answer must not start it.
@@ -171,8 +173,8 @@ export class SessionActions {
     if (isSent && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
-    // Resuming continues an interrupted run.
-    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing)
+    // Resuming continues an interrupted run, and ends an expired question.
+    if (answer.type !== 'resume' || (run.state === 'PAUSED' && !isLate) || context?.pausing)
       applyMessage(run, this.#toMessage(answer))
     return { sessionId: id }
   }
@@ -211,7 +213,10 @@ export class SessionActions {
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
         throw wrongStateError('it is not waiting for a message', context)
       case 'resume':
-        if ((context?.state !== 'WAITING_FOR_INPUT' || context.pausing) && !hasEnded(context)) return
+        if (
+          context?.state !== 'WAITING_FOR_INPUT' ? !hasEnded(context) : context.pausing || hasExpired(context)
+        )
+          return
         throw wrongStateError('there is nothing to resume', context)
       case 'pause':
         if (isWorkedOn && !hasEnded(context)) return
@@ -396,6 +401,11 @@ function toSessionMessage(answer: Answer): RunMessage {
 function hasEnded(context: AgentContext | undefined): boolean {
   if (context === undefined) return true
   return !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', null].includes(context.state)
+}
+
+/** Whether a question of a waiting run has expired. */
+function hasExpired(context: AgentContext): boolean {
+  return context.state === 'WAITING_FOR_INPUT' && listLate(context, systemClock.now()).length > 0
 }
 
 function wrongStateError(why: string, context: AgentContext | undefined): UsageError {

@@ -1,3 +1,4 @@
+import { findDueTime } from '../../machines/agent/expiry.js'
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { getListedTitle } from '../core/sessions/session-summary.js'
 import { describeError } from '../core/base/errors.js'
@@ -22,7 +23,6 @@ import {
 } from './kept-digests.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
-import { findWakeTime } from './verdict.js'
 
 const maxFolds = 24
 
@@ -368,7 +368,7 @@ function summarizeLog(session: Readonly<FoldedSession>, origin: Origin): LogSumm
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
-    wakeAt: context && findWakeTime(context),
+    wakeAt: context && findDueTime(context),
     title: toShownText(getListedTitle(null, session), 200),
     // The context counts only the steps of the latest run.
     steps: session.runs > 1 ? null : (context?.steps ?? 0),

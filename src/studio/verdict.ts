@@ -1,4 +1,5 @@
 import type { AgentContext, GuardrailVerdict } from '../../machines/agent/context.js'
+import { findNextExpiry } from '../../machines/agent/expiry.js'
 import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
@@ -67,14 +68,15 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   if (state === 'WAITING_FOR_INPUT') return formatWait(context)
   const wakeAt = findWakeTime(context)
   if (wakeAt !== null) return formatSleep(wakeAt, context)
+  const isExpired = reason === 'approval_expired'
   if (state === 'PAUSED' && verdict === null && context.error === null)
-    return 'It was paused on request and continues when it is resumed.'
+    return `It was paused ${isExpired ? 'because a question expired' : 'on request'} and continues when it is resumed.`
   if (state === 'COMPLETED') {
     const words = completedWords[reason ?? ''] ?? 'The run completed.'
     // The conversation was handed to another agent.
     return speaker === null ? words : words.replace(/^The model/, `The agent ${shorten(speaker, 60)}`)
   }
-  if (state === 'CANCELLED') return 'It was cancelled.'
+  if (state === 'CANCELLED') return `It was cancelled${isExpired ? ' because a question expired' : ''}.`
   const why = explainEnd(context, reason ?? 'internal').message
   if (verdict !== null) return `Stopped by ${formatGuardName(verdict)}. ${why}${formatToll(findToll(rows))}`
   const toll = state === 'MAX_STEPS' ? findToll(rows) : null
@@ -147,7 +149,9 @@ function formatWait(context: AgentContext): string {
     ...(names('client') === '' ? [] : [`the output of ${names('client')}`]),
     ...(names('elicitation') === '' ? [] : [`your answer to ${names('elicitation')}`]),
   ]
-  return `Waiting for ${waits.join(' and ') || 'your message'}.`
+  const expiresAt = findNextExpiry(context)
+  const end = expiresAt === null ? '' : ` until ${formatWakeTime(expiresAt)}`
+  return `Waiting for ${waits.join(' and ') || 'your message'}${end}.`
 }
 
 function joinNames(names: readonly string[]): string {

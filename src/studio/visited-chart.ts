@@ -15,12 +15,11 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> 
   // Transitions from any state, such as a cancellation, are drawn above the last end state.
   if (transitions.some(({ source, target }) => source === anywhere && target))
     tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
-  const words = readWords(chart)
   const lanes: Lanes = new Map()
   const boxes: Box[] = []
   let y = 12
   for (const { path, type } of tops) {
-    const box = placeBox({ path, type, y, states: states.map((one) => one.path), transitions, words })
+    const box = placeBox({ path, type, y, states: states.map((one) => one.path), transitions })
     boxes.push(box)
     y += box.height + boxGap
   }
@@ -82,14 +81,12 @@ function placeBox({
   y,
   states,
   transitions,
-  words,
 }: {
   path: string
   type: string
   y: number
   states: readonly string[]
   transitions: readonly ChartTransition[]
-  words: ReadonlyMap<string, string>
 }): Box {
   const inner = states.filter((one) => one.startsWith(`${path}.`))
   const children = inner.filter((one) => one.split('.').length === path.split('.').length + 1)
@@ -140,7 +137,7 @@ function placeBox({
     bottom += Math.ceil(children.length / perRow) * (chipHeight + chipGap) + 4
   }
   const rows: Row[] = []
-  for (const way of groupWays(path, transitions, words)) {
+  for (const way of groupWays(path, transitions)) {
     rows.push({ ...way, y: bottom + rowHeight / 2 })
     bottom += rowHeight
   }
@@ -153,21 +150,16 @@ const hasInner = (path: string, states: readonly string[]): boolean =>
 const topOf = (path: string): string => path.split('.')[0] ?? path
 
 /** Transitions to other outer states, grouped by target. */
-function groupWays(
-  path: string,
-  transitions: readonly ChartTransition[],
-  words: ReadonlyMap<string, string>,
-): Iterable<Omit<Row, 'y'>> {
+function groupWays(path: string, transitions: readonly ChartTransition[]): Iterable<Omit<Row, 'y'>> {
   const groups = new Map<string, Omit<Row, 'y'>>()
-  for (const { id, source, target: to, description, guard, event } of transitions) {
+  for (const { id, source, target: to, words } of transitions) {
     if (to === null || topOf(source) !== path || topOf(to) === path) continue
-    const label = words.get(id) ?? (description || guard || event)
     const target = topOf(to)
     const group = groups.get(target)
-    if (!group) groups.set(target, { ids: [id], words: [label], target })
+    if (!group) groups.set(target, { ids: [id], words: [words], target })
     else {
       group.ids.push(id)
-      if (!group.words.includes(label)) group.words.push(label)
+      if (!group.words.includes(words)) group.words.push(words)
     }
   }
   return groups.values()
@@ -272,33 +264,3 @@ function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
 }
 
 const joinIds = (ids: readonly string[]): string => escapeXml(ids.join('\n')).replaceAll('\n', '&#10;')
-
-/**
- * Reads the transition labels from the overview with regular expressions, because servers have no SVG parser.
- */
-function readWords({ sheets }: ChartView): ReadonlyMap<string, string> {
-  const words = (sheets[0]?.svg ?? '').matchAll(
-    /<g class="word" data-transition="([^"]*)">(<text [^]*?<\/text>)<\/g>/g,
-  )
-  const byIds = new Map<string, string[]>()
-  for (const [, ids = '', text = ''] of words) {
-    const plain = unescapeXml(text.replaceAll(/<[^>]*>/g, '')).trim()
-    byIds.set(ids, [...(byIds.get(ids) ?? []), plain])
-  }
-  return new Map(
-    [...byIds].flatMap(([ids, lines]) =>
-      unescapeXml(ids)
-        .split('\n')
-        .map((id) => [id, lines.join(' ')] as const),
-    ),
-  )
-}
-
-export function unescapeXml(text: string): string {
-  return text
-    .replaceAll('&#10;', '\n')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&amp;', '&')
-}

@@ -8,6 +8,7 @@ import {
   openaiChat,
   type SessionStore,
 } from '../../src/index.js'
+import { systemClock } from '../../src/core/base/clock.js'
 import { startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 
 /** Sessions of every kind that a studio shows, played by a rehearsal. The tests and `npm run studio` use them. */
@@ -80,6 +81,23 @@ export const eventful: readonly Turn[] = [
   { text: 'It is Ada.', toolCalls: [call('pay', { amount: 120, to: 'Ada' }, 'call_pay')] },
   { text: 'Ada has **120 euros** <img src=x onerror="alert(1)">.' },
 ]
+
+/** Plays a payment that waits for an approval since `askedAt`. Later runs of the agent use the current time. */
+export async function askExpiring(
+  store: SessionStore,
+  session: string,
+  { askedAt, ...approvals }: { askedAt: number } & NonNullable<AgentOptions['approvals']>,
+): Promise<Rehearsed> {
+  let now = (): number => askedAt
+  const rehearsed = await rehearsedAgent(
+    store,
+    [{ text: 'I pay.', toolCalls: [call('pay', { amount: 3, to: 'Ada' }, 'p')] }, { text: 'That is all.' }],
+    { approvals, clock: { ...systemClock, elapsed: () => now(), now: () => now() } },
+  )
+  await rehearsed.agent.run('Pay Ada.', { session }).result
+  now = () => systemClock.now()
+  return rehearsed
+}
 
 /** A guard that halts repeated identical calls. */
 const circling: readonly Turn[] = [{ toolCalls: [call('poll_nothing', {})] }]

@@ -21,6 +21,7 @@ const transitions = new Map<string, ChartTransition>(
         guard: when ?? '',
         actions,
         description: '',
+        words: '',
         isTested: null,
       },
     ]),

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ElicitationField, ElicitationValue } from '../../../machines/agent/run-result.js'
+import { formatWakeTime } from '../../core/base/clock.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, MomentView, PendingView } from '../protocol.js'
@@ -8,6 +9,8 @@ import { formatJson } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
+  /** The current time, at the last record of a run whose questions expire. */
+  now: number | undefined
   /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null
   /** Whether the verdict has the button that resumes the run. */
@@ -17,7 +20,7 @@ interface ActionsProps {
   onAnswer: (answer: Answer) => Promise<void>
 }
 
-export function Actions({ moment, isAsleep, readOnly, hasResume, otherAgent, onAnswer }: ActionsProps) {
+export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent, onAnswer }: ActionsProps) {
   const { pending, actions } = moment
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
@@ -50,7 +53,7 @@ export function Actions({ moment, isAsleep, readOnly, hasResume, otherAgent, onA
         return elicitation && may.has('tool_output') ? (
           <ElicitationCard key={key} call={{ ...call, elicitation }} isBusy={isBusy} send={send} />
         ) : (
-          <PendingCard key={key} call={call} may={may} isBusy={isBusy} send={send} />
+          <PendingCard key={key} call={call} now={now} may={may} isBusy={isBusy} send={send} />
         )
       })}
       {pending.length > 0 && readOnly !== null && <p class="read-only">{readOnly}</p>}
@@ -76,15 +79,24 @@ export function Actions({ moment, isAsleep, readOnly, hasResume, otherAgent, onA
 
 const actionWords = { pause: 'Pause', resume: 'Resume', cancel: 'Cancel the run' }
 
+const afterExpiry = {
+  reject: 'the call is not executed',
+  pause: 'the run pauses',
+  cancel: 'the run is cancelled',
+}
+
 interface PendingProps {
   call: PendingView
+  now: number | undefined
   may: ReadonlySet<Answer['type']>
   isBusy: boolean
   send: (answer: Answer) => Promise<void>
 }
 
-function PendingCard({ call, may, isBusy, send }: PendingProps) {
-  const { name, needs } = call
+function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
+  const { name, needs, expiresAt = Infinity, onExpiry = 'reject' } = call
+  const isLate = now >= expiresAt
+  const canDecide = needs === 'approval' && !isLate
   const target = toTarget(call)
   const written = formatJson(call.arguments)
   const [text, setText] = useState(needs === 'approval' ? written : '')
@@ -97,9 +109,17 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
     <article class="pending" tabIndex={-1} aria-label={`${name} waits for you`}>
       <header>
         <strong>{name}</strong>
-        <span>{needs === 'approval' ? 'needs your approval' : 'needs a result from you'}</span>
+        <span>
+          {isLate ? 'expired' : needs === 'approval' ? 'needs your approval' : 'needs a result from you'}
+        </span>
       </header>
       {call.reason !== undefined && <p>{call.reason}</p>}
+      {expiresAt < Infinity && (
+        <p class={isLate ? 'refusal' : ''}>
+          {isLate ? 'Expired' : 'Expires'} at {formatWakeTime(expiresAt)}.{' '}
+          {isLate ? 'When the session is resumed,' : 'Then'} {afterExpiry[onExpiry]}.
+        </p>
+      )}
       {needs === 'client' && <pre tabIndex={0}>{written}</pre>}
       <label>
         <span class={needs === 'approval' ? 'sr' : ''}>
@@ -109,14 +129,19 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
           spellcheck={false}
           rows={Math.min(12, Math.max(3, text.split('\n').length))}
           value={text}
-          disabled={!may.has(needs === 'approval' ? 'approve' : 'tool_output')}
+          disabled={isLate || !may.has(needs === 'approval' ? 'approve' : 'tool_output')}
           aria-invalid={isWrong && text !== ''}
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
       {isWrong && text !== '' && <p class="refusal">Not valid JSON.</p>}
       <div class="buttons">
-        {needs === 'approval' && may.has('approve') && (
+        {isLate && may.has('approve') && (
+          <button type="button" class="primary" disabled={isBusy} onClick={() => send({ type: 'resume' })}>
+            Resume
+          </button>
+        )}
+        {canDecide && may.has('approve') && (
           <button
             type="button"
             class="primary"
@@ -126,7 +151,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
             {isEdited ? 'Approve as edited' : 'Approve'}
           </button>
         )}
-        {needs === 'approval' && may.has('reject') && (
+        {canDecide && may.has('reject') && (
           <button
             type="button"
             disabled={isBusy}
@@ -135,7 +160,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
             Reject
           </button>
         )}
-        {needs === 'approval' && may.has('reject') && (
+        {canDecide && may.has('reject') && (
           <input
             type="text"
             class="why"

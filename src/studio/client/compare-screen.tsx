@@ -109,7 +109,7 @@ function SessionHead({ side, name, view, other }: HeadProps) {
           {session.title || session.name || session.id}
         </a>
         <p>
-          <StatePill state={session.state} isAsleep={session.wakeAt !== null} />
+          <StatePill state={session.state} isAsleep={session.status === 'sleeping'} />
           {isForkOf(view, other) && <strong>from record {session.forkedFrom?.seq}</strong>}
           <span>{session.id}</span>
         </p>
@@ -165,10 +165,10 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
           <tr>
             <th scope="row">State</th>
             <td>
-              <StatePill state={view.a.verdict.state} isAsleep={view.a.session.wakeAt !== null} />
+              <StatePill state={view.a.verdict.state} isAsleep={view.a.session.status === 'sleeping'} />
             </td>
             <td>
-              <StatePill state={view.b.verdict.state} isAsleep={view.b.session.wakeAt !== null} />
+              <StatePill state={view.b.verdict.state} isAsleep={view.b.session.status === 'sleeping'} />
             </td>
             <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
           </tr>

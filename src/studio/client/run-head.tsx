@@ -102,9 +102,9 @@ export function StatePill({ state, isAsleep }: { state: string | null; isAsleep:
 }
 
 /** The state in a list. The states of machines are shown as their charts name them. */
-export function RowPill({ row: { status, value, state, wakeAt } }: { row: SessionRow }) {
+export function RowPill({ row: { status, value, state } }: { row: SessionRow }) {
   if (status === 'damaged') return <span class="pill tone-bad">damaged</span>
-  if (value === null) return <StatePill state={state} isAsleep={wakeAt !== null} />
+  if (value === null) return <StatePill state={state} isAsleep={status === 'sleeping'} />
   const tone = status === 'running' ? 'busy' : state === null ? 'wait' : getTone(state)
   return <span class={`pill tone-${tone}`}>{value}</span>
 }

@@ -117,7 +117,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const { id } = session
   const last = rows.length - 1
   const { place, ms, isPlaying, isLive, go, play, setLive } = usePosition(rows, startSeq, source.isFile)
-  const now = useNow(session.status === 'running' && !source.isFile)
+  const isRunning = session.status === 'running'
+  const hasExpiry = session.status === 'waiting' && session.wakeAt !== null
+  const time = useNow((isRunning || hasExpiry) && !source.isFile)
+  const now = isRunning ? time : undefined
   const isNarrow = useMedia('(max-width: 1279px)')
   const isOpen = ['running', 'waiting', 'sleeping'].includes(session.status)
   const [tab, setTab] = useState<Tab>(chart.editor ? 'chart' : 'transcript')
@@ -381,6 +384,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               key={id}
               moment={moment}
               isAsleep={row.wakeAt !== undefined}
+              now={place === last ? time : undefined}
               readOnly={session.isAttached ? null : readOnly}
               hasResume={canAct && mayResume(view)}
               otherAgent={isOwn ? view.otherAgent : null}

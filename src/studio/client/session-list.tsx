@@ -129,8 +129,22 @@ interface RowProps {
 /** The small words are for phones, where the table has no header. */
 function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
   const { failedCalls } = row
-  const { id, name, title, state, reason, wakeAt, agent, models, steps, duration, tokens, cost, updatedAt } =
-    row
+  const {
+    id,
+    name,
+    title,
+    status,
+    state,
+    reason,
+    wakeAt,
+    agent,
+    models,
+    steps,
+    duration,
+    tokens,
+    cost,
+    updatedAt,
+  } = row
   return (
     <tr class={depth > 0 ? 'session inner' : 'session'}>
       <td class="session-choose">
@@ -159,7 +173,11 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
           <small>{reason.replaceAll('_', ' ')}</small>
         )}
         {failedCalls > 0 && <small class="failed-calls">{formatCount(failedCalls, 'failed call')}</small>}
-        {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
+        {wakeAt !== null && (
+          <small>
+            {status === 'waiting' && wakeAt <= Date.now() ? 'expired' : `until ${formatWakeTime(wakeAt)}`}
+          </small>
+        )}
       </td>
       <td class="session-fact">{agent}</td>
       <td class="session-fact">{models.join(', ')}</td>

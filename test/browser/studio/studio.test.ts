@@ -3,6 +3,7 @@ import { describeAbsences } from './absences.js'
 import { describeAnswers } from './answers.js'
 import { describeEmbedded } from './embedded.js'
 import { describeEveryScreen } from './every-screen.js'
+import { describeExpiry } from './expiry.js'
 import { describeGlance } from './glance.js'
 import { describeInert } from './inert.js'
 import { describeKeyboard } from './keyboard.js'
@@ -35,5 +36,6 @@ describeOneFile()
 describeShare()
 describeEmbedded()
 describeSleep()
+describeExpiry()
 describeAnswers()
 describeAbsences()
