@@ -1,12 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { findOtherName, otherNames } from '../../../src/core/config/other-names.js'
-import {
-  createAgent,
-  defineTool,
-  memoryStore,
-  openaiChat,
-  resolveConfig,
-} from '../../../src/index.js'
+import { createAgent, defineTool, memoryStore, openaiChat, resolveConfig } from '../../../src/index.js'
 import * as core from '../../../src/index.js'
 import * as mcp from '../../../src/mcp/index.js'
 import * as stores from '../../../src/stores/postgres/index.js'
