@@ -52,7 +52,7 @@ function createChance(seed: number): (below: number) => number {
 }
 
 test('each event from two processes that are killed is taken once, in order per sender', async () => {
-  const [each, kills] = runsAll ? [5000, 20] : [150, 3]
+  const [each, kills] = runsAll ? [5000, 20] : [100, 2]
   const chance = createChance(7)
   const store = fileStore({ dir })
   const tally = durable(tallyMachine, { store })
@@ -115,7 +115,7 @@ test('each event from two processes that are killed is taken once, in order per 
 })
 
 test('a claim whose processes are killed after any line of work is paid once', async () => {
-  const claims = runsAll ? 24 : 4
+  const claims = runsAll ? 24 : 2
   const chance = createChance(11)
   const bank = join(dir, 'bank')
   const listPayments = (id: string): string[] =>

@@ -6,12 +6,12 @@ import { describe, test } from '@jest/globals'
  */
 export const runsAll = process.env['STATEWRIGHT_TESTS'] === 'all'
 
-/** How many of `whole` runs, pieces or rows a test covers: all of them, or a fifth. */
-export const sampled = (whole: number): number => (runsAll ? whole : Math.ceil(whole / 5))
+/** How many of `whole` runs, pieces or rows a test covers: all of them, or an eighth. */
+export const sampled = (whole: number): number => (runsAll ? whole : Math.ceil(whole / 8))
 
-/** The rows of a table that a test covers: all of them, or the first and each fifth row after it. */
+/** The rows of a table that a test covers: all of them, or the first and each eighth row after it. */
 export const sampledRows = <Row>(rows: readonly Row[]): readonly Row[] =>
-  runsAll ? rows : rows.filter((_, i) => i % 5 === 0)
+  runsAll ? rows : rows.filter((_, i) => i % 8 === 0)
 
 /**
  * The kinds of store, transport or server that a test covers: all of them, or only the last, which differs
