@@ -58,7 +58,10 @@ export const runnerOption = {
 /** Options of all commands that run an agent. */
 export const runOptions = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
-  preset: { value: 'NAME', about: `the rules of another loop: ${Object.keys(presets).join(', ')}` },
+  preset: {
+    value: 'NAME',
+    about: `start from the rules of another agent loop: ${Object.keys(presets).join(', ')}`,
+  },
   tools: {
     short: 't',
     value: 'MODULE',

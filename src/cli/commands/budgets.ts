@@ -8,7 +8,7 @@ import { withSessionStore } from '../session-store.js'
 
 export const budgetsCommand = defineCommand({
   name: 'budgets',
-  about: 'Shows shared budgets: what is spent, reserved and left.',
+  about: 'Shows the spent, reserved and remaining amounts of shared budgets.',
   options: { json: { about: 'print one line of JSON for each budget' }, ...storeOption },
   notes: ['createBudget() of statewright/fleet creates a budget in its store.'],
   execute: ({ has, text }, io) =>
