@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { playBatch } from './batch.mjs'
 import { casesOf } from './cases.mjs'
 import { playClaims } from './claim.mjs'
+import { playExpiry } from './expiry.mjs'
 import { startModelServer } from './model-server.mjs'
 import { inParallel } from './pool.mjs'
 import { referenceProblems } from './reference.mjs'
@@ -50,6 +51,7 @@ const storage = [
   ...(await playStorage(model, reference, isAsked)),
   ...(await playTold(model, reference, isAsked)),
   ...(await playVotes(isAsked)),
+  ...(await playExpiry(isAsked)),
   ...(await playClaims({ only: isAsked })),
 ]
 model.close()
