@@ -56,7 +56,7 @@ function refusalOf(shown: string): string | null {
   }
   if (result?.isError !== true) return null
   const text = result.content?.[0]?.text ?? ''
-  return /^The session '[^']*' (?:still works|belongs|has begun)/.test(text) ? 'session_in_use' : null
+  return /^The session '[^']*' (?:is still working|belongs|has started)/.test(text) ? 'session_in_use' : null
 }
 
 const surface = (as: string, does: Surface['does'], asked: Asked, more: Partial<Surface> = {}): Surface => ({
