@@ -6,6 +6,7 @@ import {
   due,
   findAsked,
   isEnough,
+  isPast,
   isWatched,
   limitOf,
   listLate,
@@ -33,7 +34,7 @@ const fresh = {
 }
 const decides = (decisions: Json, what: string) =>
   decisions?.some(({ decision, shadow }: Json) => !shadow && decision === what) === true
-const mayRepeat = ({ readOnly, idempotent, delegate }: Json) => readOnly || idempotent || delegate
+const mayRepeat = ({ readOnly, idempotent }: Json) => readOnly || idempotent
 const ends: Json = { truncated: 'max_tokens', filtered: 'content_filter', refusal: 'refusal' }
 const isHalt = ({ action }: Json) => action === 'halt'
 const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
@@ -229,14 +230,17 @@ export const changes: Record<string, Change> = {
   leave: (run, { event: { notStarted } }) =>
     change(run, ({ id, done }: Call) => notStarted?.includes(id) && !done, { started: false }),
   /**
-   * A call that was running when the process died runs again only if its tool may run twice or stored a handle. After a
-   * handoff, the tool is unknown.
+   * A call that was running when the process died runs again only if its tool may run twice and its time is not over. It
+   * continues if it is a sub-agent or stored a handle. After a handoff, the tool is unknown.
    */
-  goOnElsewhere: (run, { event, ask }) => {
+  goOnElsewhere: (run, { event, now, ask }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools
-    const isSafe = ({ name, hasHandle }: Call): boolean =>
-      [tools[name], after[name]].every((tool) => tool && (mayRepeat(tool) || (hasHandle && tool.keepsHandle)))
+    const isSafe = ({ name, hasHandle, expiresAt }: Call): boolean =>
+      [tools[name], after[name]].every((tool) => {
+        if (tool?.delegate || (hasHandle && tool?.keepsHandle)) return true
+        return tool && mayRepeat(tool) && !isPast(expiresAt, now)
+      })
     const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
     const asked = config.toolCalls.onInterrupted === 'approval' && {
       started: false,

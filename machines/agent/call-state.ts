@@ -1,19 +1,22 @@
+import { isLate } from './approvals.js'
 import type { AgentContext } from './context.js'
-import type { AgentMachineEvent } from './machine-events.js'
+import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 
 type Tools = Record<string, ToolTraits>
 
 /**
- * Whether a call was running when the process died and may have had an effect that must not be repeated. `now` has the
- * tools of the resuming program, which must also allow a repetition.
+ * Whether a call was running when the process died and may have had an effect that must not be repeated. With the event
+ * that resumes the run, its tools must also allow a repetition, and a call does not start again after its time limit.
  */
-export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools = tools): boolean {
+export function isInDoubt({ tools }: AgentContext, call: BatchCall, event?: AgentMachineEvent): boolean {
   // Loading a tool has no effect.
   if (!isUnderWay(call) || call.unloaded) return false
   // An unknown tool had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
-  return !canRunTwice(tools, call) || !canRunTwice(now, call)
+  const isOver = event !== undefined && isLate(call, getEventTime(event))
+  const now = (event && findResumedTools(event)) ?? tools
+  return [tools, now].some((each) => !canGoOn(each, call, isOver))
 }
 
 export function isUnderWay({ started, result }: BatchCall): boolean {
@@ -25,11 +28,11 @@ export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }
 
-/** A call with a handle continues from it. */
-function canRunTwice(tools: Tools, { name, handle }: BatchCall): boolean {
+/** A call with a handle or a sub-agent continues. Other calls start again. */
+function canGoOn(tools: Tools, { name, handle }: BatchCall, isOver: boolean): boolean {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
-  const goesOn = traits?.keepsHandle === true && handle !== undefined
-  return goesOn || traits?.readOnly === true || traits?.idempotent === true || traits?.delegate === true
+  if (traits?.delegate || (traits?.keepsHandle && handle !== undefined)) return true
+  return !isOver && (traits?.readOnly === true || traits?.idempotent === true)
 }
 
 type Batch = Pick<AgentContext, 'tools' | 'calls'>

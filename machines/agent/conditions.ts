@@ -1,7 +1,7 @@
 import { recoverEmptyAnswer, recoverTruncation, repairOutput } from '../../guards/unusable-answer.js'
 import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
-import { findEndingCall, findResumedTools, isInDoubt, isUnderWay } from './call-state.js'
+import { findEndingCall, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import { isApproved, isLate, type Question } from './approvals.js'
 import type { AgentContext } from './context.js'
@@ -290,7 +290,7 @@ export const isTerminalDelegation = (scope: ConditionScope): boolean =>
 /** Whether all calls that ran when the process died are in doubt. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
-  return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, findResumedTools(event)))
+  return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, event))
 }
 
 export const isOpenCall = ({ context, event }: ConditionScope): boolean =>

@@ -51,10 +51,14 @@ function faultsOf(records) {
   ]
   return points.flatMap((point, i) =>
     [
-      ['after', false],
-      ['before', true],
-    ].map(([when, isLate]) => ({
-      name: `expiry killed ${when} ${Object.values(point).join(' ')}, ${isLate ? 'later' : 'again'}`,
+      ['after', false, true],
+      ['before', true, false],
+      ['before', true, true],
+    ].map(([when, isLate, idempotent]) => ({
+      name:
+        `expiry killed ${when} ${Object.values(point).join(' ')}, ${isLate ? 'later' : 'again'}` +
+        (idempotent ? '' : ', once'),
+      idempotent,
       skewMs: i % 2 === 0 ? hourMs : -hourMs,
       fault: { ...point, when },
       isLate,
@@ -62,10 +66,10 @@ function faultsOf(records) {
   )
 }
 
-async function playCase({ skewMs, fault, isLate = false }) {
+async function playCase({ skewMs, fault, isLate = false, idempotent = true }) {
   const dir = mkdtempSync(join(tmpdir(), 'statewright-expiry-'))
   const play = async (steps, more) => {
-    const task = { dir, expiresMs, callIds, idempotent: !isLate, steps, ...more }
+    const task = { dir, expiresMs, callIds, idempotent, steps, ...more }
     const outcome = await runProcess(task, { program: 'expiry-process' })
     if (outcome?.error) throw new Error(outcome.error.stack)
     return outcome

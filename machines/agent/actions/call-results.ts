@@ -43,7 +43,7 @@ export const recordResult = toAction((context, event, emit) => {
 
 /** Closes calls that were running when the process died, unless their tool may run twice. */
 export const closeInterruptedCalls = toAction((context, event, emit) => {
-  const inDoubt = context.calls.filter((call) => isInDoubt(context, call, findResumedTools(event)))
+  const inDoubt = context.calls.filter((call) => isInDoubt(context, call, event))
   if (inDoubt.length === 0) return undefined
   if (context.config.toolCalls.onInterrupted === 'result') {
     const closed = closeOpenCalls({ ...context, calls: inDoubt }, '', getEventTime(event), emit)

@@ -69,13 +69,13 @@ export class ToolBatch implements RunBatchOptions {
 
   /**
    * Another process resumes the run. The log records the whole batch as started, so an event names the non-repeatable
-   * calls that have not started, and the other process runs them.
+   * and expiring calls that have not started, and the other process runs them.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
     const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
     const notStarted = this.#calls.flatMap((call) =>
-      left.has(call.id) && isInDoubt(context, call) ? [call.id] : [],
+      left.has(call.id) && (isInDoubt(context, call) || call.expiresAt !== undefined) ? [call.id] : [],
     )
     if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted })
   }
