@@ -70,6 +70,8 @@ export function configMutants(): Mutant[] {
   return faults.map(({ name, spoil }) => {
     const config = copy(agentMachine.config) as Plain
     spoil(config)
+    // Without its guard, a transition can repeat for ever.
+    config.options = { maxIterations: 1_000 }
     return { name, machine: createMachine(config as never, agentMachine.implementations as never) }
   })
 }

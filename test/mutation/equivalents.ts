@@ -65,6 +65,9 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('noteHandoff looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: HANDED_OFF [isOpenCall] without its guard',
   ]),
+  ...because('expireCalls looks itself for calls whose time is over', [
+    'WAITING_FOR_TOOL: APPROVAL_EXPIRED [hasLateCalls] without its guard',
+  ]),
   ...because('the batch is settled on every way there; the entry makes sure', [
     'COMPLETED: entry without settleBatch',
   ]),

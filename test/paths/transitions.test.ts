@@ -617,30 +617,32 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
   })
 
-  test('41. with with questions that expire: model: a question that cancels, approve an edit, the time of a question is over → CANCELLED (done)', async () => {
+  test('41. with with questions that expire: model done, resumed in time, the time of a question is over → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: a question that cancels
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"cancel"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve an edit
-      { event: {"type":"APPROVE","callId":"b","arguments":"{\"n\":2}","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // model: a call and a question that cancels
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody","decisions":[]},{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"cancel"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // the time of a question is over
       { event: {"type":"APPROVAL_EXPIRED","now":1000000}, state: {"value":"CANCELLED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('42. with with questions that expire: model: a question that cancels, the time of a question is over → CANCELLED (done)', async () => {
+  test('42. with with questions that expire: model done, approve meanwhile, the time of a question is over → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with questions that expire']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: a question that cancels
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"cancel"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // model: a call and a question that cancels
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pledge","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody","decisions":[]},{"id":"b","needs":"approval","decisions":[{"policy":"p","decision":"ask","expiresMs":1000,"onExpiry":"cancel"}]}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // approve meanwhile
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // the time of a question is over
       { event: {"type":"APPROVAL_EXPIRED","now":1000000}, state: {"value":"CANCELLED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
   test('43. with ending by a result: model: another call, tool: ok → COMPLETED (done)', async () => {

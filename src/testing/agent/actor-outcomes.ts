@@ -137,8 +137,14 @@ export const expiringOutcomes = {
     expiring(),
     expiring('pause'),
   ),
-  'a question that cancels': withDecisions(
-    createModelOutput({ calls: [['b', 'pledge', 'approval']] }),
+  'a call and a question that cancels': withDecisions(
+    createModelOutput({
+      calls: [
+        ['a', 'read'],
+        ['b', 'pledge', 'approval'],
+      ],
+    }),
+    [],
     expiring('cancel'),
   ),
   'a delegation': createModelOutput({ calls: [['d', 'research']] }),

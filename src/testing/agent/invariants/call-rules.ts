@@ -1,5 +1,6 @@
 import { findStrictest } from '../../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
+import { listLate } from '../../../../machines/agent/expiry.js'
 import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
 import { findSpeaker } from '../../../../machines/agent/messages.js'
@@ -41,6 +42,27 @@ export const callRules: readonly AgentInvariant[] = [
     if (event.type !== 'APPROVE' || transitions.length === 0 || !before) return null
     const question = listAnswerableCalls(before).find(({ callId }) => callId === event.callId)
     return (question?.expiresAt ?? Infinity) <= getEventTime(event) && 'it comes too late'
+  }),
+  createRule('no calls start while a question is open after its time', (change) => {
+    if (!hasStarted(change, 'runTools') || change.event.type === 'RESUMED') return null
+    const [late] = listLate(change.after, getEventTime(change.event))
+    return late && `'${late.call.id}' is open`
+  }),
+  createRule('an expiry before its time has no effect', ({ event, before, transitions }) => {
+    const isEarly =
+      event.type === 'APPROVAL_EXPIRED' && before && listLate(before, getEventTime(event)).length === 0
+    return isEarly && transitions.length > 0 && 'it has one'
+  }),
+  createRule('a question that expires and ends the run closes its call as expired', (change) => {
+    const { event, before, after } = change
+    if (after.state !== 'CANCELLED' || after.reason !== 'approval_expired' || !before) return null
+    const late = listLate(before, getEventTime(event)).flatMap(({ call, question }) =>
+      question ? [] : [call.id],
+    )
+    const wrong = listAnnounced(change, 'tool_result').find(
+      ({ callId, status }) => late.includes(callId) && status !== 'expired',
+    )
+    return wrong && `'${wrong.callId}' is closed as ${wrong.status}`
   }),
   createRule('calls that need no answer run before the run waits for input', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
