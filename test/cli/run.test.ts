@@ -81,7 +81,7 @@ describe('statewright run', () => {
     expect(resultIn(out)).toMatchObject({ state: 'ERROR', reason: 'repeated_call', steps: 3 })
     const wrong = await cli([...args, '--preset', 'openhumen'], { cwd })
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("Did you mean 'openhuman'?")])
-    expect((await cli(['run', '--help'], { cwd })).out).toMatch(/--preset NAME +.*aar, openhuman/s)
+    expect((await cli(['run', '--help'], { cwd })).out).toMatch(/--preset NAME +.*aar,\s+openhuman/s)
   })
 
   test('--api needs no option of the other API: what the file says for that is refused by name', async () => {

@@ -39,6 +39,8 @@ export function writePathLog(
     // The events of a path are simultaneous. A wait takes its time.
     now = Math.max(now, bare.type === 'xstate.done.actor.backOff' ? backOffUntil : (bare['now'] as number))
     const event = { ...mark(bare, input.features), now }
+    // Time never goes backwards in a log. An agent stores no answer to a question that has expired since.
+    if (now > bare['now'] && /^(APPROVE|REJECT)$/.test(bare.type) && !current.can(event)) continue
     write('event', now, { event })
     current = transition(machine, current, event)[0] as AnyMachineSnapshot
   }
