@@ -6,7 +6,7 @@ import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { buildFileStore, startChild } from './child.js'
 import { makeFolder, openFiles, removeFolder } from './folder.js'
 import { leaseRequest, createRecord, createRecords, refusal } from './support.js'
-import { sampledRows } from '../support/extent.js'
+import { runsAll, sampledRows } from '../support/extent.js'
 
 let dir: string
 let copies = 0
@@ -44,7 +44,7 @@ test('a write-ahead log cut anywhere gives a beginning of the log, to which can 
     for (const by of [-1, 0, 1, 24, 2000]) cuts.add(end + by)
 
   const lengths = new Set<number>()
-  for (const cut of sampledRows([...cuts])) {
+  for (const cut of [...cuts].filter((_, i) => runsAll || i % 5 === 0)) {
     const store = fileStore({ dir: folderWith({ db, wal: wal.subarray(0, cut) }) })
     const log = store.read('s')
     expect(log).toEqual(createRecords(1, log.length))
