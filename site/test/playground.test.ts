@@ -215,9 +215,7 @@ describe('the playground', () => {
       "The model's script, turn by turn (JSON)",
       '{\n  "turns": [\n    { "text": "Hi." },\n    { "txt": "Ho." }\n  ]\n}',
     )
-    await page
-      .getByText(/^Line 4: The script is invalid at turns\[1\]\.txt: the key is unknown\.$/)
-      .waitFor()
+    await page.getByText(/^Line 4: The script is invalid at turns\[1\]\.txt: the key is unknown\.$/).waitFor()
     assert.equal(await page.locator('.cm-lintRange-error').innerText(), '"txt": "Ho."')
     await page.getByRole('status').getByText('Fix line 4 of the script to play.').waitFor()
     await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "text": "Hi." }] }')
