@@ -2,9 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAgent } from 'statewright'
-import { fileStore } from 'statewright/stores/file'
 import { checkSessionLog } from 'statewright/testing'
-import { effectsIn } from './look.mjs'
+import { effectsIn, withStore } from './look.mjs'
 import { createPayerModel } from './payer.mjs'
 import { inParallel } from './pool.mjs'
 import { runProcess } from './process.mjs'
@@ -80,7 +79,7 @@ async function playCase({ skewMs, fault, isLate = false, idempotent = true }) {
   if (isKilled) {
     killedIn = readFileSync(join(dir, 'step'), 'utf8')
     // The time starts when the question is in the log.
-    const passesTime = isLate && killedIn !== 'end' && (killedIn !== 'ask' || isWaiting(dir))
+    const passesTime = isLate && killedIn !== 'end' && (killedIn !== 'ask' || (await isWaiting(dir)))
     const steps = createSteps(-skewMs, killedIn === 'end' ? claimMs : 0)
     await play(steps.slice(steps.findIndex(({ action }) => action === killedIn) + (passesTime ? 1 : 0)))
   }
@@ -102,28 +101,17 @@ const isExpired = (text) => text.startsWith('Not executed: ') && text.endsWith('
 function problemsOf([first, ...others], runs, mayMiss) {
   const problems = others.filter((text) => !isExpired(text)).map((text) => `a late call ends: ${text}`)
   if (others.length !== callIds.length - 1) problems.push(`${others.length + 1} calls have results`)
-  if (first === 'paid' ? runs !== 1 : !mayMiss) problems.push(`it ran ${runs} times and ends: ${first}`)
-  if (runs > (isExpired(first) ? 0 : 1)) problems.push(`it ran ${runs} times and ends: ${first}`)
+  const isWrong = first === 'paid' ? runs !== 1 : !mayMiss || runs > (isExpired(first) ? 0 : 1)
+  if (isWrong) problems.push(`it ran ${runs} times and ends: ${first}`)
   return problems
 }
 
-function isWaiting(dir) {
-  const store = fileStore({ dir })
-  try {
-    return store.get('s')?.summary.state === 'WAITING_FOR_INPUT'
-  } finally {
-    store.close()
-  }
-}
+const isWaiting = (dir) => withStore(dir, (store) => store.get('s')?.summary.state === 'WAITING_FOR_INPUT')
 
-async function readFolder(dir) {
-  const store = fileStore({ dir })
-  try {
+const readFolder = (dir) =>
+  withStore(dir, async (store) => {
     const records = store.read('s')
     const { messages } = await createAgent({ model: createPayerModel(callIds), store }).replay('s')
     const results = messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : []))
     return { records, results, violation: checkSessionLog(records, 's'), inbox: store.inbox.read('s') }
-  } finally {
-    store.close()
-  }
-}
+  })

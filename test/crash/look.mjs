@@ -6,6 +6,16 @@ import { checkSessionLog } from 'statewright/testing'
 import { createCrashAgent, effectsFile } from './agent.mjs'
 import { mayRunTwice } from './script.mjs'
 
+/** Reads a folder in place, because the next process would repair the same. */
+export async function withStore(dir, read) {
+  const store = fileStore({ dir })
+  try {
+    return await read(store)
+  } finally {
+    store.close()
+  }
+}
+
 /**
  * The content of a folder between two processes. Inspects a copy, because opening the store itself would
  * repair data that the next process has to repair.

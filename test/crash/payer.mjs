@@ -34,20 +34,17 @@ export const isDone = (error) =>
 
 /** Resumes the session, or starts it. */
 export async function goOn(agent) {
-  for (;;) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      const run = await agent.resume('s').catch((error) => {
-        if (!isNew(error)) throw error
-        return agent.run('Pay invoice 17.', { session: 's', by: 'zoe' })
-      })
-      // oxlint-disable-next-line no-await-in-loop -- see above
-      return { run, result: await run.result }
-    } catch (error) {
-      if (error.code !== 'session_busy') throw error
-      // oxlint-disable-next-line no-await-in-loop -- the other process has it for a moment, or has died
-      await wait(20)
-    }
+  try {
+    const run = await agent.resume('s').catch((error) => {
+      if (!isNew(error)) throw error
+      return agent.run('Pay invoice 17.', { session: 's', by: 'zoe' })
+    })
+    return { run, result: await run.result }
+  } catch (error) {
+    if (error.code !== 'session_busy') throw error
+    // The other process has it for a moment, or has died.
+    await wait(20)
+    return goOn(agent)
   }
 }
 

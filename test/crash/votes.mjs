@@ -1,9 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileStore } from 'statewright/stores/file'
 import { checkSessionLog } from 'statewright/testing'
-import { effectsIn } from './look.mjs'
+import { effectsIn, withStore } from './look.mjs'
 import { inParallel } from './pool.mjs'
 import { runProcess } from './process.mjs'
 
@@ -68,7 +67,7 @@ async function playCase({ groups, fault, mustStrike }) {
     if (outcome?.error) throw new Error(outcome.error.stack)
     if (outcome !== null) return
     kills += 1
-    problems.push(...problemsOf(dir))
+    problems.push(...problemsOf(await readFolder(dir)))
     const again = await runProcess({ dir, needed, ...task }, { program: 'vote-process' })
     if (again.error) throw new Error(again.error.stack)
   }
@@ -77,8 +76,9 @@ async function playCase({ groups, fault, mustStrike }) {
     // oxlint-disable-next-line no-await-in-loop -- one group after the other
     await Promise.all(group.map((task) => (isFree ? play(task) : runAgain(dir, task))))
   }
-  const { records, effects, state, votes } = readFolder(dir)
-  problems.push(...problemsOf(dir))
+  const folder = await readFolder(dir)
+  const { records, effects, state, votes } = folder
+  problems.push(...problemsOf(folder))
   if (state !== 'COMPLETED') problems.push(`it ends ${state}`)
   if (effects.length === 0) problems.push('the payment never ran')
   for (const [by, count] of votes) if (count > 1) problems.push(`${by} has approved it ${count} times`)
@@ -92,8 +92,7 @@ async function runAgain(dir, task) {
   if (error) throw new Error(error.stack)
 }
 
-function problemsOf(dir) {
-  const { records, effects, votes } = readFolder(dir)
+function problemsOf({ records, effects, votes }) {
   const keys = new Set(effects.map(({ idempotencyKey }) => idempotencyKey))
   const violation = records.length > 0 ? checkSessionLog(records, 's') : null
   return [
@@ -103,10 +102,8 @@ function problemsOf(dir) {
   ]
 }
 
-/** Opened in place, because the next process would repair the same. */
-function readFolder(dir) {
-  const store = fileStore({ dir })
-  try {
+const readFolder = (dir) =>
+  withStore(dir, (store) => {
     const records = store.read('s')
     const votes = new Map()
     for (const { data } of records) {
@@ -114,7 +111,4 @@ function readFolder(dir) {
       if (event?.type === 'APPROVE') votes.set(event.by.id, (votes.get(event.by.id) ?? 0) + 1)
     }
     return { records, votes, effects: effectsIn(dir), state: store.get('s')?.summary?.state }
-  } finally {
-    store.close()
-  }
-}
+  })

@@ -30,12 +30,6 @@ export function describeKeyboard(): void {
       await close()
     })
 
-    const visit = async (width: number): Promise<void> => {
-      page = await browser.newPage({ viewport: { width, height: 800 }, reducedMotion: 'reduce' })
-      await page.goto(studio.url)
-      await page.waitForSelector('.session')
-    }
-
     afterEach(() => page.close())
 
     const settle = (): Promise<void> =>
@@ -57,7 +51,10 @@ export function describeKeyboard(): void {
       throw new Error(`Tab does not reach ${selector}.`)
     }
 
-    const openRun = async (): Promise<void> => {
+    const openRun = async (width = 1280): Promise<void> => {
+      page = await browser.newPage({ viewport: { width, height: 800 }, reducedMotion: 'reduce' })
+      await page.goto(studio.url)
+      await page.waitForSelector('.session')
       await tabTo('.session-link')
       await press('Enter')
       await page.waitForSelector('.panel .message')
@@ -71,7 +68,6 @@ export function describeKeyboard(): void {
       })
 
     it('moves through a wide chart with the arrow keys, and through the records elsewhere', async () => {
-      await visit(1280)
       await openRun()
       await tabTo('.picture')
       await tabTo('[aria-label="Larger"]')
@@ -88,7 +84,6 @@ export function describeKeyboard(): void {
     })
 
     it('keeps the focus on a button that has no further effect', async () => {
-      await visit(1280)
       await openRun()
       await tabTo('[aria-label="First record"]')
       await press('Enter', 'Enter')
@@ -98,7 +93,6 @@ export function describeKeyboard(): void {
     })
 
     it('keeps the focus while a note is written, and after it is saved', async () => {
-      await visit(1280)
       await openRun()
       await tabTo('.mark-note')
       await press('Enter')
@@ -115,7 +109,6 @@ export function describeKeyboard(): void {
     })
 
     it('returns from What if to its button, also after another choice', async () => {
-      await visit(1280)
       await openRun()
       await tabTo('.run-head > button')
       await press('Enter')
@@ -132,8 +125,7 @@ export function describeKeyboard(): void {
     })
 
     it('sees the focused element above the timeline of a small window', async () => {
-      await visit(1000)
-      await openRun()
+      await openRun(1000)
       const covered: string[] = []
       for (let stop = 0; stop < 40; stop++) {
         await press('Tab')
@@ -154,7 +146,6 @@ export function describeKeyboard(): void {
     })
 
     it('answers one question after another, and is never lost', async () => {
-      await visit(1280)
       await openRun()
       expect(await focused()).toMatchObject({ tagName: 'MAIN' })
       await press('a')
