@@ -261,7 +261,9 @@ export const hasRunnableCalls = ({ context, event }: ConditionScope): boolean =>
 export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).length > 0
 export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
-  listLate(context, getEventTime(event)).some((call) => getQuestionTerms(context, call).onExpiry === 'cancel')
+  listLate(context, getEventTime(event)).some(
+    (question) => getQuestionTerms(context, question).onExpiry === 'cancel',
+  )
 /** Shields screen edited arguments, and policies decide on them, as for the model's arguments. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)

@@ -163,7 +163,7 @@ export const expireCalls = toAction((context, event, emit) => {
     const result = createExpired(getExpiry(call, context.expiry), call.approved === true)
     return settleCall(calls, call.id, result, now, emit)
   }
-  const pauses = late.some((call) => getQuestionTerms(context, call).onExpiry === 'pause')
+  const pauses = late.some((question) => getQuestionTerms(context, question).onExpiry === 'pause')
   return { calls: late.reduce(expire, context.calls), ...(pauses && { pausing: 'approval_expired' }) }
 })
 

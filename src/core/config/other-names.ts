@@ -74,10 +74,7 @@ const hints = /* @__PURE__ */ new Map(
   Object.entries(otherNames).map(([name, hint]) => [normalizeName(name), hint]),
 )
 
-/**
- * Finds the current name of a setting from another library, in any spelling (`max_turns`,
- * `maxTurns`).
- */
+/** Finds the current name of a setting from another library, in any spelling (`max_turns`, `maxTurns`). */
 export function findOtherName(name: string): string | undefined {
   return hints.get(normalizeName(name))
 }
