@@ -8,47 +8,12 @@ import { type Clock, createAgent, runSession, type SessionAnswer, sleepUntil } f
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import { Hosts } from '../fleet/host-clocks.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 
 const [hour, start] = [3_600_000, 1_790_000_000_000]
-
-/** True time, and hosts whose clocks differ from it. */
-class Machines {
-  now = start
-  readonly #timers = new Map<number, { at: number; fire: () => void }>()
-  #id = 0
-
-  /** A clock with the offset that the function returns. */
-  host(skew: () => number): Clock {
-    return {
-      now: () => this.now + skew(),
-      elapsed: () => this.now - start,
-      setTimeout: (fire, ms) => {
-        this.#timers.set(++this.#id, { at: this.now + Math.max(0, ms), fire })
-        return this.#id
-      },
-      clearTimeout: (id) => void this.#timers.delete(id as number),
-    }
-  }
-
-  /** Advances true time, timer by timer. */
-  async pass(ms: number): Promise<void> {
-    const end = this.now + ms
-    for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- whatever is ready first
-      await settled()
-      const next = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0]
-      if (!next || next[1].at > end) break
-      this.#timers.delete(next[0])
-      this.now = Math.max(this.now, next[1].at)
-      next[1].fire()
-    }
-    this.now = end
-    await settled()
-  }
-}
 
 async function asked(model: ManualModel, requests: number) {
   // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
@@ -80,11 +45,11 @@ const skews = fc.array(fc.integer({ min: -12 * hour, max: 12 * hour }), { minLen
 it('hosts with any clocks wait for a retry for the full delay, and keep the time limit of the run', async () => {
   await fc.assert(
     fc.asyncProperty(skews, fc.integer({ min: 0, max: 7000 }), async (ahead, killedAfter) => {
-      const machines = new Machines()
-      const store = memoryStore({ now: () => machines.now })
+      const hosts = new Hosts(start)
+      const store = memoryStore({ now: () => hosts.now })
       const process = (i: number) => {
         const model = new ManualModel()
-        const clock = machines.host(() => ahead[i] ?? 0)
+        const clock = hosts.start(store, () => ahead[i] ?? 0).clock
         return { model, agent: createAgent({ model, store, clock, limits: { timeoutMs: 60_000 } }) }
       }
       const first = process(0)
@@ -92,22 +57,22 @@ it('hosts with any clocks wait for a retry for the full delay, and keep the time
       const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
       await asked(first.model, 1)
       first.model.pending?.fail(outage)
-      await machines.pass(killedAfter)
+      await hosts.pass(killedAfter)
       stop.abort()
       expect(await driving).toMatchObject({ stopped: true, state: 'RUNNING' })
       // The next host waits only for the remaining time.
       const second = process(1)
-      const [rest, went] = [runSession(second.agent, { session: 's' }), machines.now]
+      const [rest, went] = [runSession(second.agent, { session: 's' }), hosts.now]
       await takenUp(store)
-      await machines.pass(8000 - killedAfter - 1)
+      await hosts.pass(8000 - killedAfter - 1)
       expect(second.model.attempts).toHaveLength(0)
-      await machines.pass(2)
+      await hosts.pass(2)
       expect(await asked(second.model, 1)).toBe(1)
-      expect(machines.now - went).toBeLessThanOrEqual(8001)
+      expect(hosts.now - went).toBeLessThanOrEqual(8001)
       // It ends the wait by its time limit, regardless of clock offset.
-      await machines.pass(60_000 - (machines.now - start) - 1)
+      await hosts.pass(60_000 - (hosts.now - start) - 1)
       expect(store.get('s')?.summary?.state).toBe('RUNNING')
-      await machines.pass(2)
+      await hosts.pass(2)
       expect(await rest).toMatchObject({ state: 'TIMED_OUT' })
     }),
     { numRuns: 12 },
@@ -117,11 +82,11 @@ it('hosts with any clocks wait for a retry for the full delay, and keep the time
 it('an abandoned wait is reported with its duration, and no host is occupied for an hour', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
-      const machines = new Machines()
-      const store = memoryStore({ now: () => machines.now })
+      const hosts = new Hosts(start)
+      const store = memoryStore({ now: () => hosts.now })
       const models = ahead.map(() => new ManualModel())
       const driven = (i: number) => {
-        const clock = machines.host(() => ahead[i] ?? 0)
+        const clock = hosts.start(store, () => ahead[i] ?? 0).clock
         const model = models[i] ?? new ManualModel()
         return runSession(createAgent({ model, store, clock }), {
           session: 's',
@@ -133,13 +98,13 @@ it('an abandoned wait is reported with its duration, and no host is occupied for
       await asked(models[0] ?? new ManualModel(), 1)
       models[0]?.pending?.fail(outage)
       expect(await begun).toMatchObject({ stopped: true, waitMs: 8000 })
-      await machines.pass(3000)
+      await hosts.pass(3000)
       const next = await driven(1)
       expect(next.waitMs).toBe(5000)
-      await machines.pass(5000)
+      await hosts.pass(5000)
       const last = driven(2)
       await takenUp(store)
-      await machines.pass(0)
+      await hosts.pass(0)
       expect(await asked(models[2] ?? new ManualModel(), 1)).toBe(1)
       models[2]?.pending?.answer({ text: 'Done.' })
       expect(await last).toMatchObject({ state: 'COMPLETED' })
@@ -151,14 +116,14 @@ it('an abandoned wait is reported with its duration, and no host is occupied for
 it('a clock that is set during a run changes none of its waits', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: -12 * hour, max: 12 * hour }), async (jump) => {
-      const machines = new Machines()
-      const store = memoryStore({ now: () => machines.now })
+      const hosts = new Hosts(start)
+      const store = memoryStore({ now: () => hosts.now })
       let skew = 0
       const model = new ManualModel()
       const agent = createAgent({
         model,
         store,
-        clock: machines.host(() => skew),
+        clock: hosts.start(store, () => skew).clock,
         tools: [tool('look')],
         limits: { timeoutMs: 60_000 },
         streamIdleMs: 5000,
@@ -173,9 +138,9 @@ it('a clock that is set during a run changes none of its waits', async () => {
       // The provider stops sending while the clock is set.
       model.pending?.delta('Wo')
       skew = -jump
-      await machines.pass(4998)
+      await hosts.pass(4998)
       expect(run.state).toBe('RUNNING')
-      await machines.pass(3)
+      await hosts.pass(3)
       expect(await run.result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
     }),
     { numRuns: 12 },
@@ -185,11 +150,11 @@ it('a clock that is set during a run changes none of its waits', async () => {
 it('the time of a run never decreases, whichever host receives the answer', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
-      const machines = new Machines()
-      const store = memoryStore({ now: () => machines.now })
+      const hosts = new Hosts(start)
+      const store = memoryStore({ now: () => hosts.now })
       const runOn = (i: number, options: { input: string } | { answers: SessionAnswer[]; at: number }) => {
         const model = new ManualModel()
-        const clock = machines.host(() => ahead[i] ?? 0)
+        const clock = hosts.start(store, () => ahead[i] ?? 0).clock
         const agent = createAgent({
           model,
           store,
@@ -202,7 +167,7 @@ it('the time of a run never decreases, whichever host receives the answer', asyn
       await asked(first.model, 1)
       first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
       const { head } = await first.rest
-      await machines.pass(2000)
+      await hosts.pass(2000)
       const second = runOn(1, { answers: [{ type: 'approve', callId: 'a' }], at: head })
       expect(await asked(second.model, 1)).toBe(1)
       second.model.pending?.answer({ text: 'Paid.' })
@@ -216,11 +181,11 @@ it('the time of a run never decreases, whichever host receives the answer', asyn
 it('the next run of a session never starts before the last record, on any host', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
-      const machines = new Machines()
-      const store = memoryStore({ now: () => machines.now })
+      const hosts = new Hosts(start)
+      const store = memoryStore({ now: () => hosts.now })
       for (const skew of ahead) {
         const model = new ManualModel()
-        const agent = createAgent({ model, store, clock: machines.host(() => skew) })
+        const agent = createAgent({ model, store, clock: hosts.start(store, () => skew).clock })
         const run = agent.run('Go.', { session: 's' })
         // oxlint-disable-next-line no-await-in-loop -- one run after the other
         await asked(model, 1)
