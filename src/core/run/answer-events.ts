@@ -127,8 +127,6 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   })
 }
 
-const answerNeeds = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' } as const
-
 /** The part of a run that the checks of a message read. */
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
@@ -149,9 +147,10 @@ export function checkMessageFits(
     throw notWaitingError(sessionId, `is ${state}, and no pause was requested`)
   if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
     throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
-  if (!(event.type in answerNeeds)) return
-  const call = getAskedCall(event as Answer, run)
-  if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, call, event, now)
+  if (event.type !== 'APPROVE' && event.type !== 'REJECT' && event.type !== 'TOOL_OUTPUT') return
+  const needs = event.type === 'TOOL_OUTPUT' ? 'client' : 'approval'
+  const call = getAwaitedCall(run.context, event.callId, needs, event)
+  if (event.type !== 'TOOL_OUTPUT') checkVote(run.context, call, event, now)
 }
 
 /**
@@ -202,13 +201,6 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
       `agent.run(input, { session: '${sessionId}' }).`,
     sessionId,
   )
-}
-
-type Answer = Extract<ControlEvent, { callId: string }>
-
-/** The call that an answer refers to. */
-function getAskedCall({ type, callId, ...target }: Answer, { context }: ReceivingRun): PendingCall {
-  return getAwaitedCall(context, callId, answerNeeds[type], target)
 }
 
 /** No process holds the session, and it does not wait for this message. */

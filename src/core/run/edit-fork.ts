@@ -25,10 +25,35 @@ import { parseJsonOr } from '../base/json.js'
 export async function editFork(
   parts: AgentParts,
   source: FoldedSession,
-  { edit, askFirst, context: app }: ForkOptions,
+  { edit: editOption, askFirst, context: app }: ForkOptions,
 ): Promise<ForkStart> {
   const folded = askFirst === true ? withAskFirst(source, parts) : source
-  const start = edit === undefined ? keepUnchanged(folded) : await applyToFork(parts, folded, edit, app)
+  let start = keepUnchanged(folded)
+  if (editOption !== undefined) {
+    const edit = readEdit(editOption)
+    const before = folded.run?.context.messages ?? folded.state.messages
+    const scene: EditScene = { parts, folded, messages: before, app }
+    const { messages, written, change } = await ('message' in edit
+      ? editMessage(edit, scene)
+      : 'instructions' in edit
+        ? editInstructions(edit, scene)
+        : 'result' in edit
+          ? editResult(edit, scene)
+          : editCall(edit, scene))
+    const active = folded.run?.status === 'active' ? folded.run : null
+    const last = active?.context ?? folded.state
+    const { terms } = { ...last, ...change.context }
+    const fit = keepFit(last, before, messages)
+    start = {
+      state: { ...folded.state, messages, fit, ...(terms && { terms }) },
+      // An ended run answered other content. The fork keeps the conversation, and the next run continues it.
+      run: active && {
+        machine: { ...toMachineState(active), value: change.place(active.value) },
+        context: { ...active.context, messages, fit, ...change.context },
+      },
+      edit: written,
+    }
+  }
   const { run } = start
   if (!run?.context.terms?.askFirst) return start
   return {
@@ -61,34 +86,6 @@ function withoutApprovals(call: BatchCall): BatchCall {
     answer === undefined || question.needs === 'approval' ? question : { ...question, answer },
   )
   return { ...call, questions }
-}
-
-async function applyToFork(
-  parts: AgentParts,
-  folded: FoldedSession,
-  editOption: ForkEdit,
-  app: unknown,
-): Promise<ForkStart> {
-  const edit = readEdit(editOption)
-  const before = folded.run?.context.messages ?? folded.state.messages
-  const scene: EditScene = { parts, folded, messages: before, app }
-  const { messages, written, change } = await ('message' in edit
-    ? editMessage(edit, scene)
-    : 'instructions' in edit
-      ? editInstructions(edit, scene)
-      : 'result' in edit
-        ? editResult(edit, scene)
-        : editCall(edit, scene))
-  const run = folded.run?.status === 'active' ? folded.run : null
-  const last = run?.context ?? folded.state
-  const { terms } = { ...last, ...change.context }
-  const fit = keepFit(last, before, messages)
-  const state = { ...folded.state, messages, fit, ...(terms && { terms }) }
-  // The run answered other content. The fork keeps the conversation, and the next run continues it.
-  if (run === null) return { state, run: null, edit: written }
-  const context: AgentContext = { ...run.context, messages, fit, ...change.context }
-  const machine = { ...toMachineState(run), value: change.place(run.value) }
-  return { state, run: { machine, context }, edit: written }
 }
 
 interface EditScene {

@@ -179,7 +179,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
   /** Delivers pending messages and all later ones. */
   onMessage(listener: Listener<Event>): void {
     this.#listener = listener
-    for (const message of this.#waiting.splice(0)) this.#deliver(message)
+    for (const { message, event } of this.#waiting.splice(0)) listener(message, event)
   }
 
   /** Reports messages that are queued while the run holds the session. */
@@ -291,12 +291,8 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     }
     if (key !== undefined) this.#seen.add(key)
     this.#open.add(read.message)
-    if (this.#listener) this.#deliver(read)
+    if (this.#listener) this.#listener(read.message, read.event)
     else this.#waiting.push(read)
-  }
-
-  #deliver({ message, event }: ReadMessage<Event>): void {
-    this.#listener?.(message, event)
   }
 
   /** The event is in the log, possibly not durable yet. */
