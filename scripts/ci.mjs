@@ -1,5 +1,6 @@
 // Everything that main must pass, after `npm ci`: npm run ci [-- STEP …]. Two steps run at a time, one that computes and one that waits.
-// A step prints when it ends, and a failure does not stop the other steps. The last lines name the failed steps.
+// A step prints when it ends, and a failure does not stop the other steps. The end of the output repeats the last lines of
+// the failed steps and names them.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -65,7 +66,8 @@ if (unknown.length > 0) {
 }
 const select = (names) => names.filter((name) => wanted.length === 0 || wanted.includes(name))
 
-const failed = []
+/** The failed steps and the last lines of their output. */
+const failed = new Map()
 /** Appends the CPU time of a step to its output. */
 const timed = `TIMEFORMAT='-- %0R s, CPU %0U + %0S s'; time bash -c "$0"`
 
@@ -78,8 +80,9 @@ function runStep(name) {
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => output.push(data))
     child.once('error', (error) => output.push(Buffer.from(`${error.message}\n`)))
     child.once('close', (code) => {
-      if (code !== 0) failed.push(name)
-      process.stdout.write(`\n== ${name}\n${Buffer.concat(output).toString()}`)
+      const text = Buffer.concat(output).toString()
+      if (code !== 0) failed.set(name, text.split('\n').slice(-60).join('\n'))
+      process.stdout.write(`\n== ${name}\n${text}`)
       resolve()
     })
   })
@@ -97,9 +100,10 @@ process.env.STATEWRIGHT_BUILT = 'yes'
 const lanes = [select(busy), select(waiting)]
 await Promise.all([runLane(lanes[0], lanes[1]), runLane(lanes[1], lanes[0])])
 
-for (const name of failed) console.log(`FAILED: ${name}`)
+for (const [name, text] of failed) console.log(`\n== ${name}, again\n${text}`)
+for (const name of failed.keys()) console.log(`FAILED: ${name}`)
 if (existsSync(report)) {
   const { numPassedTests, numFailedTests, numFailedTestSuites } = JSON.parse(readFileSync(report, 'utf8'))
   console.log(`${numPassedTests} passed, ${Math.max(numFailedTests, numFailedTestSuites)} failed`)
 }
-process.exitCode = failed.length > 0 ? 1 : 0
+process.exitCode = failed.size > 0 ? 1 : 0

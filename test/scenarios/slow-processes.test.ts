@@ -48,6 +48,9 @@ const mayBeRefused = [
   'already_answered',
 ]
 
+/** Another process took the session while this one was idle, and has it or has completed it. The run continued there. */
+const takenOver: readonly unknown[] = ['session_busy', 'out_of_order']
+
 class Story {
   readonly place: SlowPlace
   readonly paid: string[] = []
@@ -88,8 +91,7 @@ class Story {
       await runSession(agent, { session: 's', input: 'Go.', signal: stop.signal })
     } else if (what.type === 'resume') {
       const { state, error } = await (await agent.resume('s')).result
-      // Another process took the session while this one was idle, so the run continues there.
-      if (state === 'ERROR' && error?.code !== 'session_busy')
+      if (state === 'ERROR' && !takenOver.includes(error?.code))
         this.wrong.push(`resume: ${error?.code} ${error?.message}`)
     } else if (what.type === 'fork') this.sessions.push(await agent.fork('s'))
     else if (what.type === 'steer') {

@@ -63,7 +63,7 @@ export function describeExpiry(): void {
       expect(await page.locator('.pending .buttons').innerText()).toBe('Resume')
       await page.locator('.pending .buttons button').click()
       await page.waitForSelector('.run-title .pill.tone-good')
-      expect(await page.locator('.panel .call-status').innerText()).toContain('expired')
+      await page.locator('.panel .call-status', { hasText: 'expired' }).waitFor()
       expect(paid).toEqual([])
     })
   })
