@@ -2,27 +2,20 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Refusal } from '../../../machines/agent/refusals.js'
 import { toRefusal } from '../../core/models/leave-out.js'
-import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
+  done,
+  failed,
+  featureOutcomes,
   stampEvent,
   type Events,
   late,
   nextWindow,
-  askingOutcomes,
-  deferringOutcomes,
-  delegationOutcomes,
   createFailure,
   createUsage,
   modelFailures,
   modelOutcomes,
   objectOutcomes,
-  screenedOutcomes,
-  governedOutcomes,
-  expiringOutcomes,
   early,
-  handoffOutcomes,
-  skillOutcomes,
-  sleepingOutcomes,
   laterWakeTime,
   wakeTime,
   laterDecisions,
@@ -37,43 +30,17 @@ import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 
-export const askingModel = createAnswerEvents('model', askingOutcomes)
-export const deferringModel = createAnswerEvents('model', deferringOutcomes)
-export const delegatingModel = createAnswerEvents('model', delegationOutcomes)
-export const sleepingModel: Events = {
-  ...createAnswerEvents('model', sleepingOutcomes),
-  'model: waits for a shared budget': stampEvent(
-    createErrorActorEvent('model', {
-      ...createFailure('fatal', 'shared_budget'),
-      budget: 'tenant',
-      wakeAt: nextWindow,
-    }),
-  ),
-}
-export const governedModel = createAnswerEvents('model', governedOutcomes)
-export const expiringModel = createAnswerEvents('model', expiringOutcomes)
-export const handingModel = createAnswerEvents('model', handoffOutcomes)
-export const skilledModel = createAnswerEvents('model', skillOutcomes)
-export const screenedModel = createAnswerEvents('model', screenedOutcomes)
+/** The answers of the model of each featured agent. */
+export const featureModels = Object.fromEntries(
+  Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
+) as Record<keyof typeof featureOutcomes, Events>
 
-export const watchedModel: Events = {
-  'model: text': stampEvent(createDoneActorEvent('model', modelOutcomes.text)),
-  'model: call': stampEvent(createDoneActorEvent('model', modelOutcomes.call)),
-  'model: another call': stampEvent(createDoneActorEvent('model', modelOutcomes['another call'])),
-}
-
-/** Plans are explored with few answers, because requests may fail and be retried. */
-export const plannedModel: Events = {
-  'model: text': stampEvent(createDoneActorEvent('model', modelOutcomes.text)),
-  'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
-}
-
-export const plannedConclusion: Events = {
-  'conclusion: text': stampEvent(createDoneActorEvent('conclusion', modelOutcomes.text)),
-}
-
-export const twoCalls: Events = {
-  'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
+export const waitsForBudget: Events = {
+  'model: waits for a shared budget': failed('model', {
+    ...createFailure('fatal', 'shared_budget'),
+    budget: 'tenant',
+    wakeAt: nextWindow,
+  }),
 }
 
 export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conclusion'): Events {
@@ -88,12 +55,12 @@ export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conc
   })
   const known = refusals.at(-1)
   return {
-    [`${actor}: text`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.text)),
-    [`${actor}: call`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.call)),
-    [`${actor}: content flagged`]: stampEvent(createErrorActorEvent(actor, flag(refusal))),
+    [`${actor}: text`]: done(actor, modelOutcomes.text),
+    [`${actor}: call`]: done(actor, modelOutcomes.call),
+    [`${actor}: content flagged`]: failed(actor, flag(refusal)),
     ...(actor === 'model' && {
-      ...(known && { 'model: content flagged again': stampEvent(createErrorActorEvent(actor, flag(known))) }),
-      'model: content flagged over budget': stampEvent(createErrorActorEvent(actor, flag(refusal, 1_000))),
+      ...(known && { 'model: content flagged again': failed(actor, flag(known)) }),
+      'model: content flagged over budget': failed(actor, flag(refusal, 1_000)),
     }),
   }
 }
@@ -114,10 +81,7 @@ const objectEvents = {
 
 function createAnswerEvents(actor: 'model' | 'conclusion', outcomes: Record<string, ModelOutput>): Events {
   return Object.fromEntries(
-    Object.entries(outcomes).map(([name, outcome]) => [
-      `${actor}: ${name}`,
-      stampEvent(createDoneActorEvent(actor, outcome)),
-    ]),
+    Object.entries(outcomes).map(([name, outcome]) => [`${actor}: ${name}`, done(actor, outcome)]),
   )
 }
 
@@ -127,11 +91,11 @@ function createModelEvents(
 ): { inTime: Events; late: Events } {
   const failures = Object.entries(modelFailures).map(([name, error]) => [
     `${actor}: ${name}`,
-    stampEvent(createErrorActorEvent(actor, change(error))),
+    failed(actor, change(error)),
   ])
   return {
     inTime: { ...createAnswerEvents(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
-    late: { [`${actor}: text too late`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.text), late) },
+    late: { [`${actor}: text too late`]: done(actor, modelOutcomes.text, late) },
   }
 }
 
@@ -144,18 +108,15 @@ export function listModelEvents({ config: { budget }, features }: AgentContext, 
 }
 
 const refusedRequest: Events = {
-  'model: refused by the budget': stampEvent(
-    createErrorActorEvent('model', createFailure('fatal', 'token_budget')),
-  ),
-  'model: refused by a shared budget': stampEvent(
-    createErrorActorEvent('model', { ...createFailure('fatal', 'shared_budget'), budget: 'tenant' }),
-  ),
-  'model: a shared budget that is away': stampEvent(
-    createErrorActorEvent('model', {
-      ...createFailure('fatal', 'shared_budget_unavailable'),
-      budget: 'tenant',
-    }),
-  ),
+  'model: refused by the budget': failed('model', createFailure('fatal', 'token_budget')),
+  'model: refused by a shared budget': failed('model', {
+    ...createFailure('fatal', 'shared_budget'),
+    budget: 'tenant',
+  }),
+  'model: a shared budget that is away': failed('model', {
+    ...createFailure('fatal', 'shared_budget_unavailable'),
+    budget: 'tenant',
+  }),
 }
 
 function dropPartialText(error: ModelActorError): ModelActorError {
@@ -479,26 +440,22 @@ export function listShieldEvents(context: AgentContext): Events {
     unscreened.map(({ id }) => ({ ...createScreening(action, 'What it may say.'), callId: id }))
   return {
     ...(messages.length > 0 && {
-      'input allowed': stampEvent(createDoneActorEvent('inputShields', allowed)),
+      'input allowed': done('inputShields', allowed),
     }),
     ...createCallsAllowed(context),
     ...(open.length > 0 && {
-      'calls refused': stampEvent(
-        createDoneActorEvent(
-          'callShields',
-          open.map(({ id }) => ({ ...createScreening('block', 'Not that.'), callId: id })),
-        ),
+      'calls refused': done(
+        'callShields',
+        open.map(({ id }) => ({ ...createScreening('block', 'Not that.'), callId: id })),
       ),
-      'calls redacted': stampEvent(
-        createDoneActorEvent(
-          'callShields',
-          open.map(({ id }) => ({ ...createScreening('redact', '{"n":0}'), callId: id })),
-        ),
+      'calls redacted': done(
+        'callShields',
+        open.map(({ id }) => ({ ...createScreening('redact', '{"n":0}'), callId: id })),
       ),
     }),
     ...(unscreened.length > 0 && {
-      'results allowed': stampEvent(createDoneActorEvent('resultShields', results('allow'))),
-      'results withheld': stampEvent(createDoneActorEvent('resultShields', results('block'))),
+      'results allowed': done('resultShields', results('allow')),
+      'results withheld': done('resultShields', results('block')),
     }),
   }
 }
@@ -517,7 +474,7 @@ export function listDecisionEvents(context: AgentContext): Events {
     Object.entries(laterDecisions).flatMap(([name, decisions]) =>
       (['allow', 'redact'] as const).map((action) => [
         `calls ${action === 'redact' ? 'redacted' : 'allowed'}, policies: ${name}`,
-        stampEvent(createDoneActorEvent('callShields', decide(decisions, action))),
+        done('callShields', decide(decisions, action)),
       ]),
     ),
   )
@@ -528,7 +485,7 @@ export function createCallsAllowed(context: AgentContext): Events {
     ...createScreening('allow', call.arguments),
     callId: call.id,
   }))
-  return { 'calls allowed': stampEvent(createDoneActorEvent('callShields', allowed)) }
+  return { 'calls allowed': done('callShields', allowed) }
 }
 
 export function createScreening(action: ShieldAction, content: string): Screening {

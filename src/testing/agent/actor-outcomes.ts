@@ -9,146 +9,129 @@ import {
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { AnyEventObject } from 'xstate'
+import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 
 export const modelOutcomes = {
   text: createModelOutput({ text: 'Done.' }),
-  call: createModelOutput({ calls: [['a', 'read']] }),
-  'another call': createModelOutput({ calls: [['b', 'look']] }),
+  call: createModelOutput({ calls: 'a read' }),
+  'another call': createModelOutput({ calls: 'b look' }),
   'calls of every kind': createModelOutput({
     text: 'Working.',
-    calls: [
-      ['a', 'read'],
-      ['b', 'transfer', 'approval'],
-      ['c', 'pick', 'client'],
-    ],
+    calls: 'a read, b transfer approval, c pick client',
   }),
-  'two approvals': createModelOutput({
-    calls: [
-      ['a', 'transfer', 'approval'],
-      ['b', 'transfer', 'approval'],
-    ],
-  }),
-  'two calls': createModelOutput({
-    calls: [
-      ['a', 'read'],
-      ['b', 'look'],
-    ],
-  }),
-  'two client calls': createModelOutput({
-    calls: [
-      ['a', 'pick', 'client'],
-      ['b', 'pick', 'client'],
-    ],
-  }),
+  'two approvals': createModelOutput({ calls: 'a transfer approval, b transfer approval' }),
+  'two calls': createModelOutput({ calls: 'a read, b look' }),
+  'two client calls': createModelOutput({ calls: 'a pick client, b pick client' }),
   truncated: createModelOutput({ text: 'Do', finishReason: 'length' }),
-  'truncated call': createModelOutput({ calls: [['a', 'read']], finishReason: 'length' }),
+  'truncated call': createModelOutput({ calls: 'a read', finishReason: 'length' }),
   filtered: createModelOutput({ text: 'Do', finishReason: 'content_filter' }),
-  'filtered call': createModelOutput({ calls: [['a', 'read']], finishReason: 'content_filter' }),
+  'filtered call': createModelOutput({ calls: 'a read', finishReason: 'content_filter' }),
   refusal: createModelOutput({ refusal: 'I will not.' }),
-  'refusal with a call': createModelOutput({ refusal: 'I will not.', calls: [['a', 'read']] }),
+  'refusal with a call': createModelOutput({ refusal: 'I will not.', calls: 'a read' }),
   empty: createModelOutput({}),
   'text over budget': createModelOutput({ text: 'Done.', tokens: 1_000 }),
-  'call over budget': createModelOutput({ calls: [['a', 'read']], tokens: 1_000 }),
+  'call over budget': createModelOutput({ calls: 'a read', tokens: 1_000 }),
 } satisfies Record<string, ModelOutput>
 
-/** For call shields: one call can be edited while another is still undecided. */
-export const screenedOutcomes = {
-  'a call and two approvals': createModelOutput({
-    calls: [
-      ['a', 'read'],
-      ['b', 'transfer', 'approval'],
-      ['c', 'transfer', 'approval'],
-    ],
-  }),
-} satisfies Record<string, ModelOutput>
-
-export const skillOutcomes = {
-  text: modelOutcomes.text,
-  'a skill': createModelOutput({ calls: [['s', 'load_skill']] }),
-  'two calls': modelOutcomes['two calls'],
-} satisfies Record<string, ModelOutput>
-
-export const handoffOutcomes = {
-  text: modelOutcomes.text,
-  'a handoff': createModelOutput({ calls: [['h', 'transfer_to_billing']] }),
-  'two handoffs and a call': createModelOutput({
-    calls: [
-      ['h', 'transfer_to_billing'],
-      ['i', 'transfer_to_billing'],
-      ['b', 'transfer', 'approval'],
-    ],
-  }),
-} satisfies Record<string, ModelOutput>
-
-const verdict = (decision: DecisionKind, more: object = {}): PolicyVerdict => ({
-  policy: 'p',
-  decision,
-  ...more,
-})
+const verdict = (decision: DecisionKind, more = {}): PolicyVerdict => ({ policy: 'p', decision, ...more })
 
 /** The decisions of policies about each call, in order. */
 function withDecisions(output: ModelOutput, ...decisions: PolicyVerdict[][]): ModelOutput {
   return { ...output, calls: output.calls.map((call, i) => ({ ...call, decisions: decisions[i] ?? [] })) }
 }
 
-const governed = createModelOutput({ calls: [['g', 'govern', 'approval']] })
-
-export const governedOutcomes = {
-  text: modelOutcomes.text,
-  'a call that a policy asks about': withDecisions(governed, [verdict('allow'), verdict('ask')]),
-  'a call that two people must approve': withDecisions(governed, [
-    verdict('ask', { approvers: { roles: ['finance'], count: 2, notRequester: true } }),
-  ]),
-  'a call that only a shadow denies': withDecisions(governed, [
-    verdict('ask'),
-    verdict('deny', { shadow: true }),
-  ]),
-  'an allowed and a denied call': withDecisions(
-    createModelOutput({
-      calls: [
-        ['g', 'govern'],
-        ['d', 'transfer'],
-      ],
-    }),
-    [verdict('allow')],
-    [verdict('deny'), verdict('allow')],
-  ),
-  'a client call that a policy asks about': {
-    ...withDecisions(createModelOutput({ calls: [['p', 'pick', 'approval']] }), [verdict('ask')]),
-    calls: [{ id: 'p', needs: 'approval' as const, client: true as const, decisions: [verdict('ask')] }],
-  },
-} satisfies Record<string, ModelOutput>
+const governed = createModelOutput({ calls: 'g govern approval' })
 
 const expiring = (onExpiry?: 'pause' | 'cancel'): PolicyVerdict[] => [
   verdict('ask', { expiresMs: 1_000, ...(onExpiry && { onExpiry }) }),
 ]
 
-export const expiringOutcomes = {
-  text: modelOutcomes.text,
-  'a call and two questions that expire': withDecisions(
-    createModelOutput({
-      calls: [
-        ['a', 'read'],
-        ['b', 'pledge', 'approval'],
-        ['c', 'pledge', 'approval'],
-      ],
+/** The answers of models whose agents have one feature that is explored on its own. */
+export const featureOutcomes = {
+  /** For call shields: one call can be edited while another is still undecided. */
+  screened: {
+    'a call and two approvals': createModelOutput({
+      calls: 'a read, b transfer approval, c transfer approval',
     }),
-    [],
-    expiring(),
-    expiring('pause'),
-  ),
-  'a call and a question that cancels': withDecisions(
-    createModelOutput({
-      calls: [
-        ['a', 'read'],
-        ['b', 'pledge', 'approval'],
-      ],
+  },
+  skilled: {
+    text: modelOutcomes.text,
+    'a skill': createModelOutput({ calls: 's load_skill' }),
+    'two calls': modelOutcomes['two calls'],
+  },
+  handing: {
+    text: modelOutcomes.text,
+    'a handoff': createModelOutput({ calls: 'h transfer_to_billing' }),
+    'two handoffs and a call': createModelOutput({
+      calls: 'h transfer_to_billing, i transfer_to_billing, b transfer approval',
     }),
-    [],
-    expiring('cancel'),
-  ),
-  'a delegation': createModelOutput({ calls: [['d', 'research']] }),
-} satisfies Record<string, ModelOutput>
+  },
+  governed: {
+    text: modelOutcomes.text,
+    'a call that a policy asks about': withDecisions(governed, [verdict('allow'), verdict('ask')]),
+    'a call that two people must approve': withDecisions(governed, [
+      verdict('ask', { approvers: { roles: ['finance'], count: 2, notRequester: true } }),
+    ]),
+    'a call that only a shadow denies': withDecisions(governed, [
+      verdict('ask'),
+      verdict('deny', { shadow: true }),
+    ]),
+    'an allowed and a denied call': withDecisions(
+      createModelOutput({ calls: 'g govern, d transfer' }),
+      [verdict('allow')],
+      [verdict('deny'), verdict('allow')],
+    ),
+    'a client call that a policy asks about': {
+      ...withDecisions(createModelOutput({ calls: 'p pick approval' }), [verdict('ask')]),
+      calls: [{ id: 'p', needs: 'approval' as const, client: true as const, decisions: [verdict('ask')] }],
+    },
+  },
+  expiring: {
+    text: modelOutcomes.text,
+    'a call and two questions that expire': withDecisions(
+      createModelOutput({ calls: 'a read, b pledge approval, c pledge approval' }),
+      [],
+      expiring(),
+      expiring('pause'),
+    ),
+    'a call and a question that cancels': withDecisions(
+      createModelOutput({ calls: 'a read, b pledge approval' }),
+      [],
+      expiring('cancel'),
+    ),
+    'a delegation': createModelOutput({ calls: 'd research' }),
+  },
+  sleeping: {
+    text: modelOutcomes.text,
+    call: modelOutcomes.call,
+    'a delegation and a call': createModelOutput({ calls: 'a research, b read' }),
+  },
+  asking: {
+    text: modelOutcomes.text,
+    'a call that asks, an approval and a client call': createModelOutput({
+      calls: 'a book, b transfer approval, c pick client',
+    }),
+  },
+  delegating: {
+    text: modelOutcomes.text,
+    'two delegations': createModelOutput({ calls: 'a research, b research' }),
+    'a delegation, an approval and a client call': createModelOutput({
+      calls: 'a research, b transfer approval, c pick client',
+    }),
+  },
+  deferring: {
+    text: modelOutcomes.text,
+    call: modelOutcomes.call,
+    'two calls': modelOutcomes['two calls'],
+    'two calls of a tool': createModelOutput({ calls: 'a read, b read' }),
+  },
+  planned: { text: modelOutcomes.text, 'two calls': modelOutcomes['two calls'] },
+  watched: {
+    text: modelOutcomes.text,
+    call: modelOutcomes.call,
+    'another call': modelOutcomes['another call'],
+  },
+} satisfies Record<string, Record<string, ModelOutput>>
 
 /** What policies decide about changed arguments. The last one decides nothing. */
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
@@ -158,57 +141,6 @@ export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
   deny: [verdict('deny')],
   nothing: undefined,
 }
-
-export const sleepingOutcomes = {
-  text: modelOutcomes.text,
-  call: modelOutcomes.call,
-  'a delegation and a call': createModelOutput({
-    calls: [
-      ['a', 'research'],
-      ['b', 'read'],
-    ],
-  }),
-} satisfies Record<string, ModelOutput>
-
-export const askingOutcomes = {
-  text: modelOutcomes.text,
-  'a call that asks, an approval and a client call': createModelOutput({
-    calls: [
-      ['a', 'book'],
-      ['b', 'transfer', 'approval'],
-      ['c', 'pick', 'client'],
-    ],
-  }),
-} satisfies Record<string, ModelOutput>
-
-export const delegationOutcomes = {
-  text: modelOutcomes.text,
-  'two delegations': createModelOutput({
-    calls: [
-      ['a', 'research'],
-      ['b', 'research'],
-    ],
-  }),
-  'a delegation, an approval and a client call': createModelOutput({
-    calls: [
-      ['a', 'research'],
-      ['b', 'transfer', 'approval'],
-      ['c', 'pick', 'client'],
-    ],
-  }),
-} satisfies Record<string, ModelOutput>
-
-export const deferringOutcomes = {
-  text: modelOutcomes.text,
-  call: modelOutcomes.call,
-  'two calls': modelOutcomes['two calls'],
-  'two calls of a tool': createModelOutput({
-    calls: [
-      ['a', 'read'],
-      ['b', 'read'],
-    ],
-  }),
-} satisfies Record<string, ModelOutput>
 
 export const objectOutcomes = {
   object: createModelOutput({ text: '{"done":true}', problem: null }),
@@ -253,12 +185,15 @@ export const toolOutcomes = {
 function createModelOutput(answer: {
   text?: string
   refusal?: string
-  calls?: [id: string, name: string, needs?: 'approval' | 'client'][]
+  /** The id and the name of each call, and who must answer it. */
+  calls?: string
   finishReason?: string
   tokens?: number
   problem?: string | null
 }): ModelOutput {
-  const { text = '', refusal = null, calls = [], finishReason = 'stop', tokens = 10 } = answer
+  const { text = '', refusal = null, finishReason = 'stop', tokens = 10 } = answer
+  type Needs = ModelOutput['calls'][number]['needs']
+  const calls = answer.calls?.split(', ').map((call) => call.split(' ') as [string, string, Needs?]) ?? []
   return {
     response: {
       text,
@@ -274,7 +209,7 @@ function createModelOutput(answer: {
       model: 'm',
       usage: createUsage(tokens),
     },
-    calls: calls.map(([id, , needs]) => ({ id, needs: needs ?? 'nobody' })),
+    calls: calls.map(([id, , needs = 'nobody']) => ({ id, needs })),
     ...(answer.problem !== undefined && { outputProblem: answer.problem }),
   }
 }
@@ -330,3 +265,9 @@ export const nextWindow = 700_000
 export function stampEvent(event: AnyEventObject, now = early): AnyEventObject {
   return { ...event, now }
 }
+
+export const done = (actor: string, output?: unknown, now?: number): AnyEventObject =>
+  stampEvent(createDoneActorEvent(actor, output), now)
+
+export const failed = (actor: string, error: ModelActorError): AnyEventObject =>
+  stampEvent(createErrorActorEvent(actor, error))

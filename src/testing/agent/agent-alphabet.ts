@@ -6,29 +6,17 @@ import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { expectArgument } from '../../core/base/values.js'
 import { nameCall } from '../../core/models/calls.js'
-import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
-  askingModel,
+  featureModels,
+  waitsForBudget,
   listAnswerEvents,
   listVotes,
   listElicitationAnswers,
-  deferringModel,
-  delegatingModel,
   listModelEvents,
   listRefusingEvents,
   modelActorEvents,
-  plannedConclusion,
-  plannedModel,
-  screenedModel,
-  governedModel,
-  expiringModel,
   listExpiryEvents,
   listExpiringQuestions,
-  handingModel,
-  skilledModel,
-  sleepingModel,
-  twoCalls,
-  watchedModel,
   createCallsAllowed,
   createScreening,
   listShieldEvents,
@@ -47,6 +35,9 @@ import {
   chooseOutcomes,
 } from './actor-events.js'
 import {
+  done,
+  failed,
+  modelOutcomes,
   stampEvent,
   type Events,
   late,
@@ -100,166 +91,152 @@ function renameCalls(events: Events, { messages, lastMessageNumber, steps }: Age
   )
 }
 
-function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
-  const { context, value } = snapshot
-  const { config, state, deadline } = context
-  const isRequesting = isModelAsked(value)
+function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Events {
+  const { config, deadline, features, tools } = context
+  const { RUNNING: running, WAITING_FOR_INPUT: rest, WAITING_FOR_TOOL: work } = value as StatePlaces
+  const asked = running?.asking
+  const isRequesting = asked === 'requesting' || asked === 'concluding'
+  const isExecuting = work === 'executing'
+  // Calls wait for an answer, now or later in the batch.
+  const canAnswer = rest !== undefined || isExecuting || work?.startsWith('screening') === true
+  const isPaused = context.state === 'PAUSED'
+  const pauses = { cancel, ...(!context.pausing && { pause }) }
+  const steers = { ...pauses, ...(canSteer(context) && { steer }) }
+  const isResumed = { 'resumed in time': resumed }
+  const resumes = (isPaused || context.pausing !== false) && { resume }
+  const execute = (outcomes: Parameters<typeof listToolEvents>[1], ...more: EventSource[]) =>
+    isExecuting && merge(listToolEvents(context, outcomes), ...more.map((list) => list(context)))
+  const answer = (...more: EventSource[]) =>
+    canAnswer && merge(listAnswerEvents(context), ...more.map((list) => list(context)))
+  const request = (...events: (Events | false)[]) => isRequesting && merge(...events)
   if (isWatching(config.guardrails)) {
-    return {
-      cancel,
-      ...(isRequesting && { ...watchedModel, ...modelActorEvents.conclusion.inTime }),
-      ...(isRequesting && config.guardrails.terminalDelegation && twoCalls),
-      ...watchedActors,
-      ...createCallsAllowed(context),
-      ...(isExecuting(value) && listToolEvents(context, chooseOutcomes(config))),
-      ...(isExecuting(value) && config.guardrails.terminalDelegation && listChildEnd(context)),
-      ...((state === 'PAUSED' || context.pausing) && { resume }),
-    }
+    const isDelegating = config.guardrails.terminalDelegation !== null
+    return merge(
+      { cancel },
+      request(featureModels.watched, modelActorEvents.conclusion.inTime, isDelegating && twoCalls),
+      watchedActors,
+      createCallsAllowed(context),
+      execute(chooseOutcomes(config), ...(isDelegating ? [listChildEnd] : [])),
+      resumes,
+    )
   }
-  if (isSleepy(context)) {
-    return {
-      cancel,
-      ...(!context.pausing && { pause }),
-      ...(canSteer(context) && { steer }),
-      'resumed in time': resumed,
-      ...(isRequesting && sleepingModel),
-      ...ownGuards,
-      ...listShieldEvents(context),
-      ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listSleepEvents(context) }),
-      ...((state === 'PAUSED' || context.pausing) && { resume, 'resume later': resumeLater }),
-    }
-  }
-  if (isAsking(context)) {
-    return {
-      cancel,
-      ...(!context.pausing && { pause }),
-      'resumed in time': resumed,
-      ...(isRequesting && askingModel),
-      ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listAskEvents(context) }),
-      ...(canAnswer(value) && { ...listAnswerEvents(context), ...listElicitationAnswers(context) }),
-      ...((state === 'PAUSED' || context.pausing) && { resume }),
-    }
-  }
-  if (context.tools['pledge']) {
-    return {
-      cancel,
-      'resumed in time': resumed,
-      'resumed too late': { ...resumed, now: late },
-      ...(isRequesting && expiringModel),
-      ...(isExecuting(value) && {
-        ...listToolEvents({ ...context, deadline: late }, ['ok']),
-        ...listExpiringQuestions(context),
-      }),
-      ...createCallsAllowed(context),
-      ...(canAnswer(value) && { ...listAnswerEvents(context), ...listExpiryEvents(context) }),
-      ...(state === 'PAUSED' && { resume }),
-    }
-  }
-  if (isDelegating(context)) {
-    return {
-      cancel,
-      ...(!context.pausing && { pause }),
-      ...(canSteer(context) && { steer }),
-      'resumed in time': resumed,
-      ...(isRequesting && { ...delegatingModel, 'left midway': leftMidway }),
-      ...(isExecuting(value) && {
-        ...listToolEvents(context, ['ok']),
-        ...listChildEvents(context),
-        ...listLeftEvents(context),
-      }),
-      ...(canAnswer(value) && listAnswerEvents(context)),
-      ...((state === 'PAUSED' || context.pausing) && { resume }),
-    }
-  }
-  if (isDeferring(context)) {
-    return {
-      cancel,
-      'resumed in time': resumed,
-      ...(isRequesting && deferringModel),
-      ...ownGuards,
-      ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listLoadEvents(context) }),
-      ...(state === 'PAUSED' && { resume }),
-    }
-  }
-  if (isSkilled(context)) {
-    return {
-      cancel,
-      'resumed in time': resumed,
-      ...(isRequesting && skilledModel),
-      ...listShieldEvents(context),
-      ...(isExecuting(value) && { ...listToolEvents(context, ['ok', 'error']), ...listSkillEvents(context) }),
-    }
-  }
-  if (canHandOff(context)) {
-    return {
-      cancel,
-      'resumed in time': resumed,
-      ...(isRequesting && handingModel),
-      ...listShieldEvents(context),
-      ...(isExecuting(value) && {
-        ...listToolEvents(context, ['ok', 'error']),
-        ...listHandoffEvents(context),
-      }),
-      ...(canAnswer(value) && listAnswerEvents(context)),
-    }
-  }
-  if (isGoverned(context)) {
-    return {
-      cancel,
-      'resumed in time': resumed,
-      ...(isRequesting && governedModel),
-      ...listDecisionEvents(context),
-      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
-      ...(canAnswer(value) && { ...listAnswerEvents(context), ...listVotes(context) }),
-    }
-  }
-  if (isRefusing(context)) {
-    return {
-      cancel,
-      ...(!context.pausing && { pause }),
-      'resumed in time': resumed,
-      ...(isRequesting && listRefusingEvents(context, isConcluding(value) ? 'conclusion' : 'model')),
-      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
-      ...((state === 'PAUSED' || context.pausing) && { resume }),
-    }
-  }
-  if (context.features.prepareStep) {
-    return {
-      cancel,
-      ...(!context.pausing && { pause }),
-      ...(canSteer(context) && { steer }),
-      'resumed in time': resumed,
-      ...listPlanEvents(context),
-      ...listShieldEvents(context),
-      ...(context.features.fitting && actors),
-      ...(isRequesting && plannedModel),
-      ...(isRequesting && config.limits.onNearBudget === 'conclude' && plannedConclusion),
-      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
-      ...((state === 'PAUSED' || context.pausing) && { resume }),
-    }
-  }
-  const hurried = deadline !== null
-  return {
-    cancel,
-    ...(!context.pausing && { pause }),
-    ...(canSteer(context) && { steer }),
-    'resumed in time': createResumed(context),
-    'store failed': storeFailed,
-    ...(hurried && { deadline: deadlinePassed, 'resumed too late': { ...resumed, now: late } }),
-    ...(isRequesting && { ...stoppedMidway, ...listModelEvents(context, hurried) }),
-    ...(isRequesting && context.features.callShields && screenedModel),
-    ...(isRequesting && hurried && { 'deadline midway': { ...deadlinePassed, partial } }),
-    ...actors,
-    ...(context.features.stopWhen && stoppingResults),
-    ...(context.features.stopWhen && context.features.structuredOutput && unfitResults),
-    ...(isEnding(context) && context.features.structuredOutput && endingResults),
-    ...listShieldEvents(context),
-    ...(isExecuting(value) && listToolEvents(context, allOutcomes)),
-    ...(isExecuting(value) && keepsHandles(context) && listHandleEvents(context)),
-    ...(canAnswer(value) && listAnswerEvents(context)),
-    ...((state === 'PAUSED' || context.pausing) && { resume }),
-  }
+  // Each of these features multiplies the states, so it is explored on its own.
+  if (tools['nap'])
+    return merge(
+      { ...steers, ...isResumed },
+      request(featureModels.sleeping, waitsForBudget),
+      ownGuards,
+      listShieldEvents(context),
+      execute(['ok'], listSleepEvents),
+      resumes && { resume, 'resume later': resumeLater },
+    )
+  if (tools['book'])
+    return merge(
+      { ...pauses, ...isResumed },
+      request(featureModels.asking),
+      execute(['ok'], listAskEvents),
+      answer(listElicitationAnswers),
+      resumes,
+    )
+  if (tools['pledge'])
+    return merge(
+      { cancel, ...isResumed, 'resumed too late': { ...resumed, now: late } },
+      request(featureModels.expiring),
+      isExecuting && listToolEvents({ ...context, deadline: late }, ['ok']),
+      isExecuting && listExpiringQuestions(context),
+      createCallsAllowed(context),
+      answer(listExpiryEvents),
+      isPaused && { resume },
+    )
+  if (tools['research']?.delegate)
+    return merge(
+      { ...steers, ...isResumed },
+      request(featureModels.delegating, { 'left midway': leftMidway }),
+      execute(['ok'], listChildEvents, listLeftEvents),
+      answer(),
+      resumes,
+    )
+  if (tools['read']?.deferred)
+    return merge(
+      { cancel, ...isResumed },
+      request(featureModels.deferring),
+      ownGuards,
+      execute(['ok'], listLoadEvents),
+      isPaused && { resume },
+    )
+  if (tools['load_skill']?.skill)
+    return merge(
+      { cancel, ...isResumed },
+      request(featureModels.skilled),
+      listShieldEvents(context),
+      execute(['ok', 'error'], listSkillEvents),
+    )
+  if (canHandOff(context))
+    return merge(
+      { cancel, ...isResumed },
+      request(featureModels.handing),
+      listShieldEvents(context),
+      execute(['ok', 'error'], listHandoffEvents),
+      answer(),
+    )
+  if (tools['govern'])
+    return merge(
+      { cancel, ...isResumed },
+      request(featureModels.governed),
+      listDecisionEvents(context),
+      execute(['ok']),
+      answer(listVotes),
+    )
+  if (tools['browse'])
+    return merge(
+      { ...pauses, ...isResumed },
+      isRequesting && listRefusingEvents(context, asked === 'concluding' ? 'conclusion' : 'model'),
+      execute(['ok']),
+      resumes,
+    )
+  const isNearEnd = config.limits.onNearBudget === 'conclude'
+  if (features.prepareStep)
+    return merge(
+      { ...steers, ...isResumed },
+      listPlanEvents(context),
+      listShieldEvents(context),
+      features.fitting && actors,
+      // Few answers, because requests may fail and be retried.
+      request(featureModels.planned, isNearEnd && plannedConclusion),
+      execute(['ok']),
+      resumes,
+    )
+  const isHurried = deadline !== null
+  const isEnding = Object.values(tools).some(({ endsRun }) => endsRun)
+  const keepsHandles = Object.values(tools).some(({ keepsHandle }) => keepsHandle)
+  return merge(
+    { ...steers, 'resumed in time': createResumed(context), 'store failed': storeFailed },
+    isHurried && { deadline: deadlinePassed, 'resumed too late': { ...resumed, now: late } },
+    isRequesting && merge(stoppedMidway, listModelEvents(context, isHurried)),
+    request(
+      features.callShields && featureModels.screened,
+      isHurried && { 'deadline midway': { ...deadlinePassed, partial } },
+    ),
+    actors,
+    features.stopWhen === true && stoppingResults,
+    features.stopWhen === true && features.structuredOutput && unfitResults,
+    isEnding && features.structuredOutput && endingResults,
+    listShieldEvents(context),
+    execute(allOutcomes, ...(keepsHandles ? [listHandleEvents] : [])),
+    answer(),
+    resumes,
+  )
 }
+
+interface StatePlaces {
+  RUNNING?: { asking?: string }
+  WAITING_FOR_INPUT?: string
+  WAITING_FOR_TOOL?: string
+}
+
+type EventSource = (context: AgentContext) => Events
+
+const merge = (...parts: (Events | false)[]): Events => Object.assign({}, ...parts) as Events
 
 const cancel = stampEvent({ type: 'CANCEL' })
 const partial: PartialAnswer = { text: 'Half an', usage: null }
@@ -282,59 +259,45 @@ const storeFailed = stampEvent({
   failure: { code: 'disk_full', message: 'The disk is full.' },
 })
 
+const plannedConclusion: Events = { 'conclusion: text': done('conclusion', modelOutcomes.text) }
+const twoCalls: Events = { 'model: two calls': done('model', modelOutcomes['two calls']) }
+
 const stoppedMidway: Events = {
   'cancel midway': { ...cancel, partial },
   'store failed midway': { ...storeFailed, partial },
 }
 
 const actors: Events = {
-  'back-off over': stampEvent(createDoneActorEvent('backOff')),
-  'back-off failed': stampEvent(createErrorActorEvent('backOff', brokenActor)),
-  'input blocked': stampEvent(
-    createDoneActorEvent('inputShields', [
-      { ...createScreening('block', 'Not that.'), index: 0, part: null },
-    ]),
-  ),
-  'input shield failed': stampEvent(createErrorActorEvent('inputShields', brokenActor)),
-  retrieved: stampEvent(createDoneActorEvent('retrieval', [{ source: 'handbook', text: 'What it says.' }])),
-  'retrieval failed': stampEvent(createErrorActorEvent('retrieval', brokenActor)),
-  'retrieval refused by a shared budget': stampEvent(
-    createErrorActorEvent('retrieval', { ...createFailure('fatal', 'shared_budget'), budget: 'tenant' }),
-  ),
-  'all of it fits': stampEvent(createDoneActorEvent('fitting', createFitOutput(null))),
-  fitted: stampEvent(
-    createDoneActorEvent('fitting', createFitOutput({ head: 1, from: 2, note: 'One message was left out.' })),
-  ),
-  'fitted by a summary over budget': stampEvent(
-    createDoneActorEvent('fitting', { ...createFitOutput(null), usage: createUsage(1_000) }),
-  ),
-  'does not fit': stampEvent(
-    createErrorActorEvent('fitting', createFailure('context_overflow', 'context_overflow')),
-  ),
-  'fitting failed': stampEvent(createErrorActorEvent('fitting', brokenActor)),
-  'call shield failed': stampEvent(createErrorActorEvent('callShields', brokenActor)),
-  'output cleared': stampEvent(createDoneActorEvent('outputShields', createScreening('redact', 'Done.'))),
-  'output blocked': stampEvent(createDoneActorEvent('outputShields', createScreening('block', 'Not that.'))),
-  'output shield failed': stampEvent(createErrorActorEvent('outputShields', brokenActor)),
-  'result shield failed': stampEvent(createErrorActorEvent('resultShields', brokenActor)),
-  'own guards let the calls pass': stampEvent(createDoneActorEvent('callGuards', createConsultation())),
-  'an own guard refuses the calls': stampEvent(
-    createDoneActorEvent('callGuards', createConsultation('block')),
-  ),
-  'an own guard halts on the calls': stampEvent(
-    createDoneActorEvent('callGuards', createConsultation('halt')),
-  ),
-  'own guards failed on the calls': stampEvent(createErrorActorEvent('callGuards', brokenActor)),
-  'own guards let the results pass': stampEvent(createDoneActorEvent('resultGuards', createConsultation())),
-  'an own guard nudges on the results': stampEvent(
-    createDoneActorEvent('resultGuards', createConsultation('nudge')),
-  ),
-  'an own guard halts on the results': stampEvent(
-    createDoneActorEvent('resultGuards', createConsultation('halt', 'pause')),
-  ),
-  'own guards failed on the results': stampEvent(createErrorActorEvent('resultGuards', brokenActor)),
-  'tool runner ended': stampEvent(createDoneActorEvent('tools')),
-  'tool runner failed': stampEvent(createErrorActorEvent('tools', brokenActor)),
+  'back-off over': done('backOff'),
+  'back-off failed': failed('backOff', brokenActor),
+  'input blocked': done('inputShields', [{ ...createScreening('block', 'Not that.'), index: 0, part: null }]),
+  'input shield failed': failed('inputShields', brokenActor),
+  retrieved: done('retrieval', [{ source: 'handbook', text: 'What it says.' }]),
+  'retrieval failed': failed('retrieval', brokenActor),
+  'retrieval refused by a shared budget': failed('retrieval', {
+    ...createFailure('fatal', 'shared_budget'),
+    budget: 'tenant',
+  }),
+  'all of it fits': done('fitting', createFitOutput(null)),
+  fitted: done('fitting', createFitOutput({ head: 1, from: 2, note: 'One message was left out.' })),
+  'fitted by a summary over budget': done('fitting', { ...createFitOutput(null), usage: createUsage(1_000) }),
+  'does not fit': failed('fitting', createFailure('context_overflow', 'context_overflow')),
+  'fitting failed': failed('fitting', brokenActor),
+  'call shield failed': failed('callShields', brokenActor),
+  'output cleared': done('outputShields', createScreening('redact', 'Done.')),
+  'output blocked': done('outputShields', createScreening('block', 'Not that.')),
+  'output shield failed': failed('outputShields', brokenActor),
+  'result shield failed': failed('resultShields', brokenActor),
+  'own guards let the calls pass': done('callGuards', createConsultation()),
+  'an own guard refuses the calls': done('callGuards', createConsultation('block')),
+  'an own guard halts on the calls': done('callGuards', createConsultation('halt')),
+  'own guards failed on the calls': failed('callGuards', brokenActor),
+  'own guards let the results pass': done('resultGuards', createConsultation()),
+  'an own guard nudges on the results': done('resultGuards', createConsultation('nudge')),
+  'an own guard halts on the results': done('resultGuards', createConsultation('halt', 'pause')),
+  'own guards failed on the results': failed('resultGuards', brokenActor),
+  'tool runner ended': done('tools'),
+  'tool runner failed': failed('tools', brokenActor),
 }
 
 const watchedActors: Events = Object.fromEntries(
@@ -345,69 +308,24 @@ const ownGuards: Events = Object.fromEntries(
   Object.entries(actors).filter(([name]) => /^(own guards let|an own guard)/.test(name)),
 )
 
-const stoppingResults: Events = {
-  'the results are the end': stampEvent(
-    createDoneActorEvent('resultGuards', { ...createConsultation(), stops: true }),
-  ),
-}
-
+const stopping = { ...createConsultation(), stops: true }
+const outputProblem = 'It is not an object.'
+const stoppingResults: Events = { 'the results are the end': done('resultGuards', stopping) }
 const unfitResults: Events = {
-  'the results are the end, and do not fit': stampEvent(
-    createDoneActorEvent('resultGuards', {
-      ...createConsultation(),
-      stops: true,
-      outputProblem: 'It is not an object.',
-    }),
-  ),
+  'the results are the end, and do not fit': done('resultGuards', { ...stopping, outputProblem }),
 }
-
 const endingResults: Events = {
-  'the result does not fit': stampEvent(
-    createDoneActorEvent('resultGuards', { ...createConsultation(), outputProblem: 'It is not an object.' }),
-  ),
-}
-
-function isEnding({ tools }: AgentContext): boolean {
-  return Object.values(tools).some(({ endsRun }) => endsRun)
+  'the result does not fit': done('resultGuards', { ...createConsultation(), outputProblem }),
 }
 
 /** The author's `prepareStep`: no change, or only the tool `look`. */
 function listPlanEvents({ steps }: AgentContext): Events {
   const plan = { step: steps + 1 }
   return {
-    'step prepared': stampEvent(createDoneActorEvent('plan', plan)),
-    'step prepared, with one tool': stampEvent(createDoneActorEvent('plan', { ...plan, tools: ['look'] })),
-    'step not prepared': stampEvent(createErrorActorEvent('plan', brokenActor)),
+    'step prepared': done('plan', plan),
+    'step prepared, with one tool': done('plan', { ...plan, tools: ['look'] }),
+    'step not prepared': failed('plan', brokenActor),
   }
-}
-
-/** Each of these features multiplies the states, so it is explored on its own. */
-function isDeferring({ tools }: AgentContext): boolean {
-  return tools['read']?.deferred === true
-}
-
-function isDelegating({ tools }: AgentContext): boolean {
-  return tools['research']?.delegate === true
-}
-
-function isAsking({ tools }: AgentContext): boolean {
-  return tools['book'] !== undefined
-}
-
-function isSleepy({ tools }: AgentContext): boolean {
-  return tools['nap'] !== undefined
-}
-
-function isSkilled({ tools }: AgentContext): boolean {
-  return tools['load_skill']?.skill === true
-}
-
-function isGoverned({ tools }: AgentContext): boolean {
-  return tools['govern'] !== undefined
-}
-
-function isRefusing({ tools }: AgentContext): boolean {
-  return tools['browse'] !== undefined
 }
 
 /** Also true for agents the conversation was handed to. */
@@ -417,31 +335,8 @@ function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   )
 }
 
-function keepsHandles({ tools }: AgentContext): boolean {
-  return Object.values(tools).some(({ keepsHandle }) => keepsHandle)
-}
-
 /** With input shields, each steering message adds states, so one is enough. */
 function canSteer({ steering, features, messages }: AgentContext): boolean {
   const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
   return steering.length === 0 && !isScreened
-}
-
-/** Whether calls wait for an answer, now or later in the batch. */
-function canAnswer(value: unknown): boolean {
-  const { WAITING_FOR_INPUT: rest, WAITING_FOR_TOOL: work } = value as Record<string, string | undefined>
-  return rest !== undefined || (work !== undefined && work.startsWith('screening')) || isExecuting(value)
-}
-
-function isModelAsked(value: unknown): boolean {
-  const state = (value as { RUNNING?: { asking?: string } }).RUNNING?.asking
-  return state === 'requesting' || state === 'concluding'
-}
-
-function isConcluding(value: unknown): boolean {
-  return (value as { RUNNING?: { asking?: string } }).RUNNING?.asking === 'concluding'
-}
-
-function isExecuting(value: unknown): boolean {
-  return (value as { WAITING_FOR_TOOL?: string }).WAITING_FOR_TOOL === 'executing'
 }

@@ -1,7 +1,7 @@
 import { noGuards } from '../../../guards/roster.js'
 import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import type { AgentInput, Features } from '../../../machines/agent/context.js'
-import { noUsage } from '../../../machines/agent/usage.js'
+import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { createInput as createMachineInput } from '../../core/agent/machine-input.js'
 import { early } from './actor-outcomes.js'
 import { progressSettings, type ProgressConfig } from '../../../guards/progress-config.js'
@@ -39,11 +39,41 @@ const noRetries = {
 
 const tokenBudget = 500
 
-const tools = {
-  read: createTraits(false),
-  look: createTraits(true),
-  transfer: createTraits(false),
-  pick: createTraits(false),
+type Traits = AgentInput['tools'][string]
+const writing: Traits = { readOnly: false, idempotent: false, polling: false }
+const reading: Traits = { readOnly: true, idempotent: true, polling: false }
+const tools = { read: writing, look: reading, transfer: writing, pick: writing }
+const delegating = { ...writing, delegate: true as const }
+const napping = { nap: reading, research: delegating }
+const lastToken = { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 }
+
+interface InputParts extends Omit<AgentConfigInput, 'limits' | 'preset'> {
+  features?: Partial<Features>
+  /** Additional tools, or other traits of the usual tools. */
+  tools?: AgentInput['tools']
+  usage?: Usage
+  requesters?: AgentInput['requesters']
+}
+
+function createInput(
+  limits: AgentConfigInput['limits'],
+  { features = {}, tools: more, usage, requesters, ...config }: InputParts = {},
+): AgentInput {
+  const parts = { config: { ...noRetries, limits, ...config }, features, tools: { ...tools, ...more } }
+  return {
+    ...createMachineInput('Go.', { ...parts, now: early }),
+    ...(usage && { usage }),
+    ...(requesters && { requesters }),
+  }
+}
+
+function createWatchingInput(
+  guards: AgentConfigInput['guardrails'],
+  limits: AgentConfigInput['limits'] = {},
+  features: Partial<Features> = {},
+): AgentInput {
+  const guardrails = { ...noRetries.guardrails, maxRepeatedToolSteps: 2, ...guards }
+  return createInput({ maxSteps: 4, ...limits }, { guardrails, features })
 }
 
 /**
@@ -52,183 +82,153 @@ const tools = {
  * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */
 export const agentInputs: Readonly<Record<string, AgentInput>> = {
-  plain: createInput({
-    limits: { maxSteps: 2, tokenBudget },
-    retry: { maxAttempts: 2, rateLimitAttempts: 2 },
-    guardrails: { ...noGuards, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
-  }),
-  'with a deadline': createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 500_000 } }),
+  plain: createInput(
+    { maxSteps: 2, tokenBudget },
+    {
+      retry: { maxAttempts: 2, rateLimitAttempts: 2 },
+      guardrails: { ...noGuards, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
+    },
+  ),
+  'with a deadline': createInput({ maxSteps: 2, timeoutMs: 500_000 }),
   'with every shield': createInput(
+    { maxSteps: 1, onLimit: 'conclude' },
     {
-      ...noRetries,
-      limits: { maxSteps: 1, onLimit: 'conclude' },
       guardrails: { ...noRetries.guardrails, emptyAnswer: { reprompts: 0, retries: 0 } },
-    },
-    {
-      inputShields: true,
-      outputShields: true,
-      callShields: true,
-      retrieval: true,
-      fitting: true,
+      features: {
+        inputShields: true,
+        outputShields: true,
+        callShields: true,
+        retrieval: true,
+        fitting: true,
+      },
     },
   ),
-  'with result shields': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { resultShields: true }),
-  'with input shields': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { inputShields: true }),
-  'with retrieval': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { retrieval: true }),
+  'with result shields': createInput({ maxSteps: 1 }, { features: { resultShields: true } }),
+  'with input shields': createInput({ maxSteps: 1 }, { features: { inputShields: true } }),
+  'with retrieval': createInput({ maxSteps: 1 }, { features: { retrieval: true } }),
   'summing up, nearly spent': createInput(
-    { ...noRetries, limits: { maxSteps: 1, tokenBudget }, retry: { maxAttempts: 2, rateLimitAttempts: 1 } },
-    { fitting: true },
+    { maxSteps: 1, tokenBudget },
+    { retry: { maxAttempts: 2, rateLimitAttempts: 1 }, features: { fitting: true } },
   ),
-  'with custom guards': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { userGuards: true }),
+  'with custom guards': createInput({ maxSteps: 2 }, { features: { userGuards: true } }),
   'with custom guards and shields': createInput(
-    { ...noRetries, limits: { maxSteps: 1 } },
-    { userGuards: true, callShields: true },
+    { maxSteps: 1 },
+    { features: { userGuards: true, callShields: true } },
   ),
   'with an output schema': createInput(
-    { ...noRetries, limits: { maxSteps: 2, tokenBudget }, completion: { maxOutputRepairs: 1 } },
-    { structuredOutput: true },
+    { maxSteps: 2, tokenBudget },
+    { completion: { maxOutputRepairs: 1 }, features: { structuredOutput: true } },
   ),
-  'asking about interrupted calls': {
-    ...createInput({
-      ...noRetries,
-      limits: { maxSteps: 1 },
-      toolCalls: { onInterrupted: 'approval' },
-    }),
-    tools: { ...tools, transfer: { ...createTraits(false), keepsHandle: true } },
-  },
-  'with capped calls': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCallsPerResponse: 2 } }),
-    tools: { ...tools, read: { ...createTraits(false), maxCalls: 1 } },
-  },
-  'with one call': createInput({
-    ...noRetries,
-    limits: { maxSteps: 3, maxToolCalls: 1, tokenBudget },
-    budget: { finishBatch: true },
-  }),
-  'with one call, concluding': createInput({
-    ...noRetries,
-    limits: { maxSteps: 2, maxToolCalls: 1, onLimit: 'conclude' },
-  }),
-  'with deferred tools': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCalls: 1 } }, { userGuards: true }),
-    tools: { ...tools, read: { ...createTraits(false), deferred: true, maxCalls: 1 } },
-  },
-  'with sub-agents': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
-    tools: { ...tools, research: { ...createTraits(false), delegate: true } },
-  },
-  'with tools that ask': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 1 }, toolCalls: { onInterrupted: 'approval' } }),
-    tools: { ...tools, book: createTraits(false) },
-  },
-  'with sleep': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000 } }),
-    tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
-  },
-  'with sleep, when the budget is spent': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
-    tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
-    usage: { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 },
-  },
-  'with sleep, shields and guards': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true, userGuards: true }),
-    tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
-  },
-  'with skills': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 3 } }),
-    tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },
-  },
-  'with skills and result shields': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
-    tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },
-  },
-  'with handoffs': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
-    tools: { ...tools, transfer_to_billing: { ...createTraits(true), handoff: true } },
-  },
-  'with handoffs and result shields': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
-    tools: { ...tools, transfer_to_billing: { ...createTraits(true), handoff: true } },
-  },
-  'with policies': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
-    tools: { ...tools, govern: createTraits(false) },
-    requesters: [{ id: 'ann' }],
-  },
-  'with policies and shields': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { callShields: true }),
-    tools: { ...tools, govern: createTraits(false) },
-    requesters: [{ id: 'ann' }],
-  },
-  'with questions that expire': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
-    tools: {
-      ...tools,
-      pledge: createTraits(false),
-      research: { ...createTraits(false), delegate: true },
-    },
-  },
-  'ending by a result': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
-    tools: { ...tools, look: { ...createTraits(true), endsRun: true } },
-  },
-  'ending by a result that shields clear': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { outputShields: true }),
-    tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
-  },
+  'asking about interrupted calls': createInput(
+    { maxSteps: 1 },
+    { toolCalls: { onInterrupted: 'approval' }, tools: { transfer: { ...writing, keepsHandle: true } } },
+  ),
+  'with capped calls': createInput(
+    { maxSteps: 2, maxToolCallsPerResponse: 2 },
+    { tools: { read: { ...writing, maxCalls: 1 } } },
+  ),
+  'with one call': createInput(
+    { maxSteps: 3, maxToolCalls: 1, tokenBudget },
+    { budget: { finishBatch: true } },
+  ),
+  'with one call, concluding': createInput({ maxSteps: 2, maxToolCalls: 1, onLimit: 'conclude' }),
+  'with deferred tools': createInput(
+    { maxSteps: 2, maxToolCalls: 1 },
+    { features: { userGuards: true }, tools: { read: { ...writing, deferred: true, maxCalls: 1 } } },
+  ),
+  'with sub-agents': createInput({ maxSteps: 1, tokenBudget }, { tools: { research: delegating } }),
+  'with tools that ask': createInput(
+    { maxSteps: 1 },
+    { toolCalls: { onInterrupted: 'approval' }, tools: { book: writing } },
+  ),
+  'with sleep': createInput({ maxSteps: 2, timeoutMs: 2_000_000 }, { tools: napping }),
+  'with sleep, when the budget is spent': createInput(
+    { maxSteps: 2, tokenBudget },
+    { budget: { finishBatch: true }, tools: napping, usage: lastToken },
+  ),
+  'with sleep, shields and guards': createInput(
+    { maxSteps: 2 },
+    { features: { resultShields: true, userGuards: true }, tools: napping },
+  ),
+  'with skills': createInput({ maxSteps: 3 }, { tools: { load_skill: { ...reading, skill: true } } }),
+  'with skills and result shields': createInput(
+    { maxSteps: 2 },
+    { features: { resultShields: true }, tools: { load_skill: { ...reading, skill: true } } },
+  ),
+  'with handoffs': createInput(
+    { maxSteps: 2 },
+    { tools: { transfer_to_billing: { ...reading, handoff: true } } },
+  ),
+  'with handoffs and result shields': createInput(
+    { maxSteps: 2 },
+    { features: { resultShields: true }, tools: { transfer_to_billing: { ...reading, handoff: true } } },
+  ),
+  'with policies': createInput({ maxSteps: 2 }, { tools: { govern: writing }, requesters: [{ id: 'ann' }] }),
+  'with policies and shields': createInput(
+    { maxSteps: 1 },
+    { features: { callShields: true }, tools: { govern: writing }, requesters: [{ id: 'ann' }] },
+  ),
+  'with questions that expire': createInput(
+    { maxSteps: 2 },
+    { tools: { pledge: writing, research: delegating } },
+  ),
+  'ending by a result': createInput(
+    { maxSteps: 2, tokenBudget },
+    { budget: { finishBatch: true }, tools: { look: { ...reading, endsRun: true } } },
+  ),
+  'ending by a result that shields clear': createInput(
+    { maxSteps: 1 },
+    { features: { outputShields: true }, tools: { read: { ...writing, endsRun: true } } },
+  ),
   'stopping when it has results': createInput(
-    { ...noRetries, limits: { maxSteps: 2 }, completion: { maxOutputRepairs: 1 } },
-    { stopWhen: true, structuredOutput: true },
+    { maxSteps: 2 },
+    { completion: { maxOutputRepairs: 1 }, features: { stopWhen: true, structuredOutput: true } },
   ),
-  'stopping when it has results that shields clear': {
-    ...createInput(
-      { ...noRetries, limits: { maxSteps: 2 }, completion: { maxOutputRepairs: 1 } },
-      { stopWhen: true, outputShields: true, structuredOutput: true },
-    ),
-    tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
-  },
-  'with prepared steps': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { prepareStep: true }),
-  'with prepared steps, input shields and a window': createInput(
-    { ...noRetries, limits: { maxSteps: 1 } },
-    { prepareStep: true, inputShields: true, fitting: true },
-  ),
-  'with content that the provider refuses': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget, onLimit: 'conclude' } }),
-    tools: { ...tools, browse: createTraits(true) },
-  },
-  interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
-  'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
-  'spent before it starts': {
-    ...createInput(
-      { ...noRetries, limits: { maxSteps: 1, outputTokens: tokenBudget } },
-      { fitting: true, inputShields: true },
-    ),
-    usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget },
-  },
-  'nearly spent, and careful': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget }, budget: { preflight: true } }),
-    usage: { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 },
-  },
-  'concluding near the budget': createInput(
+  'stopping when it has results that shields clear': createInput(
+    { maxSteps: 2 },
     {
-      ...noRetries,
-      limits: { maxSteps: 2, tokenBudget, onNearBudget: 'conclude' },
-      guardrails: { ...noRetries.guardrails, reserveTokens: tokenBudget - 10 },
+      completion: { maxOutputRepairs: 1 },
+      features: { stopWhen: true, outputShields: true, structuredOutput: true },
+      tools: { read: { ...writing, endsRun: true } },
     },
-    { inputShields: true, outputShields: true },
   ),
-  'concluding near the limit of its cost': {
-    ...createInput(
-      { ...noRetries, limits: { maxSteps: 1, costLimit: 1, onNearBudget: 'conclude' } },
-      { prepareStep: true },
-    ),
-    usage: { ...noUsage, cost: 0.95 },
-  },
-  'finishing the batch': createInput({
-    ...noRetries,
-    limits: { maxSteps: 2, tokenBudget },
-    budget: { finishBatch: true, onOvershoot: 'complete' },
-  }),
+  'with prepared steps': createInput({ maxSteps: 2 }, { features: { prepareStep: true } }),
+  'with prepared steps, input shields and a window': createInput(
+    { maxSteps: 1 },
+    { features: { prepareStep: true, inputShields: true, fitting: true } },
+  ),
+  'with content that the provider refuses': createInput(
+    { maxSteps: 2, tokenBudget, onLimit: 'conclude' },
+    { tools: { browse: reading } },
+  ),
+  interactive: createInput({ maxSteps: 1 }, { interactive: true }),
+  'asked to conclude': createInput({ maxSteps: 1, onLimit: 'conclude' }),
+  'spent before it starts': createInput(
+    { maxSteps: 1, outputTokens: tokenBudget },
+    {
+      features: { fitting: true, inputShields: true },
+      usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget },
+    },
+  ),
+  'nearly spent, and careful': createInput(
+    { maxSteps: 1, tokenBudget },
+    { budget: { preflight: true }, usage: lastToken },
+  ),
+  'concluding near the budget': createInput(
+    { maxSteps: 2, tokenBudget, onNearBudget: 'conclude' },
+    {
+      guardrails: { ...noRetries.guardrails, reserveTokens: tokenBudget - 10 },
+      features: { inputShields: true, outputShields: true },
+    },
+  ),
+  'concluding near the limit of its cost': createInput(
+    { maxSteps: 1, costLimit: 1, onNearBudget: 'conclude' },
+    { features: { prepareStep: true }, usage: { ...noUsage, cost: 0.95 } },
+  ),
+  'finishing the batch': createInput(
+    { maxSteps: 2, tokenBudget },
+    { budget: { finishBatch: true, onOvershoot: 'complete' } },
+  ),
   'watching repetition, beside custom guards': createWatchingInput(
     { repeatedCall: {} },
     {},
@@ -251,27 +251,6 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { outputShields: true },
   ),
   'watching sub-agents': createWatchingInput({ terminalDelegation: {} }, { tokenBudget }),
-}
-
-function createWatchingInput(
-  guards: AgentConfigInput['guardrails'],
-  limits: AgentConfigInput['limits'] = {},
-  features: Partial<Features> = {},
-): AgentInput {
-  const config: AgentConfigInput = {
-    ...noRetries,
-    limits: { maxSteps: 4, ...limits },
-    guardrails: { ...noRetries.guardrails, maxRepeatedToolSteps: 2, ...guards },
-  }
-  return createInput(config, features)
-}
-
-function createInput(config: AgentConfigInput, features: Partial<Features> = {}): AgentInput {
-  return createMachineInput('Go.', { config, features, tools, now: early })
-}
-
-function createTraits(readOnly: boolean): AgentInput['tools'][string] {
-  return { readOnly, idempotent: readOnly, polling: false }
 }
 
 /** Options that narrow the exploration. */
