@@ -1,32 +1,30 @@
-/** Usage so far. A `Usage` satisfies it. */
+/** Usage so far. Compatible with `Usage`. */
 export interface BudgetTotals {
   inputTokens: number
   outputTokens: number
-  /** Part of inputTokens. */
+  /** Cached part of `inputTokens`. */
   cachedInputTokens: number
-  /** USD; null if a price was unknown, which never exceeds a limit. */
+  /** USD. Null if a price is unknown, in which case no cost limit applies. */
   cost: number | null
 }
 
-/** 0 is off. */
+/** For every limit, 0 means off. */
 export interface BudgetLimits {
-  /** Input + output tokens. */
+  /** Limit on input plus output tokens. */
   tokenBudget: number
   outputTokens: number
-  /** USD. */
+  /** Limit in USD. */
   costLimit: number
   /** Whether cached input counts against tokenBudget. */
   countCached: boolean
 }
 
 export interface BudgetReserve {
-  /** `guardrails.reserveTokens` */
   tokens: number
-  /** `guardrails.reserveCostFraction` */
   costFraction: number
 }
 
-/** The remainder of each limit, at least 0. Null if the limit is off or the cost unknown. */
+/** The remainder of each limit, at least 0. Null if the limit is off or the cost is unknown. */
 export interface BudgetRemaining {
   tokens: number | null
   outputTokens: number | null
@@ -35,7 +33,7 @@ export interface BudgetRemaining {
 
 export type BudgetReason = 'token_budget' | 'output_tokens' | 'cost_limit'
 
-/** The first limit reached: tokens, output tokens, cost. */
+/** The first limit that has been reached, in the order tokens, output tokens, cost. */
 export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): BudgetReason | null {
   const left = getRemaining(totals, limits)
   if (left.tokens === 0) return 'token_budget'
@@ -46,7 +44,7 @@ export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): Bu
 
 export type NearReason = Exclude<BudgetReason, 'output_tokens'>
 
-/** The first limit with only its reserve left: tokens, cost. */
+/** The first limit of which only the reserve is left, in the order tokens, cost. */
 export function findNearLimit(
   totals: BudgetTotals,
   limits: BudgetLimits,
@@ -66,7 +64,7 @@ export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): Budget
   }
 }
 
-/** The message for users. It states the usage and names the key to raise. */
+/** The message for users. It states the usage and the key to raise. */
 export function formatBudgetMessage(
   reason: BudgetReason,
   totals: BudgetTotals,
@@ -86,7 +84,7 @@ export function countBudgetTokens(totals: BudgetTotals, { countCached }: BudgetL
   return countCached ? all : all - Math.min(totals.cachedInputTokens, totals.inputTokens)
 }
 
-/** Tolerates rounding errors in sums of prices, so that ten times 0.1 reaches 1. */
+/** Tolerates rounding errors in sums of prices, so that ten times 0.1 reaches a limit of 1. */
 const slack = 1 + 1e-9
 
 function getCostLeft(cost: number, limit: number): number {

@@ -1,10 +1,10 @@
 /** Calls since the last user message. */
 export interface CallCounts {
-  /** Calls that ran, or were passed to a person, a client or a guard. */
+  /** Calls that ran, or that were passed to a person, a client or a guard. */
   calls: number
   /** Whether a call was refused because the run's cap is used up. */
   isOver: boolean
-  /** Per tool, for tools with a cap. */
+  /** Calls per tool, for tools with a cap. */
   byTool: Readonly<Record<string, number>>
 }
 
@@ -15,14 +15,14 @@ export interface CallCaps {
   tool: (name: string) => number | null
 }
 
-/** The cap that refuses a call. */
+/** The kind of cap that refused a call. */
 export type CallCap = 'run' | 'response' | 'tool'
 
 export const noCallCounts: CallCounts = { calls: 0, isOver: false, byTool: {} }
 
 /**
- * Counts the calls of a response in order. `met` has the cap that refuses each call, or null. Refused calls do not
- * count.
+ * Counts the calls of a response in order. `met` lists for each call the cap that refuses it, or null. Refused calls do
+ * not count.
  */
 export function countCalls(
   before: CallCounts,
@@ -49,7 +49,7 @@ export function countCalls(
   return { counts: { calls, isOver, byTool: Object.fromEntries(byTool) }, met }
 }
 
-/** The result that the model reads. */
+/** The result of a refused call. The model reads it. */
 export function formatCapMessage(cap: CallCap, name: string, most: number): string {
   const words = {
     run: `all ${most} tool calls of this run are used.`,

@@ -1,15 +1,14 @@
-/** The kind of a response. */
 export type ResponseKind =
   /** Text that ends the turn. */
   | 'answer'
   /** Tool calls, with or without text. */
   | 'calls'
   | 'truncated'
-  /** Truncated during calls. None of them may run, because the last may be incomplete. */
+  /** Truncated while writing calls. None of them may run, because the last may be incomplete. */
   | 'truncatedCalls'
-  /** Withheld by the provider's content filter, at least in part. Its calls never run. */
+  /** Withheld by the provider's content filter, at least in part. Its calls must not run. */
   | 'filtered'
-  /** The model declined. Final. */
+  /** The model declined to answer. */
   | 'refusal'
   /** Neither text nor calls. */
   | 'empty'
@@ -19,14 +18,14 @@ export interface ResponseFacts {
   refusal: string | null
   /** Number of calls. */
   calls: number
-  /** As sent by the provider; null if missing. */
+  /** As sent by the provider. Null if missing. */
   finishReason: string | null
 }
 
-/** Finish reasons of truncated responses, by OpenAI, Anthropic, Gemini, Mistral and OpenAI Responses. */
+/** Finish reasons of truncated responses from OpenAI, Anthropic, Gemini, Mistral and OpenAI Responses. */
 const lengthReasons = new Set(['length', 'max_tokens', 'model_length', 'max_output_tokens'])
 
-/** OpenAI, Gemini, Bedrock, Zhipu. */
+/** From OpenAI, Gemini, Bedrock and Zhipu. */
 const filterReasons = new Set([
   'content_filter',
   'content_filtered',
@@ -40,12 +39,12 @@ const filterReasons = new Set([
 ])
 
 /**
- * Classifies a response by its calls instead of the finish reason, because providers disagree about `stop` and
- * `tool_calls`. Only filter and truncation reasons are trusted, because such calls must not run. Any other reason ends
- * the turn, and so does `tool_calls` without a call.
+ * Classifies a response by its calls instead of its finish reason, because providers use `stop` and `tool_calls`
+ * inconsistently. Only filter and truncation reasons are trusted, because such calls must not run. Any other reason
+ * ends the turn, including `tool_calls` without a call.
  */
 export function classifyAnswer({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {
-  // Gemini sends upper-case reasons.
+  // Gemini sends reasons in upper case.
   const reason = finishReason?.toLowerCase() ?? ''
   if (filterReasons.has(reason)) return 'filtered'
   if (refusal?.trim() || reason === 'refusal') return 'refusal'

@@ -4,7 +4,7 @@ import { readAnswer } from './lib/answers.js'
 import { type OutcomeDigests, digestOutcome } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
 
-/** A call as guards see it. Hashes the arguments, so create it once per call. */
+/** Converts a call to the form that guards read. Create it once per call, because it hashes the arguments. */
 export function createCallFact(
   name: string,
   argumentsText: string,
@@ -19,11 +19,11 @@ export function createCallFact(
   return fact
 }
 
-/** The end of a call. */
+/** How a call ended. */
 export interface CallEnding {
   ok: boolean
   errorKind: ResultFact['errorKind']
-  /** Whether it never ran, and who refused it; null for a call closed when the run stopped. */
+  /** Whether the call never ran, and which guard refused it. Null for a call that was closed when the run stopped. */
   refused: boolean
   refusedBy: ResultFact['refusedBy']
   /** Read by the model. */
@@ -32,13 +32,13 @@ export interface CallEnding {
   child?: ChildOutcome
 }
 
-/** A result as the enabled guards see it. Its content is hashed once, if a guard compares it. */
+/** Converts a result to the form that the enabled guards read. Its content is hashed only if a guard compares it. */
 export function createResultFact(call: CallFact, ending: CallEnding, config: GuardrailsConfig): ResultFact {
   const { content, child } = ending
   const { repeatedOutput, progress } = config
   const isCompared = progress !== null && !ending.refused
   const { digest: outcome, shape } = isCompared ? digestOutcome(content) : notCompared
-  // Assigns key by key, because spreading two objects costs more than comparing results.
+  // Assigns keys one by one, because spreading two objects costs more than comparing results.
   const fact: ResultFact = {
     name: call.name,
     fingerprint: call.fingerprint,
@@ -67,7 +67,10 @@ export function createCallsFact(calls: CallFact[], config: GuardrailsConfig): Fa
   return { type: 'calls', batch: fingerprintFactBatch(calls, config), calls }
 }
 
-/** @param at transcript index of the message that made the calls */
+/**
+ * @param at transcript index of the message with the calls
+ * @param at transcript index of the message that made the calls
+ */
 export function createResultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {
   const outcome = needsBatchFingerprint(config) ? fingerprintBatch(results.map(formatOutcome)) : ''
   return { type: 'results', batch: fingerprintFactBatch(results, config), outcome, results, at }

@@ -1,79 +1,90 @@
 import { type OnHalt, onHalt, type Setting, type Settings } from './lib/settings.js'
 
-/** Counts for a nudge and a halt. Null means never. */
+/** When to nudge and when to halt. Null means never. */
 export interface Steps {
-  /** The model reads one hint. */
+  /** From this count, the model gets one hint. */
   nudgeAt: number | null
-  /** The run stops. */
+  /** From this count, the run stops. */
   haltAt: number | null
 }
 
 /** Like `Steps`, for a rule that can refuse calls. */
 export interface StepsWithBlock extends Steps {
-  /** From this count on the calls are refused. The run continues. */
+  /** From this count, the calls are refused and the run continues. */
   blockAt: number | null
 }
 
 /**
- * A batch makes progress if it has news, which is a new call in this turn, or a new result of a call. Each rule detects
- * one kind of lack of progress. `null` disables a rule. A turn starts with a user message. Rules count consecutive
- * batches, which are the calls of one response. Waiting calls count less, and `polling` calls do not count.
+ * A batch (the calls of one response) makes progress if it has news: a call that is new in this turn, or a new result
+ * of a call. Each rule detects one way of making no progress, by counting consecutive batches. `null` disables a rule.
+ * A turn starts with a user message. Waiting calls count less, and `polling` calls do not count.
  *
- * The numbers were chosen on recorded sessions; docs/guardrails-measured.md has the figures.
+ * The defaults are based on recorded sessions. See docs/guardrails-measured.md for the measurements.
  */
 export interface ProgressConfig {
   /**
-   * Repetitions of one batch, after the first. Default: 2, 4, 20. A refusal costs a request and no call, so it comes
-   * early. Some successful sessions stopped repeating after 13 repetitions, so the halt comes late. Also:
+   * Repetitions of one batch, not counting the first. Defaults to 2, 4, 20. Refusals come early because they cost a
+   * request but no call. The halt comes late because some successful sessions recovered after 13 repetitions. The rule
+   * also covers two related cases:
    * - more identical calls in one response than `blockAt` are refused
    * - a call made `3 × nudgeAt` times with the same result, or with a result that differs only in digits, leads to a
    *   nudge, even with other calls in between
    */
   stale: StepsWithBlock | null
-  /** Different batches without news, such as A B A B or a longer cycle. Default: 4, 6, 20, as above. */
+  /** Different batches without news, such as A B A B or a longer cycle. Defaults to 4, 6, 20, for the same reasons. */
   mixed: StepsWithBlock | null
   /**
-   * Batches whose calls all fail. Default: 7, 11. Successful sessions had up to 8. After the nudge, a different call
-   * with a different error counts for a sixth, because the first rows of an import may all be bad.
+   * Batches in which all calls fail. Defaults to 7, 11. Successful sessions had up to 8. After the nudge, a different
+   * call with a different error counts as a sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
-  /** The same tool and error with different arguments. Default: 5, 8. Successful sessions had up to 6. */
+  /**
+   * Calls of one tool that fail with the same error despite different arguments. Defaults to 5, 8. Successful sessions
+   * had up to 6.
+   */
   sameError: Steps | null
-  /** Calls of tools that do not exist. Default: 2, 6. */
+  /** Calls of tools that do not exist. Defaults to 2, 6. */
   unknownTools: Steps | null
   /**
-   * Batches whose calls were all refused by people, shields, policies or other guards. Default: 3, 8, because each
-   * refusal takes a person's time.
+   * Batches in which all calls were refused by people, shields, policies or other guards. Defaults to 3, 8, because
+   * each refusal takes a person's time.
    */
   refused: Steps | null
-  /** The same call, denied by its tool's policy. Default: 1, 2. Ends in `ERROR`. */
+  /** The same call, denied repeatedly by its tool's policy. Defaults to 1, 2. Ends in `ERROR`. */
   policyDenied: Steps | null
   /**
-   * Temporary failures, without a success in between. Default: 6, 10. They are never refused, because retries are
-   * appropriate.
+   * Temporary failures without a success in between. Defaults to 6, 10. The calls are never refused, because retries
+   * are appropriate.
    */
   transient: Steps | null
   /** Which calls count as waiting. */
   waiting: WaitingConfig | null
-  /** Maximum number of remembered call-result pairs per turn, at most 64, because guard state is small. */
+  /** Maximum number of remembered call-result pairs per turn. At most 64, because guard state must be small. */
   memory: number
-  /** After a `pause` (default), `resume()` continues the run. Policy denials end in ERROR either way. */
+  /**
+   * How to halt: `pause` (the default) pauses the run until `resume()`, `error` ends it in `ERROR`. Policy denials
+   * always end in `ERROR`.
+   */
   onHalt: OnHalt
-  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
+  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
   lastWords: boolean
 }
 
-/** A successful waiting call is never refused. A call that took ten times `ms` counts as a tenth of `weight`. */
+/**
+ * Which calls count as waiting, and how much. A successful waiting call is never refused. A call that took ten times
+ * `ms` counts as a tenth of `weight`.
+ */
 export interface WaitingConfig {
-  /** Minimum duration of a waiting call, in milliseconds. Default 3000. */
+  /** Minimum duration of a waiting call, in milliseconds. Defaults to 3000. */
   ms: number
-  /** Maximum result length of a waiting call, in characters, unless it took ten times `ms`. Default 300. */
+  /** Maximum result length of a waiting call, in characters, unless it took ten times `ms`. Defaults to 300. */
   chars: number
-  /** Weight of a waiting call. Default 1/3. */
+  /** Weight of a waiting call. Defaults to 1/3. */
   weight: number
   /**
-   * The weight of a call whose result reports work in progress (`running`, `queued`, `in progress`, `eta 4 min`), or whose
-   * tool is named `sleep` or `wait`. Default 1/10. A tool whose name is an action (`send_mail`) does not wait.
+   * Weight of a call whose result reports work in progress (`running`, `queued`, `in progress`, `eta 4 min`), or whose
+   * tool is named `sleep` or `wait`. Defaults to 1/10. A tool named after an action (`send_mail`) never counts as
+   * waiting.
    */
   underWay: number
 }

@@ -16,15 +16,15 @@ import { type NamedCalls, formatTimes, lastWordsAsked, nameCalls } from './lib/w
 import { toEvidence } from './lib/evidence.js'
 
 export interface ProgressState extends Staleness, Streaks {
-  /** The last nudge, so that the next one is worded differently. */
+  /** The last nudge. The next one uses a different wording. */
   lastNudge: string | null
-  /** The verdict on the last fact. */
+  /** The verdict on the latest fact. */
   due: ProgressDue | null
 }
 
 /**
- * A batch makes progress if it has news, which is a new call in this turn, or a new result of a call. Volatile parts of
- * results are not compared. See `ProgressConfig` for the rules.
+ * Detects batches without news. News is a call that is new in this turn, or a new result of a call, ignoring volatile
+ * parts. See `ProgressConfig` for the rules.
  */
 export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
   reasons: ['no_progress', 'policy_denied'],
@@ -107,7 +107,7 @@ function observeResults(
   const { failing, unknownTools, refused, transient, tools } = streaks
   const due = findDue([...stale, ...broken], state.lastNudge)
   const lastNudge = due?.action === 'nudge' ? formatFinding(due) : state.lastNudge
-  // Assigns key by key, because spreading two objects would double the cost.
+  // Assigns keys one by one, because spreading two objects would double the cost.
   return {
     pairs,
     stale: row,
@@ -124,12 +124,12 @@ function observeResults(
   }
 }
 
-/** Marks a result as transient if its text reports a temporary failure, even if the tool returned it as a success. */
+/** Marks a result as transient if its text reports a temporary failure, even if the tool did not throw. */
 function readTransient(result: ResultFact): ResultFact {
   return result.says === 'transient' ? { ...result, ok: false, errorKind: 'transient' } : result
 }
 
-/** Halts come before nudges. */
+/** Finds the most severe verdict. Halts take precedence over nudges. */
 function findDue(tallies: readonly Tally[], lastNudge: string | null): ProgressDue | null {
   let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
   for (const tally of tallies) {
@@ -184,16 +184,16 @@ export interface ProgressDue {
   named: NamedCalls
   /** Whether a person, a shield or another guard refused the repeated calls. */
   refused: boolean
-  /** One of two wordings. */
+  /** Index of the wording to use. */
   wording: number
 }
 
 interface Words {
-  /** Follows `You have` or `The model has`, without a full stop. */
+  /** Follows `You have` or `The model has`. No full stop. */
   done: (tools: string, count: number, refused: boolean) => string
   /** Two wordings, so that consecutive nudges differ. */
   advice: readonly [string, string]
-  /** A remedy for people, other than a higher limit. */
+  /** What a person can do, other than raising the limit. */
   remedy: string
 }
 
@@ -279,7 +279,7 @@ const words: Record<ProgressRule, Words> = {
   },
 }
 
-/** The key of `guardrails.progress` with a rule's numbers. */
+/** The key of `guardrails.progress` that configures a rule. */
 function toSetting({ rule }: Pick<ProgressDue, 'rule'>): Exclude<ProgressRule, 'recurring'> {
   return rule === 'recurring' ? 'stale' : rule
 }
@@ -288,27 +288,27 @@ function formatDone({ rule, named, count, refused }: ProgressDue, who = 'You hav
   return `${who} ${words[rule].done(named.tools, count, refused)}.`
 }
 
-/** Read by the model with its next request. */
+/** The nudge, which the model reads with its next request. */
 function formatProgressNudge(due: ProgressDue): string {
   const { advice, remedy } = words[due.rule]
   const forDeveloper = remedy === markPolling ? ` (For the developer: ${markPolling}.)` : ''
   return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
-/** Read by the model as the result of a refused call. */
+/** The result of a refused call, which the model reads. */
 function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this, the run stops.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 
-/** Read by people when the run stops. */
+/** The message for people when the run stops. */
 function formatProgressHalt(due: ProgressDue): string {
   const { rule, haltAt } = due
   return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${toSetting(due)}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
 }
 
-/** Read by the model before the run pauses. */
+/** The prompt for a concluding answer before the run pauses. */
 function formatLastWordsPrompt(due: ProgressDue): string {
   return `${formatDone(due)} ${lastWordsAsked}`
 }

@@ -1,30 +1,33 @@
-/** How often to retry a failed request, and the delays. */
+/** How often and with what delay to retry a failed request. */
 export interface RetryConfig {
-  /** Attempts per step on recoverable errors, including the first. */
+  /** Maximum attempts per step on recoverable errors, including the first. */
   maxAttempts: number
-  /** Attempts per step on rate limits, counted separately. */
+  /** Maximum attempts per step on rate limits. They are counted separately. */
   rateLimitAttempts: number
-  /** Milliseconds before the second attempt. Doubles for each further one, times a jitter of 0.5 to 1.5. */
+  /**
+   * Milliseconds before the second attempt. The delay doubles with each further attempt and is multiplied by a jitter
+   * of 0.5 to 1.5.
+   */
   baseDelayMs: number
-  /** Maximum delay in milliseconds, unless the provider sends a Retry-After. */
+  /** Maximum delay in milliseconds, unless the provider sends Retry-After. */
   maxDelayMs: number
-  /** Longest Retry-After to wait for, in milliseconds. A longer one ends the run. */
+  /** The longest Retry-After to wait for, in milliseconds. If the provider requests more, the run ends. */
   maxRetryAfterMs: number
 }
 
 /** A failed attempt. */
 export interface FailedAttempt {
-  /** `rate_limit`, `transient` and `incomplete` are retried. */
+  /** Only `rate_limit`, `transient` and `incomplete` are retried. */
   kind: string
-  /** Number of the attempt in its step, from 1. */
+  /** The attempt's number within its step, from 1. */
   attempt: number
   /** Number of earlier attempts that hit a rate limit. */
   rateLimits: number
-  /** Requested wait in milliseconds, or null. */
+  /** The wait requested by the provider in milliseconds, or null. */
   retryAfterMs: number | null
 }
 
-/** Whether another attempt follows. Rate limits are counted separately, because they do not depend on the request. */
+/** Whether to try again. Rate limits are counted separately because they do not depend on the request. */
 export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
   if ((failed.retryAfterMs ?? 0) > config.maxRetryAfterMs) return false
   switch (failed.kind) {
@@ -39,7 +42,7 @@ export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
 }
 
 /**
- * The delay before the next attempt in milliseconds. It is an exponential back-off, or the provider's wait.
+ * The delay before the next attempt in milliseconds. Uses exponential back-off unless the provider requested a wait.
  * @param jitter from `toJitter`, because guards have no randomness
  */
 export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitter: number): number {
@@ -50,7 +53,7 @@ export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitt
   return Math.round(failed.retryAfterMs ?? backOff * jitter)
 }
 
-/** A factor of 0.5 to 1.5 from a random number of 0 to 1, so that retries spread out. */
+/** Converts a random number from 0 to 1 into a factor from 0.5 to 1.5, which spreads retries. */
 export function toJitter(random: number): number {
   return 0.5 + random
 }

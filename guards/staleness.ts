@@ -8,16 +8,16 @@ import type { CallFact, ResultFact } from './types.js'
 export interface Staleness {
   pairs: Pair[]
   stale: number
-  /** The repeated batch; null if they differ or there is none. */
+  /** The repeated batch. Null if the batches differ or there is none. */
   batch: string | null
-  /** Whether the last of them waited. */
+  /** Whether the last batch only waited. */
   waits: boolean
-  /** Transcript index of the last news that may have changed something. A call after it is a new question. */
+  /** Transcript index of the last news that may have changed something. Calls after it may have a different result. */
   changedAt: number
 }
 
 /**
- * A remembered call and its outcome; a tuple, because many are stored.
+ * A remembered call and its outcome, as a tuple because many are stored.
  * - `pair` – the call's key, the shape of its outcome, and the outcome
  * - `times` – how often the call had an outcome of this shape; waiting calls and checks of a change count fractionally
  * - `at` – transcript index of the last message that made the call
@@ -26,26 +26,26 @@ export type Pair = readonly [pair: string, times: number, at: number]
 
 export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits: false, changedAt: -1 }
 
-/** Maximum number of pairs, because guard state is small. */
+/** Maximum number of pairs, because guard state must be small. */
 const mostPairs = 64
 
-/** Weight of a repetition after a change, which may check the change. */
+/** Weight of a call that is repeated after a change, probably to check the change. */
 const afterChange = 1 / 3
 
 interface SeenResult {
   pair: string
   result: ResultFact
-  /** The same call with the same outcome, or null. */
+  /** The pair with the same call and outcome, or null. */
   same: Pair | null
-  /** The last pair of the same call with an outcome of the same shape. */
+  /** The latest pair with the same call and an outcome of the same shape, or null. */
   similar: Pair | null
-  /** Whether the progress guard refused the call. A refused call is never news. */
+  /** Whether the progress guard itself refused the call. A refused call is never news. */
   isOwn: boolean
 }
 
 /**
- * Counts a batch whose calls ran or were refused. Calls that only poll are not among `results`.
- * @param at index in the transcript of the message that made the calls
+ * Counts a batch whose calls ran or were refused. `results` excludes calls that only poll.
+ * @param at transcript index of the message with the calls
  */
 export function countStaleness(
   before: Staleness,
@@ -76,8 +76,8 @@ export function countStaleness(
   const weights = seen.map(({ result }) => weighAskedResult(result, config))
   const waits = Math.max(copies, ...weights) < 1
   const parts = seen.map((one, index) => (weights[index] ?? 1) * (isCheck(one, changedAt) ? afterChange : 1))
-  // The nudge about work in progress comes at once. The calls then count as waiting. This delays the halt, and the
-  // calls are never refused.
+  // The nudge about work in progress comes at once. From then on the calls count as waiting, which delays the halt, and
+  // they are never refused.
   const isFirst = waits && before.stale < (config.stale?.nudgeAt ?? 0)
   const isNudged = isFirst && calls.some(({ says }) => says === 'under_way')
   const stale = addPart(before.stale, isNudged ? 1 : Math.max(copies, ...parts))
@@ -88,7 +88,7 @@ export function countStaleness(
   return [{ pairs, stale, batch, waits, changedAt }, tallies]
 }
 
-/** Polls let time pass, so earlier calls may be repeated. */
+/** Time passes during polls, so earlier calls may be repeated. */
 export function resetAfterWait(state: Staleness): Pick<Staleness, 'stale' | 'batch' | 'waits'> {
   return state.stale === 0 ? state : { stale: 0, batch: null, waits: false }
 }
@@ -106,7 +106,7 @@ export function findStaleBatch(
   return calls.every(({ key }) => pairs.some(([pair]) => pair.startsWith(key))) ? 'mixed' : null
 }
 
-/** Requests omit the messages from `head` up to `from`, so their calls may be repeated. */
+/** Requests now omit the messages from `head` up to `from`, so the model may repeat their calls. */
 export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
   const left = pairs.filter(([, , at]) => at < head || at >= from)
   return left.length === pairs.length ? pairs : left
@@ -130,7 +130,7 @@ function isPair(value: unknown): value is Pair {
 
 const shapeLength = 5
 
-/** Reasons of refusals are not compared, because their words vary. */
+/** The reasons of refusals are not compared, because their wording varies. */
 function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
   if (refused) return `${key}!`
   if (errorKind === 'policy_denied') return `${key}~`
@@ -147,8 +147,8 @@ function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
 }
 
 /**
- * The results of a batch by pair. Identical calls with the same result count once. Calls refused as duplicates are
- * omitted, and `copies` is the number of identical calls that ran.
+ * Groups the results of a batch by pair. Identical calls with the same result count once. Calls refused as duplicates
+ * are omitted. `copies` is the number of identical calls that ran.
  */
 function groupIdentical(
   results: readonly ResultFact[],
@@ -173,7 +173,7 @@ function formatBatchId(calls: readonly CallFact[]): string {
   return fingerprintBatch([...new Set(calls.map((call) => call.key))]).slice(0, 12)
 }
 
-/** Repeating a refused call counts double. */
+/** Repeating a refused call counts twice. */
 function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
   return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }
@@ -186,7 +186,7 @@ function isCheck({ result, similar }: SeenResult, changedAt: number): boolean {
 function countTimes(one: SeenResult, changedAt: number, config: ProgressConfig): number {
   const { result, similar, isOwn } = one
   if (similar === null) return 1
-  // The guard's own refusals are not results of the call.
+  // The guard's own refusals say nothing about the result.
   if (isOwn) return similar[1]
   const part = Math.min(1, weighAskedResult(result, config))
   return addPart(similar[1], isCheck(one, changedAt) ? part * afterChange : part)

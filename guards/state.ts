@@ -16,20 +16,20 @@ import { restoreUserStates, type UserStates } from './user-state.js'
 const version = 1
 
 /**
- * State of all guards, stored with the session. Plain JSON of bounded size: under 8 KB for built-in guards, and at
- * most `mostUserState` per user guard.
+ * State of all guards, stored with the session. It is plain JSON of limited size: under 8 KB for built-in guards, and
+ * at most `mostUserState` per user guard.
  */
 export interface GuardrailsState extends GuardStates {
   version: typeof version
   user: UserStates
 }
 
-/** A shared constant, because guards never mutate it. */
+/** Can be shared, because guards never mutate state. */
 export function getInitialGuardrails(): GuardrailsState {
   return initial
 }
 
-/** Whether any guard watches calls. If not, they are not hashed or remembered. */
+/** Whether any guard watches calls. Otherwise calls are neither hashed nor stored. */
 export function isWatching(config: GuardrailsConfig): boolean {
   return rules.some(([key]) => findSettings(key, config) !== null)
 }
@@ -37,7 +37,7 @@ export function isWatching(config: GuardrailsConfig): boolean {
 /** Passes a fact to every enabled guard. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
   const next = mapRules((key, guard) => {
-    // Missing in logs that predate the guard.
+    // Missing in logs from before the guard existed.
     const before: object | undefined = state[key]
     const settings = findSettings(key, config)
     if (settings === null) return before ?? guard.initial
@@ -46,7 +46,7 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
   return { version, ...next, user: state.user }
 }
 
-/** Requests omit the messages from `head` up to `from`, so the model may request their content again. */
+/** Requests now omit the messages from `head` up to `from`, so the model may ask for their content again. */
 export function forgetDroppedMessages(state: GuardrailsState, head: number, from: number): GuardrailsState {
   let isSame = true
   const after = mapRules((key, guard) => {
@@ -58,10 +58,10 @@ export function forgetDroppedMessages(state: GuardrailsState, head: number, from
   return isSame ? state : { ...state, ...after }
 }
 
-/** A finding, and how its guard halts. */
+/** A finding, with how its guard halts. */
 export type GuardrailFinding = Finding<GuardName> & { onHalt: OnHalt }
 
-/** Findings after the last fact, most severe first: halts, blocks, nudges, then roster order. */
+/** The findings after the latest fact, in the order halts, blocks, nudges, then by roster. */
 export function collectFindings(state: GuardrailsState, config: GuardrailsConfig): GuardrailFinding[] {
   const all: GuardrailFinding[] = []
   for (const [key, guard] of rules) {
@@ -77,8 +77,8 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
 }
 
 /**
- * Resuming after a halt resets only that guard. Unknown names change nothing. `userGuard` names the user guard if
- * the name is `user_guard`.
+ * Resets the guard that halted, when the run is resumed. Unknown names have no effect. `userGuard` is the user guard's
+ * name if `name` is `user_guard`.
  */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {
@@ -89,17 +89,17 @@ export function resetGuard(state: GuardrailsState, name: string, userGuard?: str
   return { ...state, ...Object.fromEntries(halted.map(([key, { initial }]) => [key, initial])) }
 }
 
-/** A new user message resets every streak. */
+/** A new user message resets all streaks. */
 export function startTurn(_state: GuardrailsState): GuardrailsState {
   return getInitialGuardrails()
 }
 
-/** `note` describes unusable state that was reset. */
+/** `note` describes unusable state that had to be reset. */
 export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { error: string }
 
 /**
- * Restores stored state. Missing state is initialized, and damaged state too, with a note. State of a newer version
- * is refused, because ignoring it would disable guards silently.
+ * Restores stored state. Missing or damaged state is reset, the latter with a note. State of a newer version is
+ * rejected, because ignoring it would silently disable guards.
  */
 export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   if (stored === undefined || stored === null) return { state: getInitialGuardrails() }
@@ -123,7 +123,6 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   return lost.length > 0 ? { state, note: formatDamaged(lost) } : { state }
 }
 
-/** A value per guard, by key. */
 function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): GuardStates {
   const mapped: Partial<Record<keyof GuardStates, object>> = {}
   for (const [key, guard] of rules) mapped[key] = of(key, guard)

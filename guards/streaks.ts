@@ -5,23 +5,23 @@ import { isAmount, isCount, isListOf, isRecord, isText } from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighFailure } from './tally.js'
 import type { ResultFact } from './types.js'
 
-/** Consecutive failed batches, and the failures of each tool. */
+/** Consecutive failed batches, and consecutive failures per tool. */
 export interface Streaks {
   failing: number
   unknownTools: number
   refused: number
   transient: number
-  /** Tools that failed when last used, latest last. */
+  /** Tools whose last use failed, latest last. */
   tools: ToolStreak[]
 }
 
 interface ToolStreak {
-  /** The name, or a digest if it is long. */
+  /** The tool's name, or a digest if the name is long. */
   tool: string
-  /** The last error, and its consecutive count with other arguments. */
+  /** The last error, and how often it occurred in a row with different arguments. */
   error: string
   errors: number
-  /** The call that failed last. */
+  /** Key of the call that failed last. */
   key: string
   /** Transcript index of the last failure. */
   at?: number
@@ -32,13 +32,15 @@ export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, tra
 /** Maximum number of remembered tools. */
 const mostTools = 10
 
-/** Weight of a different call with a different error after the nudge. The first rows of an import may all be bad. */
+/**
+ * After the nudge, a different call with a different error has this weight, because the first rows of an import may all
+ * be bad.
+ */
 const otherFailure = 1 / 6
 
 /**
- * Counts a batch. Calls that only poll are excluded. Each tool counts once, because the model reads the results of a
- * batch together.
- * @param earlier the counts, and the pairs before this batch
+ * Counts a batch without its polls. Each tool counts once, because the model reads the results of a batch together.
+ * @param earlier counts and pairs before this batch
  * @param changedAt transcript index of the last change, including this batch
  */
 export function countStreaks(
@@ -91,7 +93,7 @@ export function countStreaks(
   return [{ ...counts, tools }, tallies]
 }
 
-/** Whether neither the call nor its error is remembered. */
+/** Whether both the call and its error are new. */
 function isOther({ key, outcome }: ResultFact, pairs: Staleness['pairs']): boolean {
   return !pairs.some(([pair]) => pair.startsWith(key) || pair.endsWith(outcome))
 }
@@ -105,7 +107,7 @@ function countError(
   const { outcome: error, key } = failure
   if (before?.error !== error) return { tool, error, errors: 1, key, at }
   const count = addPart(before.errors, key === before.key ? 0 : weighFailure(failure, true))
-  // A check that fails after each change is normal work. It leads to a nudge at most.
+  // A check that fails after each change is normal work, so it causes at most a nudge.
   const isCheck = changedAt > (before.at ?? at)
   const errors = isCheck ? Math.max(before.errors, Math.min(count, sameError?.nudgeAt ?? 0)) : count
   return { tool, error, errors, key, at }

@@ -2,8 +2,8 @@ import type { ProgressConfig, Steps } from './progress-config.js'
 import type { ResultFact } from './types.js'
 
 /**
- * Keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. The first in this order
- * wins, because its rule knows most about the cause.
+ * The keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. The first matching rule
+ * applies, because it is the most specific about the cause.
  */
 export const progressRules = [
   'policyDenied',
@@ -19,7 +19,7 @@ export const progressRules = [
 
 export type ProgressRule = (typeof progressRules)[number]
 
-/** The change of one count by a batch. */
+/** How a batch changes one count. */
 export interface Tally {
   rule: ProgressRule
   before: number
@@ -28,7 +28,7 @@ export interface Tally {
   calls: readonly ResultFact[]
 }
 
-/** A halt from its count on; a nudge at its count. */
+/** Halts at any count from `haltAt`, but nudges only when `nudgeAt` is reached. */
 export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
   if (hasReached(after, steps.haltAt)) return 'halt'
@@ -39,18 +39,18 @@ export function hasReached(count: number, at: number | null | undefined): boolea
   return at != null && count >= at - precision
 }
 
-/** Adds a fraction, rounded for storage. */
+/** Adds a fraction and rounds the sum for storage. */
 export function addPart(count: number, part: number): number {
   return Math.round((count + part) * 1e6) / 1e6
 }
 
-/** Rounds so that three thirds add up to one. */
+/** Tolerates rounding, so that three thirds reach one. */
 const precision = 0.001
 
-/** A wait of this many times `waiting.ms` costs time, not tokens. */
+/** A call that waits this many times `waiting.ms` costs time but no tokens. */
 const longWait = 10
 
-/** The weight of a result. Waiting calls and polls for progress count less. */
+/** The weight of a result. Waiting calls and progress polls count less. */
 export function weighResult(result: ResultFact, { waiting }: ProgressConfig): number {
   if (waiting === null || !result.ok) return 1
   const { durationMs, size } = result
@@ -61,8 +61,8 @@ export function weighResult(result: ResultFact, { waiting }: ProgressConfig): nu
 }
 
 /**
- * The weight of a failure. A missing name is an answer, not a fault of the tool. An error that quotes an argument may
- * concern that argument. If the same error repeats, it concerns the same argument.
+ * The weight of a failure. A name that does not exist is an answer, not a fault of the tool. An error that quotes an
+ * argument may be specific to that argument, unless the same error repeats.
  */
 export function weighFailure({ says }: ResultFact, isSameError: boolean): number {
   if (says === 'absent') return 1 / 16

@@ -5,14 +5,14 @@ import { lastWordsAsked } from './lib/words.js'
 import { type OnHalt, onHalt } from './lib/settings.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
 
-/** A sub-agent whose account is exhausted or whose model is misconfigured. */
+/** Settings for sub-agents that cannot succeed, because the account is exhausted or the model is misconfigured. */
 export interface TerminalDelegationConfig {
-  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
+  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
   onHalt: OnHalt
 }
 
 export interface TerminalDelegationState {
-  /** The sub-agent that cannot succeed, from the last fact. */
+  /** The sub-agent in the latest fact that cannot succeed. */
   due: { tool: string; code: TerminalCode; message: string } | null
 }
 
@@ -26,8 +26,8 @@ const whatToDo = {
 type TerminalCode = keyof typeof whatToDo
 
 /**
- * Detects a sub-agent that failed permanently, according to its structured result. Causes are an exhausted account or a
- * wrong configuration. A sub-agent that reached one of its limits is unfinished, not terminal.
+ * Detects a sub-agent that failed permanently, according to its structured result: its account is exhausted, or its
+ * configuration is wrong. A sub-agent that reached one of its limits is unfinished, not terminal.
  */
 export const terminalDelegation: Guard<
   TerminalDelegationState,

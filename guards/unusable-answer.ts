@@ -1,21 +1,21 @@
-/** Answers with neither text nor calls. */
+/** Limits for answers with neither text nor calls. */
 export interface EmptyAnswerConfig {
-  /** Re-prompts after a failed tool. */
+  /** Maximum re-prompts after a failed tool call. */
   reprompts: number
-  /** Plain retries otherwise. */
+  /** Maximum plain retries otherwise. */
   retries: number
 }
 
 export interface EmptyAnswerFacts {
   /** Whether a call of the last batch failed. */
   afterFailure: boolean
-  /** Used since the last user message. */
+  /** Re-prompts since the last user message. */
   reprompts: number
   retries: number
 }
 
 /**
- * The reaction to an empty answer. It is a re-prompt after a failed tool, otherwise a plain retry, then
+ * Decides how to react to an empty answer: re-prompt after a failed tool call, retry otherwise, and finally
  * ERROR/empty_response. If the guard is off, the answer ends the turn.
  */
 export function recoverEmptyAnswer(
@@ -27,7 +27,7 @@ export function recoverEmptyAnswer(
   return retries < config.retries ? 'retry' : 'give_up'
 }
 
-/** Sent to the model after a failed tool. */
+/** Sent to the model after a failed tool call. */
 export const repromptText =
   'A tool call failed, and you did not answer. Tell the user what failed and what you can do without it, ' +
   'or try another way.'
@@ -41,18 +41,18 @@ export function repairOutput(used: number, allowed: number): 'ask_again' | 'give
   return used < allowed ? 'ask_again' : 'give_up'
 }
 
-/** Sent to the model. `problem` names each part that does not match. */
+/** Sent to the model. `problem` lists each part that does not match. */
 export function formatRepairPrompt(problem: string): string {
   return `${problem}\n\nGive the whole corrected answer again, as one JSON object without any other text.`
 }
 
-/** Shown to users when no repair is left. */
+/** Shown to users when no repairs are left. */
 export function formatInvalidOutputMessage(problem: string, allowed: number): string {
   return `${problem}\n\nThe output is unchanged. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
 }
 
 /**
- * Whether to continue a truncated answer, or accept it.
+ * Decides whether to continue a truncated answer or accept it.
  * @param used continuations since the last user message
  * @param allowed `guardrails.maxTokensRecoveries`; 0 is off
  */
@@ -64,15 +64,15 @@ export function recoverTruncation(used: number, allowed: number): 'continue' | '
 export const continueText =
   'Your answer was cut off at the output limit. Continue exactly where it stopped, without repeating any of it.'
 
-/** Sent when a structured answer was truncated, because half an object cannot be continued. */
+/** Sent when a structured answer was truncated, because a partial object cannot be continued. */
 export const restartText =
   'Your answer was cut off at the output limit. Give the whole answer again from the start, but shorter.'
 
-/** The result of each call of a truncated response. */
+/** The result of each call in a truncated response. */
 export const truncatedCall =
   'Not executed: the response was cut off at the output limit, so the arguments may be incomplete.'
 
-/** Sent to the model after such results. */
+/** Sent to the model after the results of truncated calls. */
 export const continueCalls =
   'Your response was cut off at the output limit, and none of its calls were executed. ' +
   'Make them again with shorter arguments, or fewer of them at a time.'

@@ -2,15 +2,15 @@ import type { Json } from './lib/json.js'
 import { isRecord } from './lib/stored.js'
 import type { OnHalt } from './lib/settings.js'
 
-/** Maximum state of a user guard, in bytes of JSON. */
+/** Maximum size of a user guard's state, in bytes of JSON. */
 export const mostUserState = 2048
 
 /** States of user guards, by name. */
 export type UserStates = Record<string, Json>
 
 /**
- * Copies a value as guard state, or returns a problem. Undefined properties are omitted, as in JSON. Other values that
- * JSON would change are refused. Never throws.
+ * Copies a value to be stored as guard state, or returns a problem. Undefined properties are omitted, as in JSON. Other
+ * values that JSON would change are rejected. Never throws.
  */
 export function toUserState(value: unknown): { state: Json } | { problem: string } {
   try {
@@ -32,7 +32,7 @@ export function toUserState(value: unknown): { state: Json } | { problem: string
 const notJson =
   'is not plain JSON (null, booleans, finite numbers, strings, arrays and plain objects of these)'
 
-/** Restores stored states; null if they are invalid. */
+/** Restores stored states, or returns null if they are invalid. */
 export function restoreUserStates(stored: unknown): UserStates | null {
   if (!isRecord(stored)) return null
   const states: [string, Json][] = []
@@ -50,7 +50,7 @@ export function getUserState(states: UserStates, name: string, initial: Json): J
   return state === undefined ? initial : state
 }
 
-/** The copy is finite, so the comparison terminates. */
+/** Terminates because the copy is finite. */
 function isSame(value: unknown, copy: Json): boolean {
   if (typeof copy !== 'object' || copy === null) return value === copy
   if (Array.isArray(copy)) {
@@ -80,25 +80,27 @@ export interface UserFinding {
   action: 'nudge' | 'block' | 'halt'
   /** The guard's name. */
   guard: string
-  /** Evidence of at most 600 characters; includes the guard's name. */
+  /** Evidence of at most 600 characters that includes the guard's name. */
   evidence: string
-  /** For the model (nudge, block) or for people (halt). */
+  /** Text for the model (nudge, block) or for people (halt). */
   message: string
   onHalt: OnHalt
-  /** The calls to block, or null for every open call of the batch. */
+  /** The calls to block, or null for all open calls of the batch. */
   callIds: string[] | null
 }
 
-/** The result of all user guards, returned by `consultGuards`. Plain JSON. */
+/** The combined result of all user guards, returned by `consultGuards`. Plain JSON. */
 export interface UserGuardsOutput {
-  /** New guard states. Guards without state are omitted. */
+  /** New states of the guards. Guards without state are omitted. */
   states: UserStates
   /** Most severe first. */
   findings: UserFinding[]
-  /** Failures of guards that are configured to be ignored, one sentence each. */
+  /** One sentence for each failed guard whose failures are ignored. */
   warnings: string[]
-  /** Whether `stopWhen` ends the run with these results. */
+  /** Whether `stopWhen` ends the run after these results. */
   stops?: true
-  /** Why the result that is the answer does not match the output schema. Absent if it matches or no schema is set. */
+  /**
+   * Why a result that is the run's answer does not match the output schema. Absent if it matches or there is no schema.
+   */
   outputProblem?: string
 }

@@ -11,8 +11,8 @@ import { toRunResult } from './agent/to-result.js'
 /**
  * The agent loop. Each top-level state is a public `AgentState`. A run ends in one of the final states.
  *
- * The machine is pure. Its context is plain JSON, events carry the time, and actors do all asynchronous work. The same
- * events produce the same states, so an event log fully describes a run.
+ * The machine is pure: its context is plain JSON, time comes from events, and all asynchronous work is in actors. The
+ * same events always produce the same states, so the event log fully describes a run.
  *
  * @example
  * // The bare machine: its events in, its states out. `agent.machine` is the same with an agent's actors.

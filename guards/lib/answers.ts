@@ -1,7 +1,7 @@
 interface AnsweredCall {
   name: string
   readOnly: boolean
-  /** The arguments, for people. */
+  /** The arguments, formatted for people. */
   shown: string
 }
 
@@ -14,10 +14,10 @@ interface AnsweredCall {
  */
 export type AnswerMeaning = 'under_way' | 'transient' | 'absent' | 'absent_named' | null
 
-/** A longer output is more than a status. */
+/** A longer output contains more than a status. */
 const longest = 300
 
-/** Reads at most 300 characters of a result. Unknown words and other languages yield `null`. */
+/** Classifies the first 300 characters of a result. Unknown words and other languages yield `null`. */
 export function readAnswer(
   call: AnsweredCall,
   { ok, errorKind, content }: { ok: boolean; errorKind: string | null; content: string },
@@ -36,7 +36,7 @@ const sleeps = /^(?:sleep|wait|await|delay)(?![a-z])/i
 
 const underWay = new RegExp(
   [
-    // An underscore separates words: CREATE_IN_PROGRESS.
+    // An underscore separates words, as in CREATE_IN_PROGRESS.
     String.raw`(?<![a-z\d])(?:pending|queued|scheduled|running|in[ _-]?progress|processing|building|compiling|deploying` +
       String.raw`|provisioning|creating|initiali[sz]ing|preparing|pulling|installing|uploading|downloading|starting|booting` +
       String.raw`|terminating|waiting|awaiting|ongoing|under[ _]?way|eta)(?![a-z\d])`,
@@ -49,7 +49,7 @@ const underWay = new RegExp(
   'i',
 )
 
-/** Tools that act in each call. An action in progress should not be repeated. */
+/** Matches names of tools that perform an action. If the action is in progress, the call should not be repeated. */
 const acts = new RegExp(
   '(?:^|[_.-])(?:send|mail|pay|book|create|post|submit|delete|remove|update|write|insert|order|buy|transfer|start|' +
     'trigger|launch|deploy|publish|retry|cancel|approve|add|set|put|upload|charge|refund|restart|rebuild|schedule)(?![a-z])',
@@ -65,7 +65,7 @@ export const transientCodes = (
 
 const transientText = [
   String.raw`\b(?:tim(?:ed|es)[ -]?out|timeout ?error|timeout (?:exceeded|expired|reached)|deadline[ _]exceeded|rate[ _-]?limit(?:s|ed|ing|[ _]exceeded)?|unreachable|dns)\b`,
-  // Excludes `timeout` as a name, a value or an option.
+  // Excludes `timeout` when it is a name, a value or an option.
   String.raw`(?<![\w'"\x60.$-]|\b(?:invalid|unknown|unsupported|bad|illegal|missing|unexpected|negative|set|option|parameter|argument) )` +
     String.raw`time-?outs?(?![\w'"\x60(.-]|\s?=|[ :]+(?:must|should|is|was not|cannot|needs|values?|param|option|argument|property|field)\b)`,
   String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed|aborted)\b|\bsocket hang up\b`,
@@ -80,7 +80,7 @@ const transientText = [
 /** Words of temporary failures. */
 export const transientWords = new RegExp(String.raw`${transientText}|(?<![\w.,$-])50[234](?!\w|[.,]\d)`, 'i')
 
-/** A result that starts with such words, or with the status, reports a failure. Other results may quote them. */
+/** A result reports a failure if it starts with such words or with the status. Other results may only quote them. */
 const reportsTransient = new RegExp(
   String.raw`^(?:\W{0,8}(?:errors?|failed|failure|request|with|https?|status(?:[ _]?code)?|code|type|message|detail|reason)\b){0,6}` +
     String.raw`\W{0,8}(?:${transientText}|(?:408|425|429|50[234])(?=\W*$|["':,.]|[ -]{1,3}(?:too|request|bad|service|gateway|slow|rate)))`,
@@ -110,7 +110,7 @@ const absent = new RegExp(
   'i',
 )
 
-/** The tool itself requires the missing item. */
+/** The missing item is a requirement of the tool itself. */
 const needs = /\b(?:command|module|package|library|executable|interpreter|import)\b/i
 
 /** Shell errors, such as `python: not found`. */
@@ -122,7 +122,7 @@ function readFailure({ shown }: AnsweredCall, content: string): AnswerMeaning {
   if (transientWords.test(content)) return 'transient'
   if (!absent.test(content) || needs.test(content) || shell.test(content)) return null
   const named = new Set(listWords(content))
-  // Argument names are the same in every call.
+  // Argument names are identical in every call, so only values count.
   const argumentWords = listWords(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
   return argumentWords.some((word) => named.has(word)) ? 'absent_named' : 'absent'
 }
@@ -131,7 +131,7 @@ function listWords(text: string): string[] {
   return (text.toLowerCase().match(/[a-z_]{3,}/g) ?? []).filter((word) => !common.has(word))
 }
 
-/** Words common in errors and addresses. */
+/** Words that are too common in errors and addresses to count. */
 const common: ReadonlySet<string> = new Set(
   (
     'not found such the does exist error failed http https www com org net html page file link url site name user ' +

@@ -3,10 +3,10 @@ import type { Json } from './json.js'
 /**
  * The canonical form of a JSON text. Keys are sorted at every depth, whitespace is removed, numbers and strings have
  * one notation (`1.0` is `1`, `"\u0041"` is `"A"`), and nothing is truncated. `tidied` also trims each string and the
- * ends of its lines. Both are the same text if there is nothing to trim. `null` if the text is not JSON.
+ * ends of its lines. If there is nothing to trim, both forms are equal. `null` if the text is not JSON.
  *
- * Numbers have their `JSON.parse` value, because the tool receives that value. Any depth works, because depth uses
- * memory instead of the stack.
+ * Numbers have their `JSON.parse` value, because the tool receives that value. Nesting can be of any depth, because it
+ * is tracked on the heap instead of the stack.
  *
  * This is not the form of RFC 8785, and it cannot change because stored logs contain its digests. It sorts integer keys
  * numerically, and accepts overflowing numbers, lone surrogates and any depth. `canonicalize` throws for the last
@@ -31,7 +31,7 @@ export function canonicalForms(text: string): { exact: string; tidied: string } 
   }
 }
 
-/** Trims a text and the ends of its lines. */
+/** Trims a text and the end of each line. */
 export function tidy(text: string): string {
   if (isTidy(text)) return text
   return text
@@ -96,7 +96,7 @@ function opened(value: Json[] | { [key: string]: Json }): Open {
   return { keys, values: keys.map((key) => value[key]), next: 0 }
 }
 
-/** Integer keys first, in numeric order like in objects, then names. */
+/** Integer keys first in numeric order, as in objects, then other keys. */
 function inOrder(keys: string[]): string[] {
   const [first] = keys
   if (first === undefined || !isIndex(first)) return keys.sort()
@@ -109,7 +109,7 @@ function isIndex(key: string): boolean {
 }
 
 function scalar(value: number | boolean | null | undefined): string {
-  // Numbers that overflowed (1e400), which JSON would write as null.
+  // JSON would write overflowed numbers (1e400) as null.
   if (value === Infinity) return '1e999'
   if (value === -Infinity) return '-1e999'
   return JSON.stringify(value)

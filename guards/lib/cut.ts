@@ -13,7 +13,7 @@ function endsInHalf(text: string): boolean {
   return last >= 0xd800 && last <= 0xdbff
 }
 
-/** Like `truncate`, on one line: control characters and lone surrogates become spaces. */
+/** Like `truncate`, but on one line. Control characters and lone surrogates become spaces. */
 export function truncateLine(text: string, length: number): string {
   return text.length <= length ? toLine(text) : `${toLine(takeHead(text, length))}…`
 }

@@ -4,14 +4,14 @@ const redacted = '[redacted]'
 
 /** A trailing `…` marks a secret that was truncated. Every pattern runs in linear time. */
 const secrets: [pattern: RegExp, replacement: string][] = [
-  // Private keys, also truncated ones.
+  // Private keys, including truncated ones.
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g, redacted],
   // Passwords in URLs: scheme://user:password@host
   [/(:\/\/[^\s/?#:@]{0,256}:)[^\s/?#@]{1,512}(?:@|…)/g, `$1${redacted}@`],
   // API keys with known prefixes.
   [
     new RegExp(
-      // At the start of a word, or after an escape such as \n in JSON text.
+      // Matches at the start of a word, or after an escape such as \n in JSON text.
       String.raw`(?:(?<![\w-])|(?<=\\[bfnrt])|(?<=\\u[\da-fA-F]{4}))` +
         '(?:sk-|sk_|pk_|rk_|xai-|gsk_|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|hf_|npm_|pypi-|AIza|AKIA|ASIA)' +
         String.raw`(?:[\w-]{12,}|[\w-]*…)`,
@@ -35,10 +35,10 @@ const secrets: [pattern: RegExp, replacement: string][] = [
   ],
 ]
 
-/** Longer texts are cut first, to bound the time. */
+/** Longer texts are cut first to limit the running time. */
 const longest = 8000
 
-/** Removes API keys, bearer tokens, private keys and passwords of recognizable form. */
+/** Removes API keys, bearer tokens, private keys and passwords in recognizable formats. */
 export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }

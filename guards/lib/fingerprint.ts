@@ -6,24 +6,24 @@ import { isRecord } from './stored.js'
 export { sha256 as digest } from './sha256.js'
 
 /**
- * Identifies a call, independent of key order and whitespace. Equal exactly for calls of the same tool with the same
- * arguments. Arguments that are not JSON are compared as raw text, which never equals the JSON string of the same
- * characters.
+ * Identifies a call, independent of key order and whitespace. Two fingerprints are equal if and only if tool and
+ * arguments are equal. Arguments that are not JSON are compared as raw text, which never equals the JSON string of the
+ * same characters.
  */
 export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
 }
 
-/** The digests that identify a call, most exact first. */
+/** The digests that identify a call, from the most to the least exact. */
 export interface CallDigests {
   fingerprint: string
-  /** Short. Also equal for calls that differ only in blanks around strings or at line ends. */
+  /** A short digest. Also equal for calls that differ only in blanks around strings or at line ends. */
   key: string
 }
 
 export function identifyCall(name: string, argumentsText: string): CallDigests {
   const forms = canonicalForms(argumentsText)
-  // The name is encoded as JSON, so that its end is unambiguous.
+  // Encoding the name as JSON makes its end unambiguous.
   const start = JSON.stringify(name)
   const [kind, exact, tidied] = forms
     ? ['json', forms.exact, forms.tidied]
@@ -35,7 +35,7 @@ export function identifyCall(name: string, argumentsText: string): CallDigests {
   }
 }
 
-/** Arguments with each value cut to this length. */
+/** Cuts each value of the arguments to this length. */
 export function cutValues(argumentsText: string, most: number): string {
   try {
     const values: unknown = JSON.parse(argumentsText)
@@ -53,14 +53,14 @@ export function cutValues(argumentsText: string, most: number): string {
 /** 40 bits are enough for the few calls of a turn. */
 export const keyLength = 10
 
-/** One fingerprint for several, independent of order. Counts duplicates. */
+/** Combines several fingerprints into one. Order does not matter, but duplicates count. */
 export function fingerprintBatch(fingerprints: readonly string[]): string {
   const [first] = fingerprints
   if (first !== undefined && fingerprints.length === 1) return first
   return sha256([...fingerprints].sort().join(' '))
 }
 
-/** Arguments for people, on one line of at most 200 characters. */
+/** Formats arguments for people, on one line of at most 200 characters. */
 export function formatArguments(text: string): string {
   return truncateLine(text, 200)
 }

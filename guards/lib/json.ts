@@ -4,9 +4,9 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 export type JsonObject = { [key: string]: Json }
 
 /**
- * Copies a plain object and appends keys in order. In Node 20, a spread followed by new keys gives every object a
- * separate hidden class. Such objects are ten times slower to create, four times as large, and slower to read. Objects
- * created at every step therefore use this function, or list the new keys first.
+ * Copies a plain object and appends keys in order. In Node 20, a spread followed by new keys gives every object its own
+ * hidden class. Such objects are ten times slower to create, four times larger, and slower to read. Objects created at
+ * every step therefore use this function, or list the new keys first.
  */
 export function extendObject<Value extends object, More extends object>(
   value: Value,

@@ -1,8 +1,8 @@
-/** Digests of a result. Short, because many are stored. */
+/** Digests of a result. They are short because many are stored. */
 export interface OutcomeDigests {
-  /** Ignores volatile parts. */
+  /** The digest without volatile parts. */
   digest: string
-  /** Also ignores digits. */
+  /** The digest without volatile parts and digits. */
   shape: string
 }
 
@@ -10,25 +10,26 @@ const unit = String.raw`(?:[nuµμm]?s|sec(?:ond)?s?|m(?:in(?:ute)?s?)?|h(?:(?:o
 const apart = String.raw`["'\\ ]{0,4}`
 
 /**
- * Volatile parts. Days and leading epoch digits stay, because a different day is a different answer. Other numbers show
- * progress. For speed, each pattern starts with a character and is bounded.
+ * Volatile parts of results. Dates and the leading digits of an epoch time are kept, because a different day is a
+ * different answer. Other numbers are kept because they show progress. For speed, each pattern starts with a character
+ * and is bounded.
  */
 const volatile = new RegExp(
   [
-    // Clock times, but not the column of a line (a.ts:10:15).
+    // Clock times, but not column numbers (a.ts:10:15).
     String.raw`\d(?<=(?:^|[^\w:]|\d-\d\dT)\d)\d?:[0-5]\d(?::[0-5]\d)?(?![\d:]*:\d)(?:[.,]\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?(?!\w)`,
     String.raw`\d{5}(?<=(?<![\w.])1\d{9})(?:\d{3}){0,3}(?:\.\d{1,19})?(?!\w)`,
-    // Durations such as 1.5s, 2h30m and 12 ms. An amount after a currency sign is a price.
+    // Durations such as 1.5s, 2h30m and 12 ms. Amounts after a currency sign are prices.
     String.raw`\d(?<![\w.$€£]\d)[\d.]{0,36}(?:${unit}(?:[\d.]{1,20}${unit}){0,3}| (?!m\b)${unit})(?!\w)`,
     // UUIDs, and hexadecimal words with both digits and letters.
     String.raw`[\da-f]{8}(?<!\w[\da-f]{8})(?:(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{4,120}(?<=(?:\d[a-f]|[a-f]\d)[\da-f]{0,126}))(?!\w)`,
     String.raw`0x(?<!\w0x)[\da-f]{1,64}(?!\w)`,
-    // Ids that change in each call. Ids of items that people work with are answers.
+    // Ids that change with each call. Ids of items that people work with are part of the answer.
     String.raw`((?:request|trace|span|correlation|session|connection|invocation|process)[ _-]?id)${apart}[:=]${apart}[\w.-]{1,128}`,
     String.raw`(pid)(?<![a-z]pid)["'\\ :=]{1,8}[\w.-]{1,128}`,
     String.raw`\(node:\d{1,9}(?=\))`,
     String.raw`/tmp/[\w./+-]{1,512}`,
-    // The line number in a shell error.
+    // Line numbers in shell errors.
     String.raw`sh(?<=(?<![\w.])(?:ba|da|z|k|a|c|tc|fi)?sh): ?(?:line )?\d{1,9}(?=:)`,
   ].join('|'),
   'gi',
@@ -39,25 +40,25 @@ const days = /\d{4}-\d\d?-\d\d?T?/g
 /** A letter or digit outside JSON keys. */
 const other = /[a-z\d](?!\w{0,64}"\s?:)|[^\0-\x7f·]/i
 
-/** Longer texts are compared by their ends. */
+/** Only the two ends of a longer text are compared. */
 const longest = 16_000
 
 /**
- * Digests of a result. Only the two ends of a long text count. Linear in time. The hashes are not cryptographic, because a
- * forged equal digest only makes a guard act too early.
+ * Computes the digests of a result in linear time. Only the two ends of a long text count. The hashes are not
+ * cryptographic, because a forged collision would only make a guard act too early.
  */
 export function digestOutcome(text: string): OutcomeDigests {
   if (text.length <= longest) return digestText(text)
   const head = text.slice(0, longest / 2)
   const tail = text.slice(-longest / 2)
-  // Cuts at line ends, so that a wider clock in one line does not shift the others.
+  // Cuts at line ends, so that a longer time in one line does not shift the others.
   const end = head.lastIndexOf('\n')
   return digestText(`${end > 0 ? head.slice(0, end) : head}\n…\n${tail.slice(tail.indexOf('\n') + 1)}`)
 }
 
 function digestText(text: string): OutcomeDigests {
   const rest = text.replace(volatile, '$1$2·')
-  // If only volatile parts are present (a time, a duration, a new id), they are the answer.
+  // If the result consists only of volatile parts (a time, a duration, a new id), they are the answer.
   const compared = rest === text || other.test(rest.replace(days, '')) ? rest : text
   let [low, high, shape] = [-0x7ee3623b, 0x41c6ce57, 0x2b3c4d5e]
   for (let at = 0; at < compared.length; at += 1) {

@@ -2,20 +2,20 @@
 export type OnHalt = 'error' | 'pause'
 
 /**
- * The reaction to a repeated call. `halt` halts the run. `block` refuses the call, and halts at its second refusal.
+ * The reaction to a repeated call. `halt` halts the run. `block` refuses the call and halts if it is repeated again.
  */
 export type OnRepeat = 'halt' | 'block'
 
-/** The type of a guard setting, as plain data. The configuration's checks are built from it. */
+/** The type of a guard setting, as plain data from which the configuration checks are built. */
 export type Setting =
   | 'flag'
   /** One of these words. */
   | readonly [string, ...string[]]
-  /** An integer, unless `of` names a unit. */
+  /** An integer, unless `of` specifies a unit. */
   | { from: number; to?: number; of?: 'milliseconds' | 'share' }
-  /** The same, or `null` for never. */
+  /** Like above, or `null` for never. */
   | { from: number; isNever: true }
-  /** Nested settings; `null` disables them if allowed. */
+  /** Nested settings. `null` disables them if allowed. */
   | { has: { readonly [key: string]: Setting }; canBeOff?: true }
 
 export type Settings<Config> = { readonly [Key in keyof Config]: Setting }

@@ -1,6 +1,6 @@
 import type { NamedCalls } from './words.js'
 
-/** Checks on state from a store, which may be damaged. */
+/** These checks validate state from a store, which may be damaged. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

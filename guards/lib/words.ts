@@ -2,11 +2,11 @@ import { truncateLine } from './cut.js'
 import { toEvidence } from './evidence.js'
 import type { CallFact } from '../types.js'
 
-/** The calls of a verdict, for people and the model. Short, because it is part of a guard's state. */
+/** The calls of a verdict, formatted for people and the model. Kept short because it is part of a guard's state. */
 export interface NamedCalls {
-  /** The tools: `read_file`, or `read_file, grep and 3 more`. */
+  /** Tool names, such as `read_file` or `read_file, grep and 3 more`. */
   tools: string
-  /** The calls with arguments, secrets removed. */
+  /** The calls with their arguments, without secrets. */
   calls: string
   /** Number of calls. */
   number: number
@@ -37,7 +37,7 @@ export function formatTools(calls: readonly CallFact[]): string {
   return truncateLine(more > 0 ? `${first} and ${more} more` : first, 96)
 }
 
-/** Models can call tools without a name. */
+/** Models can call tools with an empty name. */
 function formatName(name: string): string {
   return name === '' ? "''" : truncateLine(name, 64)
 }
@@ -47,6 +47,6 @@ export function formatTimes(count: number): string {
   return count === 2 ? 'twice' : `${count} times`
 }
 
-/** The request for last words before a pause. */
+/** The request for a concluding answer before a pause. */
 export const lastWordsAsked =
   'The run stops here. Summarize what you have done and found so far, and what is missing.'

@@ -7,21 +7,21 @@ import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
 import { formatTools } from '../lib/words.js'
 
-/** Batches in a period of 2 to `maxPeriod` with stable results. */
+/** Limits on batches that repeat with a period of 2 to `maxPeriod` and stable results. */
 export interface CycleConfig {
   /** Maximum period in batches, 2 to 8. */
   maxPeriod: number
-  /** Whole periods before the nudge. */
+  /** Number of whole periods before the nudge. */
   nudgeAt: number
-  /** Whole periods before the halt. */
+  /** Number of whole periods before the halt. */
   haltAt: number
-  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
+  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
   onHalt: OnHalt
-  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
+  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
   lastWords?: boolean
 }
 
-/** A finished batch, with its calls, its results, and its tools for people. */
+/** A finished batch with its calls, results and tools. The tools are for display. */
 interface Round {
   batch: string
   outcome: string
@@ -29,30 +29,30 @@ interface Round {
 }
 
 export interface CycleState {
-  /** The last rounds, oldest first, up to the longest period. */
+  /** The latest rounds, oldest first, up to the longest period. */
   rounds: Round[]
-  /** For each period from 2, the number of latest rounds that equal the round one period earlier. */
+  /** For each period from 2, the number of latest rounds that equal the round one period before. */
   matches: number[]
-  /** Rounds outside a cycle that did not break it. */
+  /** Rounds that were not part of the cycle but did not break it. */
   strangers: number
-  /** The verdict on the last fact. */
+  /** The verdict on the latest fact. */
   due: { action: 'nudge' | 'halt'; period: number; periods: number } | null
 }
 
 const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 
-/** Bounds the state. */
+/** Limits the size of the state. */
 const longestPeriod = 8
 
-/** Keeps both ends, because results can differ at their ends. */
+/** Keeps both ends, because results can differ at either end. */
 function shortenOutcome(outcome: string): string {
   return shortenFingerprint(digest(outcome))
 }
 
 /**
- * Detects batches in a cycle (A, B, A, B, …) with stable results. A changed result clears it, and so does a successful
- * foreign call that may have changed something. Foreign calls that only read or fail do not clear it, up to the longest
- * period.
+ * Detects batches that repeat in a cycle (A, B, A, B, …) with stable results. A changed result clears it. So does a
+ * successful call outside the cycle that may have changed something. Other calls that only read or fail do not clear
+ * it, up to the length of the longest period.
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
@@ -147,12 +147,12 @@ function findDue(
   return due
 }
 
-/** After two whole periods, a cycle can be interrupted and continued. */
+/** A cycle of at least two whole periods continues after an interruption. */
 function hasCycle({ rounds, matches }: CycleState): boolean {
   return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
 }
 
-/** The repeated-call guard handles a single repeated batch. */
+/** Period 1 is excluded because the repeated-call guard handles it. */
 function isCycle(rounds: readonly Round[], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
 }

@@ -6,13 +6,13 @@ import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
 
 /**
- * Consecutive failures by kind, counted once per batch. Each number is the failure that halts. The nudge comes one
- * failure earlier. `identical` failures agree in tool, arguments and error class.
+ * Limits on consecutive failures, counted once per batch. Each number is the failure that halts; the nudge comes one
+ * failure earlier. Failures are `identical` if tool, arguments and error class are equal.
  */
 export interface FailingConfig {
   /** Identical permanent failures. */
   identical: number
-  /** Consecutive failures of any calls, except transient ones and unknown tools. */
+  /** Consecutive failures of any calls, excluding transient failures and unknown tools. */
   any: number
   /** Identical transient failures. */
   transientIdentical: number
@@ -22,9 +22,9 @@ export interface FailingConfig {
   policyDenied: number
   /** The reaction to a call that fails again. */
   onRepeat: OnRepeat
-  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
+  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
   onHalt: OnHalt
-  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
+  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
   lastWords?: boolean
 }
 
@@ -32,28 +32,31 @@ const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as
 
 export type ToolFailureKind = NonNullable<ResultFact['errorKind']>
 
-/** The count that a failure increments, a key of `guardrails.failing`. */
+/** The count that a failure increments. It is a key of `guardrails.failing`. */
 export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
 
 export interface Failure {
-  /** Prefix of the call's fingerprint. */
+  /** A prefix of the call's fingerprint. */
   fingerprint: string
   kind: ToolFailureKind
   count: number
 }
 
-/** Failures since the last success, counted once per batch, because the model reads a batch at once. */
+/**
+ * Failures since the last success. They are counted once per batch because the model reads the results of a batch
+ * together.
+ */
 export interface Failures {
   identical: Failure[]
-  /** Batches with a permanent failure. */
+  /** Number of batches with a permanent failure. */
   any: number
-  /** Batches with a transient failure. */
+  /** Number of batches with a transient failure. */
   transientAny: number
 }
 
 export const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
 
-/** The change of one count by a batch. */
+/** How a batch changes one count. */
 export interface FailureTally {
   rule: FailureRule
   count: number
@@ -70,7 +73,7 @@ export const identicalRule: Record<ToolFailureKind, FailureRule> = {
   policy_denied: 'policyDenied',
 }
 
-/** The streaks of failures of any call. An unknown tool counts toward none. */
+/** The streak that each kind of failure counts toward. Unknown tools count toward none. */
 const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
   failed: 'any',
   policy_denied: 'any',
@@ -79,8 +82,8 @@ const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
 }
 
 /**
- * Counts the results of a batch. A success ends every streak, except the streak of a call that failed in the same
- * batch. Transient failures of a polling batch do not count.
+ * Counts the results of a batch. A success ends every streak, except those of calls that failed in the same batch.
+ * Transient failures of a polling batch do not count.
  */
 export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
   if (results.every((result) => result.ok)) return [noFailures, []]
@@ -114,7 +117,7 @@ function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Fai
   return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
 }
 
-/** Failures by kind, each call once. */
+/** Groups failures by kind, with each call once. */
 function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds
@@ -168,7 +171,7 @@ const cause: Record<FailureRule, (tools: string, count: number, refused: string)
     'Permit the call in the tool, or forbid it in the instructions.',
 }
 
-/** Read by the model, one failure before the halt. */
+/** The nudge for the model, one failure before the halt. */
 function formatNudge({ rule, count, named }: FailingDue): string {
   return advice[rule](named.tools, count)
 }
@@ -202,13 +205,14 @@ function formatEvidence({ rule, count, named }: FailingDue): string {
 export interface FailingState extends Failures {
   /** Calls refused in this run. */
   refused: string[]
-  /** The verdict on the last fact. */
+  /** The verdict on the latest fact. */
   due: FailingDue | null
 }
 
 /**
- * Counts consecutive failures of one call in the same way, and of any calls. The nudge precedes the halt by one
- * failure. With `onRepeat: 'block'`, a call at its limit is refused. Streaks of any calls halt.
+ * Counts consecutive failures, both of one call that fails in the same way and of any calls. The nudge comes one
+ * failure before the halt. With `onRepeat: 'block'`, a call at its limit is refused instead, but streaks of different
+ * calls still halt.
  */
 export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'policy_denied'> = {
   reasons: ['repeated_failure', 'policy_denied'],

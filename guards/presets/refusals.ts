@@ -1,14 +1,14 @@
 import type { CallFact } from '../types.js'
 
 /**
- * Calls that a guard has refused in this run, by fingerprint prefix, latest last. The second refusal of the same call
- * halts, so refusals outlive the streak that led to the first one.
+ * Calls that a guard has refused in this run, as fingerprint prefixes, latest last. The second refusal of the same call
+ * halts, so refusals must outlive the streak that caused the first one.
  */
 export type Refusals = readonly string[]
 
 export const mostRefusals = 12
 
-/** A prefix is enough to distinguish a dozen fingerprints. */
+/** A prefix is long enough to distinguish a dozen calls. */
 export function shortenFingerprint(fingerprint: string): string {
   return fingerprint.slice(0, 16)
 }
@@ -25,8 +25,8 @@ export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
 
 /**
  * Whether a batch only polls. Such a batch is exempt from repeated call, repeated output, cycle and transient failures.
- * A poll next to other calls is not exempt. A polling batch ends every streak of the repetition guards, because time
- * passes and later calls may be repeated.
+ * A poll together with other calls is not exempt. A polling batch ends all streaks of the repetition guards, because
+ * time has passed and later calls may be repeated.
  */
 export function isPolling(calls: readonly CallFact[]): boolean {
   return calls.length > 0 && calls.every((call) => call.polling)

@@ -5,11 +5,11 @@ import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js
 import { type Fact, type Guard, type Verdict, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
-/** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
+/** Limits on identical consecutive batches. `guardrails.maxRepeatedToolSteps` sets how many of them run. */
 export interface RepeatedCallConfig {
   /**
-   * `next` halts before the first batch above the limit. `reached` halts right after the last allowed batch. With
-   * `onRepeat: 'block'`, the first batch above the limit is refused either way.
+   * When to halt: `next` before the first batch above the limit runs, `reached` right after the last allowed batch.
+   * With `onRepeat: 'block'`, the first batch above the limit is refused in both cases.
    */
   haltAt: 'next' | 'reached'
   /**
@@ -17,31 +17,31 @@ export interface RepeatedCallConfig {
    * counts batches whose calls all succeed.
    */
   counts: 'unchanged' | 'all'
-  /** Number of characters of each argument to compare, or null for all. Default null. */
+  /** Number of characters of each argument to compare, or null for all. Defaults to null. */
   valueChars?: number | null
   /** The reaction to the repeated call. */
   onRepeat: OnRepeat
-  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
+  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
   onHalt: OnHalt
-  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
+  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
   lastWords?: boolean
 }
 
 export interface RepeatedCallState {
   /** The repeated batch, or null. */
   batch: string | null
-  /** Its results while they are unchanged; null before a success. */
+  /** Its results while they are unchanged. Null before a success. */
   outcome: string | null
-  /** Consecutive count. */
+  /** How often it has been repeated consecutively. */
   count: number
   /** Batches refused in this run. */
   refused: string[]
-  /** The verdict on the last fact. */
+  /** The verdict on the latest fact. */
   due: { action: 'nudge' | 'block' | 'halt'; isAfterRefusal: boolean; named: NamedCalls } | null
 }
 
 export type RepeatedCallLimits = RepeatedCallConfig & {
-  /** Identical consecutive batches that run. */
+  /** How many identical consecutive batches may run. */
   maxRepeatedToolSteps: number
   /** Whether the failing guard handles failures. */
   leavesFailures: boolean
@@ -50,10 +50,10 @@ export type RepeatedCallLimits = RepeatedCallConfig & {
 const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refused: [], due: null }
 
 /**
- * Detects identical consecutive batches, which have the same calls with the same arguments in any order, and succeed
- * with unchanged results. A nudge follows the last batch that may run. The next one is halted or refused before it
- * runs. A different batch, a changed result or a text turn resets the count. The failing guard handles a batch with a
- * failed call.
+ * Detects identical consecutive batches: the same calls with the same arguments, in any order, that succeed with
+ * unchanged results. A nudge follows the last batch that may run. The next one is halted or refused before it runs. A
+ * different batch, a changed result or a text turn resets the count. Batches with a failed call are left to the failing
+ * guard.
  */
 export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
   {

@@ -6,33 +6,33 @@ import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Guard, type ResultFact, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
-/** Consecutive rounds of successful calls with equal results, with any arguments. */
+/** Limits on consecutive rounds of successful calls with equal results, regardless of arguments. */
 export interface RepeatedOutputConfig {
-  /** The number of rounds that halts. */
+  /** The number of rounds at which the run halts. */
   rounds: number
   /** Whether to halt even if a tool of the round is not `readOnly`. If false, such a round gets a nudge. */
   strict: boolean
-  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
+  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
   onHalt: OnHalt
-  /** Whether a halt that pauses the run first asks for last words, in one request without tools. Default true. */
+  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
   lastWords?: boolean
 }
 
 export interface RepeatedOutputState {
-  /** Results of the last round; null if the streak is broken. */
+  /** The results of the last round. Null if the streak is broken. */
   output: string | null
   /** Number of consecutive rounds. */
   rounds: number
-  /** The verdict on the last fact. */
+  /** The verdict on the latest fact. */
   due: { action: 'nudge' | 'halt'; named: NamedCalls } | null
 }
 
 const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
 
 /**
- * Detects rounds of successful calls that return the same results for any arguments. Halts if all tools of the round
- * are `readOnly`. Other tools may make a change behind an equal result, so they lead to a nudge. A failed call, a
- * polling batch, a text turn or a different result ends the streak.
+ * Detects rounds of successful calls that return equal results regardless of arguments. If all tools of the round are
+ * `readOnly`, the run halts. Other tools may have made a change despite the equal result, so they cause a nudge. A
+ * failed call, a polling batch, a text turn or a different result ends the streak.
  */
 export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'repeated_output'> = {
   reasons: ['repeated_output'],
@@ -82,7 +82,7 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
   },
 }
 
-/** Counts each output once, so three empty searches equal one. */
+/** Counts each output once, so three empty searches equal one empty search. */
 function fingerprintOutput(results: readonly ResultFact[]): string {
   return fingerprintBatch([...new Set(results.map((result) => result.digest))])
 }

@@ -4,8 +4,8 @@ import { type RepeatedCallConfig, repeatedCall } from './repeated-call.js'
 import { repeatedOutput } from './repeated-output.js'
 
 /**
- * The guards of `presets`. Each is off by default and replaces rules of `progress`, so that a preset has the exact
- * thresholds of the original loop.
+ * The guards of `presets`. Each is off by default and replaces rules of `progress`, so that a preset has the same
+ * thresholds as the original loop.
  */
 export const presetGuards = {
   /** Replaces all rules of `progress` about failures and refusals. */
@@ -18,7 +18,7 @@ export const presetGuards = {
   cycle,
 }
 
-/** The settings of `repeatedCall`, with two related keys. */
+/** The settings of `repeatedCall`, extended by two related keys. */
 export function repeatedCallSettings(config: {
   maxRepeatedToolSteps: number
   repeatedCall: RepeatedCallConfig | null

@@ -8,7 +8,7 @@ import type { StepPlan } from './step-plan.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**
- * The actors of the chart. The bare machine does not implement them. Use `agent.machine` or `agentMachine.provide({
+ * The actors of the chart, which the bare machine does not implement. Use `agent.machine` or `agentMachine.provide({
  * actors })`. A missing actor ends the run in ERROR.
  */
 export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(
@@ -27,14 +27,14 @@ export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'resu
 export const screenOutput = fromPromise<OutputScreening>(createMissingActor('screenOutput'))
 
 /**
- * Sends TOOL_RESULT per call and BATCH_DONE at the end. A callback actor, so that late results are dropped after a
- * stop.
+ * Sends TOOL_RESULT for each call and BATCH_DONE at the end. It is a callback actor so that late results are dropped
+ * after a stop.
  */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
   sendBack({ type: 'BATCH_DONE' })
 })
 
-/** Sends DEADLINE at the time `at`. Spawned to outlive substates. */
+/** Sends DEADLINE at the time `at`. It is spawned so that it outlives substates. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => undefined)
 
 function createMissingActor(name: string): () => Promise<never> {

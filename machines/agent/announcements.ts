@@ -32,9 +32,9 @@ export type EmittedEvent<Tools = AnyTools> =
       reset?: true
     }
   /**
-   * A piece of the arguments of a call, while the model writes them. Live only, never in the log. `tool_call` has the
-   * complete arguments. A `stream_chunk` with `reset` discards it together with the text. Not emitted if shields screen
-   * calls or answers.
+   * A piece of a call's arguments, sent while the model writes them. Live only, never in the log. `tool_call` has the
+   * complete arguments. A `stream_chunk` with `reset` discards the pieces together with the text. Not emitted if
+   * shields screen calls or answers.
    */
   | {
       type: 'tool_call_delta'
@@ -58,21 +58,21 @@ export type EmittedEvent<Tools = AnyTools> =
       content: string
       durationMs: number
       truncated?: true
-      /** The `publicMessage` of its `ToolError`, shown on pages instead of `content`. */
+      /** The `publicMessage` of the `ToolError`. User interfaces show it instead of `content`. */
       publicMessage?: string
-      /** The returned media. `content` has a line of text for each. */
+      /** The returned media. `content` has a line of text for each item. */
       media?: MediaPart[]
       /**
-       * Data that the tool's MCP server sent for the app, up to 64 K characters: `_meta` and `structuredContent`.
-       * Hidden from the model, and omitted if shields screen results.
+       * The `_meta` and `structuredContent` that the tool's MCP server sent for the app, up to 64 K characters. Hidden
+       * from the model, and omitted if shields screen results.
        */
       appData?: JsonObject
     } & ToolOutcome<Tools>)
   /** Deferred tools were loaded by the call `callId` and are available from the next request. */
   | { type: 'tools_loaded'; callId: string; names: readonly string[] }
-  /** The call `callId` handed the conversation from one agent to another. Null is the session's first agent. */
+  /** The call `callId` handed the conversation to another agent. `null` is the session's first agent. */
   | { type: 'handed_off'; callId: string; from: string | null; to: string }
-  /** `prepareStep`, or function instructions, changed the next request. `changes` lists the settings. */
+  /** `prepareStep` or dynamic instructions changed the next request. `changes` lists the changed settings. */
   | {
       type: 'step_prepared'
       stepId: string
@@ -82,19 +82,19 @@ export type EmittedEvent<Tools = AnyTools> =
     }
   /**
    * Usage of a request, successful or not. The `step` values add up to the `usage` of the result. `callId` identifies
-   * the call whose sub-agent used it. It is absent for the run's own requests, including summaries.
+   * the call whose sub-agent made the request. It is absent for the run's own requests, including summaries.
    */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   | ChildEvent
   | {
       type: 'retry'
       stepId: string
-      /** The next attempt. */
+      /** Number of the next attempt. */
       attempt: number
       delayMs: number
       code: string
       message: string
-      /** The next model, if it changes. */
+      /** The next model, if it is a different one. */
       model?: string
     }
   /** The request waits for a limiter (`createLimiter`). Live only, never in the log. */
@@ -117,7 +117,7 @@ export type EmittedEvent<Tools = AnyTools> =
       message: string
     }
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
-  /** From now on, requests omit `dropped` messages of the transcript. `before` and `after` are tokens. */
+  /** From now on, requests omit `dropped` messages of the transcript. `before` and `after` are token counts. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
   /** A policy was asked about a call. `shadow` means that the decision has no effect. */
   | ({ type: 'policy_decided'; callId: string; name: string } & Omit<PolicyVerdict, 'failed'>)
@@ -129,12 +129,12 @@ export type EmittedEvent<Tools = AnyTools> =
       name: string
       outcome: ApprovalOutcome
       by?: Principal
-      /** The reason of the answer. Absent while shields may still change it. */
+      /** The reason given with the answer. Absent while shields may still change it. */
       why?: string
       /** Milliseconds from the model's answer to the decision. */
       waitedMs: number
     }
-  /** A tool's server asks a person during a call. */
+  /** A tool's server asks a person a question during a call. */
   | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)
   | {
       type: 'shield'
@@ -143,7 +143,9 @@ export type EmittedEvent<Tools = AnyTools> =
       action: Exclude<ShieldAction, 'allow'>
       message: string | null
       durationMs: number
-      /** Set at `toolInput` and `toolOutput`, and at `input` for the reason of a rejected call. */
+      /**
+       * Set at `toolInput` and `toolOutput`, and at `input` when the screened text is the reason of a rejected call.
+       */
       callId?: string
     }
   | { type: 'memory'; query: string; snippets: RetrievedSnippet[] }
@@ -151,7 +153,7 @@ export type EmittedEvent<Tools = AnyTools> =
   | StepProgress
   | StepCompleted
   /**
-   * A user message is queued for the next turn, whose run emits the other event. Live only, never in the log.
+   * A user message was queued for the next turn, whose run emits the other event. Live only, never in the log.
    * `messageId` is the sender's id, stored as `data.clientId` of the message.
    */
   | { type: 'message_queued'; messageId: string }
@@ -160,7 +162,7 @@ export type EmittedEvent<Tools = AnyTools> =
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'run_ended'; state: AgentState; reason: Reason }
 
-/** Only successful results prove that a tool exists, because models can call unknown names. */
+/** A tool name is typed only for successful results, because models can call unknown names. */
 type ToolOutcome<Tools> =
   | { status: Ran; name: keyof Tools & string }
   | { status: Exclude<ResultStatus, Ran>; name: string }
@@ -168,10 +170,10 @@ type ToolOutcome<Tools> =
 type Ran = 'ok' | 'error' | 'timeout' | 'denied'
 
 /**
- * A unit of work in a run. It is a model request, a tool execution, a shield check at one point, or a memory search. An
- * inference shares its `stepId` with its chunks and messages. The ids of other steps start with the id of their
- * inference. Retried or resumed work, such as another attempt at an answer, a paused sub-agent or a resumed run, starts
- * again under the same id.
+ * A unit of work in a run. A step is a model request, a tool execution, a shield check at one point, or a memory
+ * search. An inference has the same `stepId` as its chunks and messages. The ids of other steps start with that id.
+ * Retried or resumed work, such as another attempt at an answer, a paused sub-agent or a resumed run, starts a new step
+ * with the same id.
  *
  * Waiting for people is not a step. The step of an approved call starts when the call runs. Client calls have no step.
  *
@@ -193,8 +195,8 @@ export type Step =
     }
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
   /**
-   * `callId` is set at `toolInput` and `toolOutput`, with one step per call, and at `input` for the reason of a
-   * rejected call.
+   * `callId` is set at `toolInput` and `toolOutput`, which have one step per call, and at `input` when the screened
+   * text is the reason of a rejected call.
    */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
@@ -205,7 +207,7 @@ export type StepType = Step['stepType']
 
 type StepOf<Type extends StepType> = Extract<Step, { stepType: Type }>
 
-/** Work started; exactly one `step_completed` follows. */
+/** A step started. Exactly one `step_completed` follows. */
 export type StepStarted = {
   type: 'step_started'
   /** Milliseconds since the epoch. */
@@ -216,7 +218,7 @@ export type StepStarted = {
 export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
 
 /**
- * Exactly one for each `step_started`, and before `run_ended`.
+ * A step ended. Emitted exactly once for each `step_started`, and before `run_ended`.
  *
  * @example
  * run.events$.subscribe((event) => {
@@ -228,21 +230,20 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
 export type StepCompleted = {
   type: 'step_completed'
   /**
-   * In milliseconds since the epoch. An inference completes when its response has arrived. With output shields the
-   * event follows the screening.
+   * In milliseconds since the epoch. An inference completes when its response has arrived, or after its screening with
+   * output shields.
    */
   startedAt: number
   completedAt: number
   /**
-   * `ok` means that the work finished, even if a shield returned `block`. `error` means that the request failed, or
-   * that the status of the call is not `ok`. `cancelled` means that it was stopped before it had an outcome, or that
-   * its sub-agent rests.
+   * `ok`: the work finished, even if a shield returned `block`. `error`: the request failed, or the status of the call
+   * is not `ok`. `cancelled`: the work was stopped before it had an outcome, or its sub-agent rests.
    */
   outcome: 'ok' | 'error' | 'cancelled'
   /**
-   * Why the outcome is `error`. For a call, it is set if its tool threw. `toolResponse` contains the text that the
-   * model reads. `cause` is the thrown value with its `stack`. Only live events in the process that threw have it,
-   * never logs or JSON.
+   * The reason when `outcome` is `error`. For a call, it is set if its tool threw. `toolResponse` is the text that the
+   * model reads. `cause` is the thrown value with its `stack`. It exists only on live events in the process that threw,
+   * never in logs or JSON.
    */
   error?: { code: string; message: string; cause?: unknown }
 } & (
@@ -250,18 +251,18 @@ export type StepCompleted = {
   | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })
   | (StepOf<'shield_call'> & { payload: { violation: ShieldViolation | null } })
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
-  /** The call as reported by the provider; null if shields screen calls or answers, or if it did not end. */
+  /** The call as reported by the provider. Null if shields screen calls or answers, or if the call did not end. */
   | (StepOf<'hosted'> & { payload: { item: Json | null } })
 )
 
-/** The answer to one request. */
+/** The response to one model request. */
 export interface ModelStepResponse {
   /** With output shields, the cleared text, or null. */
   text: string | null
   /** Like `text`. Absent if the model did not refuse or the text is not cleared. */
   refusal?: string | null
   /**
-   * Null if tool-input shields screen calls (cleared calls are sent as `tool_call`), or if the text is not cleared.
+   * Null if the text is not cleared, or if tool-input shields screen calls. Cleared calls are emitted as `tool_call`.
    */
   toolCalls: ToolCall[] | null
   finishReason: string | null
@@ -277,35 +278,35 @@ export interface ToolStepResponse {
   status: ResultStatus
   /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /** Null if tool-output shields screen results (cleared results are sent as `tool_result`). */
+  /** Null if tool-output shields screen results. Cleared results are emitted as `tool_result`. */
   content: string | null
   /** True when `content` was cut to `toolCalls.maxResultChars`. */
   truncated?: true
 }
 
-/** Objections of shields to content. */
+/** The objections of shields to a piece of content. */
 export interface ShieldViolation {
   /** The most severe action. */
   action: Exclude<ShieldAction, 'allow'>
   /** A message for people, or null. */
   message: string | null
-  /** Shields that objected. */
+  /** Ids of the shields that objected. */
   shields: string[]
 }
 
-/** An event of a sub-agent. An interface, because TypeScript 5 finds the union circular. */
+/** An event of a sub-agent. This is an interface because TypeScript 5 reports the union as circular. */
 export interface ChildEvent {
   type: 'child_event'
-  /** Call ids leading to it, separated by slashes. */
+  /** Ids of the calls that lead to the sub-agent, separated by slashes. */
   callId: string
-  /** Tools leading to it, outermost first. */
+  /** Names of the tools that lead to the sub-agent, outermost first. */
   path: string[]
   event: AgentEvent
 }
 
 /**
- * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps. A process that resumes the run
- * from a store continues after the last number of the last rest. If the earlier process was killed at work, it
+ * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps. When another process resumes a
+ * stored run, numbering continues after the last rest. If the earlier process was killed while working, numbering
  * continues after the next full million.
  */
 export interface Stamp {

@@ -1,16 +1,15 @@
 import type { Principal } from './principal.js'
 
-/** How strict each decision of a policy is. */
 const strictness = { allow: 0, ask: 1, deny: 2 } as const
 
 export type DecisionKind = keyof typeof strictness
 
-/** What follows when a question expires, from the mildest to the strictest. */
+/** The possible actions when a question expires, from mildest to strictest. */
 export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 
 /** The time limit of a question. */
 export interface Expiry {
-  /** Milliseconds from the question. 0: it does not expire. */
+  /** Milliseconds from the question. 0 means that it does not expire. */
   expiresMs?: number
   /**
    * `reject`: the call does not run, and the run continues. `pause`: the run also pauses until it is resumed. `cancel`:
@@ -29,9 +28,9 @@ export interface Approvers {
   /** A person with one of these ids, or with one of `roles`, may approve. */
   ids?: readonly string[]
   roles?: readonly string[]
-  /** How many different people must approve. Default: 1. */
+  /** How many different people must approve. Defaults to 1. */
   count?: number
-  /** Authors of words of the run may not approve. Default: false. */
+  /** Whether people who wrote messages of the run are excluded from approving. Defaults to false. */
   notRequester?: boolean
 }
 
@@ -55,13 +54,13 @@ export interface PolicyVerdict extends Expiry {
   reason?: string
   /** Who may approve, if it asks. */
   approvers?: Approvers
-  /** Recorded only. */
+  /** The decision was only recorded and has no effect. */
   shadow?: true
   /** The policy threw, timed out or returned an invalid decision. */
   failed?: true
 }
 
-/** A call with the decisions about it. */
+/** A call with the policy decisions on it. */
 interface Decided {
   decisions?: readonly PolicyVerdict[]
 }
@@ -70,7 +69,7 @@ function listEnforced({ decisions = [] }: Decided): PolicyVerdict[] {
   return decisions.filter(({ shadow }) => !shadow)
 }
 
-/** The strictest decision. Null without a policy that counts. */
+/** The strictest decision. Null if no policy decided, or only shadow policies did. */
 export function findStrictest(call: Decided): DecisionKind | null {
   return listEnforced(call).reduce<DecisionKind | null>(
     (most, { decision }) => (most !== null && strictness[most] >= strictness[decision] ? most : decision),
@@ -82,7 +81,7 @@ export function isDenied(call: Decided): boolean {
   return call.decisions !== undefined && findStrictest(call) === 'deny'
 }
 
-/** Why policies ask for approval. Empty without a reason. */
+/** Why policies ask for approval. Empty if they state no reason. */
 export function getAskReason(call: Decided): { reason?: string } {
   const reasons = listEnforced(call).flatMap(({ decision, reason }) =>
     decision === 'ask' && reason !== undefined ? [reason] : [],
@@ -90,7 +89,10 @@ export function getAskReason(call: Decided): { reason?: string } {
   return reasons.length > 0 ? { reason: [...new Set(reasons)].join(' ') } : {}
 }
 
-/** The result of a denied call. The model reads the reasons. A failed policy may allow the call later. */
+/**
+ * The result of a denied call. The model reads the reasons. If a policy failed, the result states that the call may be
+ * allowed later.
+ */
 export function createDenial(call: Decided) {
   const denials = listEnforced(call).filter(({ decision }) => decision === 'deny')
   const reasons = denials.flatMap(({ reason }) => (reason === undefined ? [] : [reason]))
@@ -106,12 +108,12 @@ export function createDenial(call: Decided) {
   }
 }
 
-/** A question, with the people who may answer it and their approvals so far. */
+/** A question about a call, with its approvers and the approvals so far. */
 export interface Question {
-  /** Each must be met. Absent: anyone may approve. */
+  /** All of these terms must be met. Anyone may approve if absent. */
   approvers?: readonly Approvers[]
   approvals?: readonly Approval[]
-  /** From this time on the call may neither be approved nor start. Milliseconds since the epoch. */
+  /** After this time the call can neither be approved nor start. In milliseconds since the epoch. */
   expiresAt?: number
   onExpiry?: Expiry['onExpiry']
 }
@@ -120,7 +122,7 @@ export function isLate({ expiresAt }: Question, now: number): boolean {
   return expiresAt !== undefined && now >= expiresAt
 }
 
-/** The shortest time and the strictest end. */
+/** Combines several terms into the shortest time and the strictest action. */
 export function joinExpiry(terms: readonly Expiry[]): Expiry {
   const times = terms.flatMap(({ expiresMs = 0 }) => (expiresMs > 0 ? [expiresMs] : []))
   const end = expiryEnds.findLast((one) => terms.some(({ onExpiry }) => onExpiry === one)) ?? 'reject'
@@ -130,7 +132,7 @@ export function joinExpiry(terms: readonly Expiry[]): Expiry {
   }
 }
 
-/** The time limit of a call's question. A decision replaces the terms of the agent. */
+/** The time limit of a call's question. The terms of a policy decision replace those of the agent. */
 export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
   const asks = listEnforced(call).filter(({ decision }) => decision === 'ask')
   if (asks.length === 0) return ofAgent
@@ -164,7 +166,7 @@ const units = [
   [1000, 'second'],
 ] as const
 
-/** The terms of a call's question: those of the agent, and of each policy that asks. */
+/** The terms of a call's question, which come from the agent and from each policy that asks. */
 export function listApprovers(call: Decided, ofAgent: readonly Approvers[] = []): readonly Approvers[] {
   const ofPolicies = listEnforced(call).flatMap(({ decision, approvers }) =>
     decision === 'ask' && approvers ? [approvers] : [],
@@ -174,7 +176,7 @@ export function listApprovers(call: Decided, ofAgent: readonly Approvers[] = [])
 
 type Requesters = readonly Principal[] | undefined
 
-/** Whether a person may approve. Conditions on people need a known person, and known requesters. */
+/** Whether a person may approve. Terms that restrict people require a known person and known requesters. */
 function mayApprove(terms: Approvers, by: Principal | undefined, requesters: Requesters): boolean {
   const { ids, roles, count = 1, notRequester } = terms
   if (by === undefined) return ids === undefined && roles === undefined && count === 1 && !notRequester
@@ -187,7 +189,7 @@ function isNamed({ ids, roles }: Pick<Approvers, 'ids' | 'roles'>, by: Principal
   return ids?.includes(by.id) === true || by.roles?.some((role) => roles?.includes(role)) === true
 }
 
-/** Whether all terms are met. The approvals are of different people. */
+/** Whether all terms are met. Each approval must be from a different person. */
 export function isApproved({ approvers = [], approvals = [] }: Question, requesters: Requesters): boolean {
   if (approvals.length === 0) return false
   return approvers.every(
@@ -195,7 +197,7 @@ export function isApproved({ approvers = [], approvals = [] }: Question, request
   )
 }
 
-/** An edit voids earlier approvals, so the editor alone must meet all terms. */
+/** Adds an approval. An edit voids earlier approvals, so the editor alone must meet all terms. */
 export function addApproval(
   { approvals = [] }: Question,
   approval: Approval,
@@ -204,14 +206,14 @@ export function addApproval(
   return isEdit ? [approval] : [...approvals, approval]
 }
 
-/** A person's answer. New arguments make it an edit. */
+/** A person's answer. If it has new arguments, it is an edit. */
 export interface Vote {
   type: 'APPROVE' | 'REJECT'
   by?: Principal
   arguments?: unknown
 }
 
-/** Why an answer does not count, or null. Approvers and requesters may reject. */
+/** Why an answer is not accepted, or null. Both approvers and requesters may reject a call. */
 export function findAnswerFault(
   question: Question,
   { type, by, arguments: edited }: Vote,

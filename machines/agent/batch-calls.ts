@@ -47,17 +47,17 @@ export interface ToolResult {
   status: ResultStatus
   /** Read by the model. */
   content: string
-  /** The `publicMessage` of a `ToolError`, shown on pages instead of `content`. */
+  /** The `publicMessage` of a `ToolError`. User interfaces show it instead of `content`. */
   publicMessage?: string
   /** Media for the model: images, audio, documents. */
   media?: MediaPart[]
-  /** Models without known support for the media read only `content`. */
+  /** Models that are not known to support the media read only `content`. */
   mediaOptional?: true
   /** Data of the tool's server for the app, hidden from the model. */
   appData?: JsonObject
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /** Duration; 0 if it never ran. */
+  /** Duration in milliseconds. 0 if it never ran. */
   durationMs: number
   /** The guard that refused the call. */
   refusedBy?: Reason
@@ -79,47 +79,47 @@ export interface BatchCall {
   hosted?: true
   /** The tool was not loaded. The call does not run, and its result loads the tool. */
   unloaded?: true
-  /** For the guards. */
+  /** The call as guards see it. */
   fact?: CallFact
-  /** Handed to its tool. */
+  /** The call was passed to its tool. */
   started?: true
-  /** Running when the process died, so it may have taken effect. */
+  /** The call was running when the process died, so it may have taken effect. */
   interrupted?: true
-  /** Number of interruptions, from the second on. */
+  /** Number of interruptions. Absent until the second one. */
   interruptions?: number
   /** `needsApproval` timed out, so the call does not run. */
   approvalTimedOut?: true
   approved?: true
-  /** The decisions of policies. Absent if none was asked. */
+  /** Policy decisions. Absent if no policy was consulted. */
   decisions?: PolicyVerdict[]
-  /** Approvals so far. Absent: none. */
+  /** Approvals so far. Absent if there are none. */
   approvals?: readonly Approval[]
-  /** The call starts before this time or never. In milliseconds since the epoch. */
+  /** The call must start before this time, or it does not run. In milliseconds since the epoch. */
   expiresAt?: number
-  /** New arguments that no policy has decided yet. The call does not run. */
+  /** The arguments are new, and no policy has decided on them yet. The call does not run. */
   undecided?: true
-  /** A client tool that waits for approval. */
+  /** The tool runs in the client and waits for approval. */
   client?: true
-  /** The arguments are uncleared: hidden, and the call does not run. */
+  /** The arguments are uncleared, so they are hidden and the call does not run. */
   unscreenedArguments?: true
   /** A person changed the arguments before approving. */
   edited?: true
-  /** The usage of its sub-agent that is included in the run's totals. */
+  /** The usage of its sub-agent, already included in the run's totals. */
   childUsage?: Usage
-  /** Open questions of its sub-agent or its tool. Empty if the sub-agent was paused. */
+  /** Unanswered questions of its sub-agent or its tool. Empty if the sub-agent is paused. */
   questions?: ChildQuestion[]
-  /** State that its tool receives with the answers. */
+  /** State that its tool receives together with the answers. */
   memo?: Json
   /** When its sleeping sub-agent continues. */
   wakeAt?: number
-  /** Skill change that applies when the call succeeds. */
+  /** A skill change that takes effect when the call succeeds. */
   skill?: SkillChange
-  /** Handle that its tool continues from in another process, such as a job id. */
+  /** A handle, such as a job id, from which its tool can continue in another process. */
   handle?: Json
-  /** Handoff that applies when the call succeeds and the batch is over. */
+  /** A handoff that takes effect when the call succeeds and the batch ends. */
   handoff?: Handoff
   result?: ToolResult
-  /** The result is uncleared: hidden and not sent. */
+  /** The result is uncleared, so it is hidden and not sent. */
   unscreenedResult?: true
   /** Time of the result, in milliseconds since the epoch. */
   settledAt?: number
@@ -134,31 +134,34 @@ export interface Handoff {
 
 /** The machine's view of a tool. */
 export interface ToolTraits {
-  /** Has no effects: safe to repeat, and not expected to make progress. */
+  /** The tool has no side effects. It is safe to repeat and not expected to make progress. */
   readOnly: boolean
-  /** Running it twice with the same idempotency key has the effect of running it once. */
+  /** Running the tool twice with the same idempotency key has the same effect as running it once. */
   idempotent: boolean
-  /** Repeats by design, so repetition guards ignore it. */
+  /** The tool is called repeatedly by design, so repetition guards ignore it. */
   polling: boolean
   /** Maximum number of calls per run. Unlimited if absent. */
   maxCalls?: number
-  /** A successful result is the answer of the run. */
+  /** A successful result becomes the answer of the run. */
   endsRun?: true
-  /** Not fully described to the model until it is loaded. */
+  /** The model gets only a short description of the tool until it is loaded. */
   deferred?: true
-  /** Continues from a call's handle, so an interrupted call may run again. */
+  /** The tool continues from a call's handle, so an interrupted call may run again. */
   keepsHandle?: true
-  /** Loads deferred tools: into the request (`append`), or through its results (`dispatch`). */
+  /** How the tool loads deferred tools: into the request (`append`) or through its results (`dispatch`). */
   loads?: 'append' | 'dispatch'
-  /** Belongs to the skills, so no skill forbids it. */
+  /** The tool is one of the skill tools, so no skill forbids it. */
   skill?: true
   /** Hands the conversation to another agent. */
   handoff?: true
-  /** A sub-agent with its own log, from which an interrupted call resumes. */
+  /** The tool is a sub-agent. It has its own log, from which an interrupted call resumes. */
   delegate?: true
 }
 
-/** Whether a call needs no answer, and its arguments are cleared and decided. Denied calls have a result. */
+/**
+ * Whether a call can run now: it is unanswered, and its arguments are cleared and decided. Denied calls already have a
+ * result.
+ */
 export function isRunnable(call: BatchCall): boolean {
   const { needs, result, unscreenedArguments, undecided } = call
   return result === undefined && needs === 'nobody' && !unscreenedArguments && !undecided
@@ -178,8 +181,8 @@ export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): 
 }
 
 /**
- * The fingerprint that an answer to a call refers to. It covers the name and the current arguments. Each interruption
- * of a call gives it a new fingerprint, so a duplicated answer cannot run the call twice.
+ * The fingerprint that an answer must match. It covers the name and the current arguments. Each interruption changes
+ * it, so a duplicate answer cannot run the call twice.
  */
 export function getCallFingerprint(call: BatchCall): string {
   const first = getFirstFingerprint(call)
@@ -192,12 +195,12 @@ function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string
 }
 
 /**
- * A sub-agent's question, with its call id in the sub-agent, and its answer. `fromTool` marks a question of the call's
+ * A sub-agent's question with its answer. Its call id is the sub-agent's. `fromTool` marks a question of the call's
  * tool.
  */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
-/** Plain JSON, kept until the sub-agent resumes. */
+/** Plain JSON, stored until the sub-agent resumes. */
 export type ChildAnswer = { by?: Principal } & (
   | { type: 'approve'; arguments?: string; why?: string; others?: readonly Approval[] }
   | { type: 'reject'; why: string }

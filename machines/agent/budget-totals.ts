@@ -20,7 +20,9 @@ export function findBudgetReason(context: BudgetState): BudgetReason | null {
   return findCrossedLimit(getBudgetTotals(context), toBudgetLimits(context.config))
 }
 
-/** The limit with only its reserve left (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). */
+/**
+ * The limit of which only the reserve is left (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`), or null.
+ */
 export function findNearReason(context: BudgetState): NearReason | null {
   const { reserveTokens, reserveCostFraction } = context.config.guardrails
   const reserve = { tokens: reserveTokens, costFraction: reserveCostFraction }
@@ -31,12 +33,12 @@ export function isNearBudget(context: BudgetState): boolean {
   return findNearReason(context) !== null
 }
 
-/** The totals that the budget limits, for the session or for this run. */
+/** The totals that count toward the budget, either of the session or of this run. */
 export function getBudgetTotals(context: BudgetState): Usage {
   return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
 }
 
-/** Adds a response or a failed attempt to the totals. */
+/** Adds the usage of a response or a failed attempt to the totals. */
 export function addToTotals({ usage }: AgentContext, response: Usage): Pick<AgentContext, 'usage'> {
   const run = addUsage(usage.run, response)
   // In the first run of a session both totals are the same object.

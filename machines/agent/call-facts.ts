@@ -7,7 +7,7 @@ import { withheldArguments, withheldName } from './screening.js'
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
 type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unscreenedArguments'>
 
-/** A call as guards see it. Uncleared arguments are omitted. */
+/** Converts a call to the form that guards read. Uncleared arguments are omitted. */
 export function toCallFact(
   tools: Tools,
   { name, arguments: text, unscreenedArguments }: ObservedCall,
@@ -19,7 +19,7 @@ export function toCallFact(
   return unscreenedArguments ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
-/** A call's result as the enabled guards see it. */
+/** Converts a call's result to the form that the enabled guards read. */
 export function toResultFact(
   tools: Tools,
   call: ObservedCall,
@@ -27,7 +27,7 @@ export function toResultFact(
   config: GuardrailsConfig,
 ): ResultFact {
   const { status, content, durationMs, child } = result
-  // Open calls of early logs lack values that are compared today.
+  // Open calls in logs of early versions lack some of the compared values.
   const fact = call.fact !== undefined && 'key' in call.fact ? call.fact : toCallFact(tools, call, config)
   const ending = {
     ok: status === 'ok',

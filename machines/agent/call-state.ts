@@ -6,8 +6,8 @@ import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 type Tools = Record<string, ToolTraits>
 
 /**
- * Whether a call was running when the process died and may have had an effect that must not be repeated. With the event
- * that resumes the run, its tools must also allow a repetition, and a call does not start again after its time limit.
+ * Whether a call was running when the process died and may have had an effect that must not be repeated. If the event
+ * resumes the run, the resuming program's tools must allow the repetition too, and the call must not have expired.
  */
 export function isInDoubt({ tools }: AgentContext, call: BatchCall, event?: AgentMachineEvent): boolean {
   // Loading a tool has no effect.
@@ -28,7 +28,7 @@ export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }
 
-/** A call with a handle or a sub-agent continues. Other calls start again. */
+/** Whether a call can continue, from its handle or in its sub-agent, instead of starting again. */
 function canGoOn(tools: Tools, { name, handle }: BatchCall, isOver: boolean): boolean {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
   if (traits?.delegate || (traits?.keepsHandle && handle !== undefined)) return true
@@ -45,7 +45,7 @@ export function findEndingCall({ tools, calls }: Batch): BatchCall | undefined {
 }
 
 /**
- * The call whose result is the answer. Its tool ends the run, or it is the last successful call when `stopWhen` ended
+ * The call whose result is the answer: the one whose tool ends the run, or the last successful call if `stopWhen` ended
  * the run.
  */
 export function findAnsweringCall(batch: Batch): BatchCall | undefined {

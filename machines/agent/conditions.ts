@@ -25,13 +25,13 @@ import { type InputScreening, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
 import { listUnclearedInput } from './mask-uncleared.js'
 
-/** The guards of the chart. They are pure functions of context and event, and never throw. */
+/** The guards of the chart. They are pure functions of context and event and never throw. */
 interface ConditionScope {
   context: AgentContext
   event: AgentMachineEvent
 }
 
-// Features: unused substates are bypassed.
+// Features: the chart bypasses unused substates.
 
 export const hasInputShields = ({ context }: ConditionScope): boolean => context.features.inputShields
 export const hasCallShields = ({ context }: ConditionScope): boolean => context.features.callShields
@@ -39,16 +39,16 @@ export const hasCallShields = ({ context }: ConditionScope): boolean => context.
 export const hasRetrieval = ({ context }: ConditionScope): boolean =>
   context.features.retrieval && context.retrieved === null
 export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
-/** The plan of a step is requested once, for all its attempts. */
+/** A step's plan is requested once and used for all its attempts. */
 export const asksForPlan = ({ context }: ConditionScope): boolean =>
   context.features.prepareStep === true && findNextPlan(context) === null
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
-/** User messages and steering without a screening. */
+/** There are user messages or steering that have not been screened. */
 export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
-/** A shield blocks, or content has no screening, because shields fail closed. */
+/** A shield blocks the content, or its screening is missing. Shields fail closed. */
 export const isBlocked = ({ context, event }: ConditionScope): boolean => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlockVerdict(output)
@@ -70,7 +70,7 @@ export const needsOutputScreening = ({ context, event }: ConditionScope): boolea
   return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
 }
 
-/** The answer is the last one of a stopped run. */
+/** The run was stopped, and this is its last answer. */
 export const isConclusion = ({ context }: ConditionScope): boolean => context.reason !== null
 
 // Limits.
@@ -85,7 +85,7 @@ export const isPausing = ({ context }: ConditionScope): boolean => context.pausi
 export const isAsleep = ({ context, event }: ConditionScope): boolean =>
   context.wakeAt !== null && getEventTime(event) < context.wakeAt
 
-/** A resume with a future date. */
+/** The resume has a future date. */
 export const isForLater = ({ event }: ConditionScope): boolean => findLaterResume(event) !== null
 
 export const isAtStepCap = ({ context }: ConditionScope): boolean =>
@@ -98,7 +98,7 @@ export const isOverCallCap = ({ context }: ConditionScope): boolean => context.c
 export const concludesAtCallCap = (scope: ConditionScope): boolean =>
   canConclude(scope) && isOverCallCap(scope)
 
-/** Whether `onLimit` allows one last request within the budget. */
+/** Whether `onLimit` asks for a concluding request and the budget allows it. */
 const canConclude = (scope: ConditionScope): boolean =>
   scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
@@ -107,7 +107,7 @@ export const isStoppedByCap = ({ context: { reason } }: ConditionScope): boolean
 
 export const isBudgetSpent = ({ context }: ConditionScope): boolean => findBudgetReason(context) !== null
 
-/** The budget is used up right after a response, and the settings let neither its answer nor its batch finish. */
+/** The response used up the budget, and the settings allow neither its answer nor its batch to finish. */
 export const isOverBudget = (scope: ConditionScope): boolean => {
   const { response, config } = scope.context
   if (!isBudgetSpent(scope)) return false
@@ -124,7 +124,7 @@ export const asksWithinBudget = ({ context, event }: ConditionScope): boolean =>
   return findBudgetReason({ config: context.config, ...addToTotals(context, response.usage) }) === null
 }
 
-/** The reserve may be spent on last words, and only the reserve is left. */
+/** Only the reserve is left, and the settings spend it on a concluding request. */
 export const concludesNearBudget = ({ context }: ConditionScope): boolean =>
   context.config.limits.onNearBudget === 'conclude' && isNearBudget(context)
 
@@ -133,24 +133,24 @@ export const isStoppedByBudget = ({ context: { reason } }: ConditionScope): bool
 
 // Failed requests.
 
-/** A shared budget is empty, and the run waits for the next window. */
+/** A shared budget is exhausted, and the run waits for its next window. */
 export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudgetWait(event) !== null
 
-/** The run's limit or a shared budget refuses the request or the memory search. Nothing was sent. */
+/** The run's limit or a shared budget refused the model request or memory search, so nothing was sent. */
 export const isRefusedByBudget = ({ event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.error.actor.model' && event.type !== 'xstate.error.actor.retrieval') return false
   const { code } = (event.error as Partial<ModelActorError> | null) ?? {}
   return code === 'token_budget' || code === 'shared_budget'
 }
 
-/** A failed attempt can use up the budget, and a request that is too long cannot be retried. */
+/** A failed attempt used up the budget. A request that is too long cannot be retried. */
 export const isSpentByFailure = (scope: ConditionScope): boolean => {
   const failure = readModelFailure(scope)
   if (failure?.usage == null || failure.kind === 'context_overflow') return false
   return findBudgetReason({ ...scope.context, ...addToTotals(scope.context, failure.usage) }) !== null
 }
 
-/** A summary can use up the budget. */
+/** A summary used up the budget. */
 export const isSpentBySummary = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.fitting' || event.output.usage === null) return false
   return findBudgetReason({ ...context, ...addToTotals(context, event.output.usage) }) !== null
@@ -163,17 +163,20 @@ export const mayRetry = (scope: ConditionScope): boolean => {
   return failure !== null && canRetry({ ...failure, attempt, rateLimits }, config.retry)
 }
 
-/** The provider refuses content that the request can omit. Each refusal counts once, so attempts are limited. */
+/**
+ * The provider refused content that the next request can omit. Each refusal counts once, so the number of attempts is
+ * limited.
+ */
 export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
   const refusal = readRefusal(event)
   return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
-/** Paused between two attempts, before the back-off has ended. */
+/** The run was paused between two attempts, and the back-off has not ended. */
 export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
-/** A pending pause comes before a back-off. */
+/** A pending pause takes precedence over the back-off. */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
 /** The failure of a model actor, or null. */
@@ -198,7 +201,7 @@ export const mayReprompt = (scope: ConditionScope): boolean => decideEmptyAnswer
 export const mayRetryEmptyAnswer = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'retry'
 export const isEmpty = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'give_up'
 
-/** The answer does not fit the output schema. Refused and truncated answers are not checked. */
+/** The answer does not match the output schema. Refusals and truncated answers are not checked. */
 export const isInvalid = ({ context: { response, outputProblem } }: ConditionScope): boolean =>
   outputProblem !== null && (response === 'answer' || response === 'empty')
 export const mayRepair = (scope: ConditionScope): boolean =>
@@ -216,12 +219,12 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
 
 /** A built-in guard has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
-/** Whether user guards check the calls. They do not if all calls are refused or only load tools. */
+/** Whether user guards check the calls. They are skipped if all calls are refused or only load tools. */
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
 /**
- * Whether user code checks the results: guards, `stopWhen`, or the output schema for a result that is the answer. It
- * does not if all calls only load tools.
+ * Whether user code (guards, `stopWhen`, or the output schema for a result that is the answer) checks the results. It
+ * is skipped if all calls only load tools.
  */
 export const consultsOnResults = ({ context }: ConditionScope): boolean => {
   const { userGuards, stopWhen, structuredOutput } = context.features
@@ -234,18 +237,18 @@ export const userGuardHalts = ({ event }: ConditionScope): boolean =>
   (event.type === 'xstate.done.actor.callGuards' || event.type === 'xstate.done.actor.resultGuards') &&
   event.output.findings.some(({ action }) => action === 'halt')
 
-/** A tool's result is the answer. */
+/** A tool result is the answer of the run. */
 export const isAnswered = ({ context, event }: ConditionScope): boolean =>
   findEndingCall(context) !== undefined ||
   (event.type === 'xstate.done.actor.resultGuards' && event.output.stops === true)
 
-/** Like `isAnswered`, with shields that must clear it. */
+/** Like `isAnswered`, for an answer that shields must clear first. */
 export const hasResultToClear = (scope: ConditionScope): boolean =>
   scope.context.features.outputShields && isAnswered(scope)
 
 export const pausesOnHalt = ({ context }: ConditionScope): boolean => context.verdict?.onHalt === 'pause'
 
-/** The guard asks for last words, and a step and budget are left. */
+/** The guard asks for a concluding request, and the limits on steps and budget allow it. */
 export const concludesOnHalt = (scope: ConditionScope): boolean =>
   pausesOnHalt(scope)
     ? scope.context.verdict?.lastWords !== undefined && !isBudgetSpent(scope) && !isAtStepCap(scope)
@@ -264,7 +267,7 @@ export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).some(
     (question) => getQuestionTerms(context, question).onExpiry === 'cancel',
   )
-/** Shields screen edited arguments, and policies decide on them, as for the model's arguments. */
+/** Edited arguments are screened by shields and decided by policies, like the model's own. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -273,7 +276,7 @@ export const hasCallsToApprove = (scope: ConditionScope): boolean =>
   countMissingAnswers(scope, 'approval') > 0
 export const hasClientCalls = (scope: ConditionScope): boolean => countMissingAnswers(scope, 'client') > 0
 
-/** Sub-agents paused together with the run. */
+/** Some sub-agents are paused together with the run. */
 export const hasPausedChildren = ({ context }: ConditionScope): boolean => context.calls.some(isChildPaused)
 
 export const isSpentByChild = (scope: ConditionScope): boolean => {
@@ -289,7 +292,7 @@ export const isSpentByChild = (scope: ConditionScope): boolean => {
 export const isTerminalDelegation = (scope: ConditionScope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-/** Whether all calls that ran when the process died are in doubt. */
+/** All calls that were running when the process died are in doubt. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, event))
@@ -298,14 +301,14 @@ export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
 export const isOpenCall = ({ context, event }: ConditionScope): boolean =>
   'callId' in event && findOpenCallIndex(context.calls, event.callId) >= 0
 
-/** The last open call has its result. */
+/** The result settles the last open call. */
 export const isLastOfBatch = (scope: ConditionScope): boolean =>
   !scope.context.features.resultShields &&
   !hasResultsToScreen(scope) &&
   hasExactlyOne(scope.context.calls, (call) => call.result === undefined) &&
   isOpenCall(scope)
 
-/** The last running call has its result. */
+/** The result settles the last running call. */
 export const isLastResult = (scope: ConditionScope): boolean =>
   hasExactlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
   isOpenCall(scope)
@@ -313,7 +316,10 @@ export const isLastResult = (scope: ConditionScope): boolean =>
 export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
 export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
 
-/** The answer decides the last open question, or approves a call that can expire. One approval may not be enough. */
+/**
+ * The answer settles the last open question, or approves a call that can expire. If several approvals are required, one
+ * may not be enough.
+ */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)
   if (terms === undefined || !decides(scope, terms)) return false
@@ -327,7 +333,7 @@ function isHurried({ event }: ConditionScope, { expiresAt }: Question): boolean 
 export const isLastOutput = (scope: ConditionScope): boolean =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
 
-/** The terms of the question that an answer may decide. */
+/** The terms of the question that an answer may settle. */
 function findAwaitedVote(scope: ConditionScope): Question | undefined {
   const { context, event } = scope
   const target = findAwaitedCall(scope, 'approval')
@@ -349,14 +355,14 @@ function findAwaitedCall({ context, event }: ConditionScope, needs: string): Ask
     ? isAnsweredBy(question.needs, needs)
     : call.result === undefined && call.needs === needs && !call.unscreenedArguments && !call.undecided
   if (!isOpen) return undefined
-  // Some providers reuse call ids in each step. A late answer must not match the wrong call.
+  // Some providers reuse call ids in each step, and a late answer must not match the wrong call.
   const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
   if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return undefined
   if (fingerprint === undefined) return target
   return fingerprint === (question ? question.fingerprint : getCallFingerprint(call)) ? target : undefined
 }
 
-/** Number of missing answers: 0, 1, or 2 for more. */
+/** Counts the missing answers, up to 2. */
 function countMissingAnswers({ context }: ConditionScope, needs: string): number {
   let count = 0
   for (let at = context.calls.length - 1; at >= 0 && count < 2; at--) {
@@ -370,7 +376,10 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
   return Math.min(count, 2)
 }
 
-/** Searches from the end, because later calls finish later. Each of thousands of results then reads few calls. */
+/**
+ * Searches backwards because later calls tend to finish later, so each of thousands of results inspects only a few
+ * calls.
+ */
 function hasExactlyOne(calls: readonly BatchCall[], isIt: (call: BatchCall) => boolean): boolean {
   const last = calls.findLastIndex(isIt)
   return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0

@@ -3,7 +3,7 @@ import type { RetryConfig } from '../../guards/retry.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'
 
-/** The complete configuration of a run, as plain JSON. `null` and 0 disable a key where noted. */
+/** The complete configuration of a run, as plain JSON. Keys that `null` or 0 disables say so. */
 export interface AgentConfig {
   /** Limits of a run. Each run can override them. */
   limits: {
@@ -16,15 +16,15 @@ export interface AgentConfig {
     maxToolCalls: number | null
     /** Tool calls per response. Excess calls get an error result, and the run continues. null = off. */
     maxToolCallsPerResponse: number | null
-    /** Duration of a run in milliseconds. 0 = off. Paused in WAITING_FOR_INPUT and PAUSED. */
+    /** Duration of a run in milliseconds. 0 = off. The clock stops in WAITING_FOR_INPUT and PAUSED. */
     timeoutMs: number
-    /** Input and output tokens. 0 = off. */
+    /** Limit on input plus output tokens. 0 = off. */
     tokenBudget: number
-    /** Output tokens. 0 = off. */
+    /** Limit on output tokens. 0 = off. */
     outputTokens: number
-    /** USD. 0 = off. */
+    /** Limit in USD. 0 = off. */
     costLimit: number
-    /** `conclude` makes one last request without tools at MAX_STEPS or a guard halt. */
+    /** `conclude` makes one last request without tools at MAX_STEPS or a guard halt. `stop` ends the run at once. */
     onLimit: 'stop' | 'conclude'
     /**
      * What happens when only the reserve of the budget is left (`guardrails.reserveTokens`,
@@ -39,42 +39,46 @@ export interface AgentConfig {
     scope: 'session' | 'run'
     /** Whether cached input tokens count. */
     countCached: boolean
-    /** A final answer above the limit: `exceeded` ends in BUDGET_EXCEEDED, `complete` in COMPLETED. */
-    onOvershoot: 'exceeded' | 'complete'
     /**
-     * Whether the calls of the response that exceeds the limit still run. If false, they are closed as not executed.
+     * The end state of a final answer that exceeds the limit: BUDGET_EXCEEDED (`exceeded`) or COMPLETED (`complete`).
      */
+    onOvershoot: 'exceeded' | 'complete'
+    /** Whether to run the calls of the response that exceeds the limit. If false, they are closed as not executed. */
     finishBatch: boolean
-    /** Whether to withhold a request whose estimated input exceeds the limit. */
+    /** Whether to withhold a request whose estimated input would exceed the limit. */
     preflight: boolean
-    /** With a `costLimit` and an unknown price: `error` refuses to start, `warn` does not count cost. */
+    /**
+     * What to do with a `costLimit` if the model's price is unknown: `error` refuses to start, `warn` does not count
+     * cost.
+     */
     onUnknownPrice: 'error' | 'warn'
-    /** Tokens of a response without usage: estimated, or zero. */
+    /** How to count a response without usage: `estimate` its tokens, or count `zero`. */
     onMissingUsage: 'estimate' | 'zero'
   }
-  /** Failures to retry. */
+  /** Which failures to retry, and how often. */
   retry: RetryConfig
-  /** Whether to stream answers. The result is the same. */
+  /** Whether to stream answers. The result is the same either way. */
   stream: boolean
-  /** Milliseconds without bytes, in a stream or a started answer, before a recoverable error. 0 = off. */
+  /** Milliseconds without any bytes, once an answer has started, before a recoverable error. 0 = off. */
   streamIdleMs: number
-  /** Milliseconds for one call of the session store. Slower calls end the run (`store_error`). 0 = off. */
+  /** Milliseconds for one call to the session store. A slower call ends the run (`store_error`). 0 = off. */
   storeTimeoutMs: number
   /**
    * Maximum milliseconds without content. Comments and empty chunks, which some providers send while a slow model
-   * thinks, do not extend it. An answer that is not streamed must start to arrive within it. 0 = off.
+   * thinks, do not extend it. For answers that are not streamed, the limit applies until the answer starts to arrive. 0
+   * = off.
    */
   contentIdleMs: number
-  /** Rules for complete answers. */
+  /** Rules for when an answer is complete. */
   completion: {
-    /** A stream that closes without an end marker: `retry`, or `accept` with a warning. */
+    /** How to handle a stream that closes without an end marker: `retry`, or `accept` with a warning. */
     onMissingEnd: 'retry' | 'accept'
-    /** How often to ask again for an answer that does not fit the output schema. 0 = off. */
+    /** How often to ask again for an answer that does not match the output schema. 0 = off. */
     maxOutputRepairs: number
   }
-  /** The context window, and how the transcript is trimmed to it. */
+  /** The context window and how the transcript is trimmed to fit it. */
   context: {
-    /** Tokens of a request: instructions, tools and messages. 0 = off. */
+    /** Maximum tokens of a request, including instructions, tools and messages. 0 = off. */
     window: number
     /**
      * How to trim a transcript that exceeds the window. `sliding_window` omits the oldest messages. `compact` keeps the
@@ -83,40 +87,40 @@ export interface AgentConfig {
      */
     strategy: ContextStrategy
   }
-  /** How calls run. */
+  /** How tool calls run. */
   toolCalls: {
-    /** Concurrent calls of a batch. */
+    /** Maximum concurrent calls of a batch. */
     concurrency: number
     /**
-     * Milliseconds per call, unless its tool has a `timeoutMs`. The model then reads that it was abandoned. Waiting
-     * for people, clients and sub-agents does not count. 0 = off.
+     * Milliseconds per call, unless its tool has a `timeoutMs`. The model is informed that the call was abandoned. Time
+     * spent waiting for people, clients and sub-agents does not count. 0 = off.
      */
     timeoutMs: number
-    /** Characters of a result for the model. Cuts are marked. */
+    /** Maximum characters of a result for the model. Longer results are cut and marked. */
     maxResultChars: number
     /**
-     * Handling of a call that was running when the process died and may not run again (its tool is neither `readOnly`
-     * nor `idempotent`). `result` reports an unknown outcome to the model. `approval` asks a person whether to run it
-     * again.
+     * How to handle a call that was running when the process died and is not safe to run again (its tool is neither
+     * `readOnly` nor `idempotent`). `result` reports an unknown outcome to the model. `approval` asks a person whether
+     * to run it again.
      */
     onInterrupted: 'result' | 'approval'
   }
-  /** Whether a run that ends naturally waits for the next user message. */
+  /** Whether the run waits for the next user message when it would otherwise complete. */
   interactive: boolean
-  /** Guards. `null` disables one. */
+  /** The guards. `null` disables a guard. */
   guardrails: GuardrailsConfig & {
-    /** Continuations of truncated answers per run. 0 = off. */
+    /** Maximum continuations of truncated answers per run. 0 = off. */
     maxTokensRecoveries: number
-    /** isNearBudget(): remaining tokens at or under this. */
+    /** `isNearBudget()` is true when this many tokens or fewer remain. */
     reserveTokens: number
-    /** isNearBudget(): remaining cost at or under this fraction of costLimit. */
+    /** `isNearBudget()` is true when this fraction of `costLimit` or less remains. */
     reserveCostFraction: number
-    /** Answers with neither text nor calls. */
+    /** How to handle answers with neither text nor calls. */
     emptyAnswer: EmptyAnswerConfig | null
   }
 }
 
-/** Keys that `null` disables. */
+/** Keys that `null` turns off. */
 type CanBeOff =
   | 'timeoutMs'
   | 'tokenBudget'
@@ -137,11 +141,11 @@ type Setting<Key, Value> =
   | (Key extends CanBeOff ? null : never)
   | undefined
 
-/** A loop whose rules a preset reproduces. */
+/** The loops whose rules a preset reproduces. */
 export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 'strands'
 
 /**
- * The configuration that a user writes. Every key is optional. `null` disables a limit or a guard.
+ * The configuration that a user writes. All keys are optional. `null` disables a limit or a guard.
  *
  * @example
  * const config: AgentConfigInput = {
@@ -152,7 +156,7 @@ export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 
  */
 export type AgentConfigInput = {
   /**
-   * Reproduces the rules of another loop. The other keys override it, key by key. No preset by default. See
+   * Reproduces the rules of another loop. Other keys override the preset key by key. Defaults to no preset. See
    * docs/presets.md.
    */
   preset?: PresetName | undefined

@@ -14,7 +14,7 @@ import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import type { StepPlan } from './step-plan.js'
 import { noUsage, type Usage } from './usage.js'
 
-/** Optional substates that this agent uses. The others are bypassed. */
+/** The optional substates that this agent uses. The chart bypasses the others. */
 export interface Features {
   inputShields: boolean
   outputShields: boolean
@@ -23,11 +23,11 @@ export interface Features {
   retrieval: boolean
   fitting: boolean
   userGuards: boolean
-  /** The answer must match a schema. */
+  /** Whether answers must match a schema. */
   structuredOutput: boolean
-  /** Whether user code decides after each batch if the run ends. Default false. */
+  /** Whether user code decides after each batch if the run ends. Defaults to false. */
   stopWhen?: boolean
-  /** Whether user code prepares each request. Default false. */
+  /** Whether user code prepares each request. Defaults to false. */
   prepareStep?: boolean
 }
 
@@ -38,27 +38,30 @@ export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage
 export interface ForkTerms {
   /** Replaces the instructions of the agent and of its steps. */
   instructions?: string
-  /** All calls that are not read-only ask for approval, because the original session may have had their effects. */
+  /**
+   * Requires approval for all calls that are not read-only, because the original session may already have had their
+   * effects.
+   */
   askFirst?: true
 }
 
 /** Session state passed from one run to the next, as plain JSON. */
 export interface SessionState {
   messages: Message[]
-  /** Totals of all runs. */
+  /** Totals over all runs of the session. */
   usage: Usage
   guardrails: GuardrailsState
-  /** Whether the session has had its budget warning. */
+  /** Whether the session's budget warning has been emitted. */
   warnedOfBudget: boolean
-  /** Messages that requests omit; null if all fit. */
+  /** The messages that requests omit. Null if everything fits. */
   fit: Fit | null
-  /** Loaded deferred tools, in load order. Absent: none. */
+  /** Loaded deferred tools, in load order. Absent if there are none. */
   loaded?: readonly string[]
-  /** Absent: not a fork, or a fork without settings. */
+  /** Absent if the session is not a fork or the fork has no settings. */
   terms?: ForkTerms
-  /** Ends of earlier runs. Absent: all were complete answers. */
+  /** Ends of earlier runs. Absent if all of them were complete answers. */
   turnEnds?: readonly TurnEnd[]
-  /** Content refused by providers. Absent: none. */
+  /** Content refused by providers. Absent if there is none. */
   refusals?: readonly Refusal[]
   /** Number of messages in the session, including branches that are not in the transcript. */
   lastMessageNumber?: number
@@ -77,25 +80,25 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   input: NewMessage[]
   /** The handoff name of the current agent. Absent for the session's first agent. */
   speaker?: string
-  /** The authors of the input and, for a sub-agent, of the words of its parents. Absent: unknown. */
+  /** The authors of the input. For a sub-agent, also the authors of its parents' messages. Absent if unknown. */
   requesters?: readonly Principal[]
-  /** Who may approve calls, by the agent and the agents above it. Absent: anyone. */
+  /** Who may approve calls, according to this agent and its parents. Absent if anyone may. */
   approvers?: readonly Approvers[]
-  /** The time limit of questions, by the agent and the agents above it. Absent: none. */
+  /** The time limit of questions, set by this agent and its parents. Absent if there is none. */
   expiry?: Expiry
 }
 
-/** The verdict of a guard; the chart decides what follows. */
+/** The verdict of a guard. The chart decides how to act on it. */
 export interface GuardrailVerdict {
   guard: Reason
-  /** The user guard, when `guard` is `user_guard`. */
+  /** Id of the user guard, if `guard` is `user_guard`. */
   userGuard?: string
   /** The rule that applied, for guards with several. */
   rule?: string
   evidence: string
   message: string
   onHalt: 'error' | 'pause'
-  /** The request for last words before a pause. Absent if the guard asks for none. */
+  /** The concluding request before a pause. Absent if the guard does not ask for one. */
   lastWords?: string
 }
 
@@ -114,7 +117,7 @@ export interface AgentContext {
   messages: Message[]
   /** Number of messages in the session. */
   lastMessageNumber: number
-  /** Messages that requests omit; null if all fit. */
+  /** The messages that requests omit. Null if everything fits. */
   fit: Fit | null
   /** Loaded deferred tools, in load order. */
   loaded: readonly string[]
@@ -126,36 +129,36 @@ export interface AgentContext {
   /** See `AgentInput`. */
   approvers?: readonly Approvers[]
   expiry?: Expiry
-  /** The authors of the run's words: its input, replies and steering. Absent: unknown. */
+  /** The authors of the run's input, replies and steering. Absent if unknown. */
   requesters?: readonly Principal[]
-  /** User messages that are not in the transcript yet. Read at the start and after each reply. */
+  /** User messages that are not in the transcript yet. Read at the start of the run and after each reply. */
   inbox: NewMessage[]
-  /** Snippets for the current user message, added to each request; null before the search. */
+  /** Snippets for the current user message, added to each request. Null before the search. */
   retrieved: RetrievedSnippet[] | null
-  /** Steering that waits for the next safe point. */
+  /** Steering to be delivered at the next safe point. */
   steering: string[]
 
   /** The top-level state, for `state_changed.from`. */
   state: AgentState | null
-  /** Why the run rests or ended; null while it runs. */
+  /** Why the run rests or ended. Null while it runs. */
   reason: Reason | null
   error: RunFailure | null
-  /** Whether the run pauses at its next safe point. A string is the reason for that pause. */
+  /** Whether the run pauses at its next safe point. A string is the reason of the pause. */
   pausing: boolean | 'approval_expired'
 
   steps: number
-  /** Attempts of the current step, from 1. */
+  /** Number of attempts at the current step, from 1. */
   attempt: number
   /** Attempts that failed with a rate limit. */
   rateLimits: number
-  /** Attempts that failed with refused content. Absent: none. */
+  /** Attempts that failed because of refused content. Absent if there are none. */
   resends?: number
   backOffUntil: number
-  /** The deadline; null without a time limit. */
+  /** The time of the deadline. Null without a time limit. */
   deadline: number | null
-  /** Remaining time while the clock is stopped; null while it runs. */
+  /** Remaining milliseconds while the clock is stopped. Null while it runs. */
   timeLeft: number | null
-  /** Wake time of a run that sleeps or is about to; otherwise null. */
+  /** When a sleeping run wakes, or one that is about to sleep. Null for any other run. */
   wakeAt: number | null
 
   usage: { run: Usage; session: Usage }
@@ -165,7 +168,7 @@ export interface AgentContext {
   response: ResponseKind | null
   /** Text of a truncated answer that is being continued. */
   continuedText: string
-  /** The unscreened text of that answer, because output shields screen the joined answer. */
+  /** The text of that answer before screening. Output shields screen the joined answer, so they need it. */
   unscreenedText: ContinuedAnswer | null
   output: string
   /** Recoveries since the last user message: continuations, re-prompts, retries and repairs. */
@@ -173,18 +176,18 @@ export interface AgentContext {
   reprompts: number
   emptyRetries: number
   outputRepairs: number
-  /** Why the last answer does not fit the output schema; otherwise null. */
+  /** Why the last answer does not match the output schema, or null. */
   outputProblem: string | null
 
   /** The answer that waits for shields, or null. */
   pendingAnswer: UnclearedAnswer | null
-  /** The step of an answer that shields still screen, or null. */
+  /** The step of an answer whose events are held back for screening, or null. */
   unemittedStep: string | null
 
   /** The current batch, and the index of its message in `messages`. */
   calls: BatchCall[]
   batchAt: number
-  /** Number of that message. Its results are numbered after it. */
+  /** Number of that message. Its results have the following numbers. */
   batchNumber: number
   /** Whether a call of the last batch failed. */
   lastBatchFailed: boolean
@@ -196,7 +199,7 @@ export interface AgentContext {
   callCounts: CallCounts | null
   /** The plan of the current step, or null. */
   plan: StepPlan | null
-  /** For the next request only. */
+  /** Messages of guards for the next request only. */
   nudges: string[]
   verdict: GuardrailVerdict | null
 }
@@ -247,8 +250,8 @@ export function createContext(input: AgentInput): AgentContext {
 }
 
 /**
- * A changed copy of the context. Copied key by key, because a spread of this many keys takes ten times as long and uses
- * six times the memory.
+ * Returns a changed copy of the context. Copies key by key because a spread of this many keys takes ten times as long
+ * and six times the memory.
  */
 export function patchContext(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
   const copy: AgentContext = {
@@ -316,7 +319,7 @@ export function countNumbered(messages: readonly Message[]): number {
   return Math.max(messages.length, (last && parseMessageNumber(last.id)) ?? 0)
 }
 
-/** Counters that each user message resets. */
+/** Counters that are reset by each user message. */
 export const freshCounters = {
   steps: 0,
   attempt: 1,

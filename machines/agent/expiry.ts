@@ -3,7 +3,7 @@ import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
 import { type AskedCall, listOpenQuestions } from './sub-agent-questions.js'
 
-/** The call with the expiry of its question, counted from `now`, when the question is asked. */
+/** Adds the expiry time to a call's question when it is asked. The time limit counts from `now`. */
 export function withExpiry(
   { expiry }: Pick<AgentContext, 'expiry'>,
   call: BatchCall,
@@ -14,7 +14,7 @@ export function withExpiry(
   return expiresMs > 0 ? { ...call, expiresAt: now + expiresMs } : call
 }
 
-/** Calls that have not started, and questions without an answer, if they expire. */
+/** The calls that have not started and the unanswered questions that can expire. */
 function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   return calls.flatMap((call): AskedCall[] => {
     if (call.result !== undefined) return []
@@ -26,7 +26,10 @@ function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   })
 }
 
-/** A sub-agent that works for an answer ends its other questions itself, but cannot cancel the run. */
+/**
+ * The questions whose expiry cancels the run. A sub-agent that is still working closes its own questions, but it cannot
+ * cancel this run.
+ */
 function listCancelling(call: BatchCall): AskedCall[] {
   return (call.questions ?? []).flatMap((question) =>
     question.answer === undefined && question.expiresAt !== undefined && question.onExpiry === 'cancel'
@@ -35,18 +38,18 @@ function listCancelling(call: BatchCall): AskedCall[] {
   )
 }
 
-/** The calls and questions whose time is up. */
+/** The calls and questions that have expired. */
 export function listLate(context: Pick<AgentContext, 'calls'>, now: number): AskedCall[] {
   return listExpiring(context).filter(({ call, question = call }) => isLate(question, now))
 }
 
-/** When the next question expires, in milliseconds since the epoch. Null if none does. */
+/** The time when the next question expires, in milliseconds since the epoch, or null. */
 export function findNextExpiry(context: Pick<AgentContext, 'calls'>): number | null {
   const times = listExpiring(context).map(({ call, question = call }) => question.expiresAt ?? Infinity)
   return times.length === 0 ? null : Math.min(...times)
 }
 
-/** When a resting run continues without an answer: when its sleep ends or a question expires. */
+/** The time when a resting run continues without an answer, because its sleep ends or a question expires. */
 export function findDueTime(context: Pick<AgentContext, 'state' | 'wakeAt' | 'calls'>): number | null {
   if (context.state === 'PAUSED') return context.wakeAt
   return context.state === 'WAITING_FOR_INPUT' ? findNextExpiry(context) : null

@@ -6,13 +6,13 @@ import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
 import { getBudgetTotals, toBudgetLimits } from './budget-totals.js'
 
-/** The error of a run that did not complete. It states the cause and a remedy. */
+/** The error of a run that did not complete, with its cause and a remedy. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
-  // An unavailable shared budget is not an exhausted one.
+  // A shared budget that cannot be reached is not exhausted.
   const isUnasked = reason === 'shared_budget' && error?.code !== reason
   if (error !== null && (isUnasked || !isLimit(reason))) return error
-  // A refused request names the amount it would have needed.
+  // The error of a refused request includes the amount that it would have needed.
   const wasRefused = (reason === 'token_budget' || reason === 'shared_budget') && error?.code === reason
   return {
     code: reason,
@@ -36,7 +36,7 @@ function isLimit(reason: Reason): boolean {
   return limitReasons.includes(reason)
 }
 
-/** A note for runs ended by a limit, whose output is not validated. */
+/** A note about the output of a run that a limit ended, because that output is not validated. */
 function formatUnvalidatedNote(context: AgentContext, reason: Reason): string {
   return isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
 }

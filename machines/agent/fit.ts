@@ -4,24 +4,27 @@ import type { Usage } from './usage.js'
 export type ContextStrategy = 'sliding_window' | 'compact' | 'summarize' | 'none'
 
 /**
- * The range of messages that requests omit, from `head` up to `from`, except `keep`. The values are indices into the
- * transcript. The transcript stays complete, so a fit can be recomputed at any time.
+ * The range of messages that requests omit: from `head` up to `from`, except `keep`. All values are indices into the
+ * transcript. The transcript itself stays complete, so a fit can be recomputed at any time.
  */
 export interface Gap {
   /** Number of messages kept at the start. */
   head: number
   /** Index of the first message after the gap. */
   from: number
-  /** Indices of user messages kept within the gap, ascending. They hold the task of a turn that exceeds the window. */
+  /**
+   * Indices of user messages kept within the gap, ascending. They state the task of a turn that is longer than the
+   * window.
+   */
   keep?: number[]
 }
 
 export interface Fit extends Gap {
-  /** The text that replaces the gap, which is a marker or a summary, or null. */
+  /** The text that replaces the gap (a marker or a summary), or null. */
   note: string | null
   /**
-   * The first `length` characters of the note are a summary of this gap. This gap can be smaller than the gap of the
-   * fit, after a failed summary. Absent without a summary.
+   * The first `length` characters of the note summarize this gap. After a failed summary, this gap can be smaller than
+   * the fit's gap. Absent without a summary.
    */
   summary?: Gap & { length: number }
 }
@@ -30,14 +33,14 @@ export interface Fit extends Gap {
 export interface CompactionOutput {
   /** Null if everything fits. */
   fit: Fit | null
-  /** The strategy used. A failed summary falls back to `compact`. */
+  /** The strategy that was used. A failed summary falls back to `compact`. */
   strategy: ContextStrategy
   /** Tokens of the request before and after trimming. */
   before: number
   after: number
   /** Usage of the summary. */
   usage: Usage | null
-  /** One sentence about a setting that could not be applied. */
+  /** A sentence about a setting that could not be applied, or null. */
   warning: string | null
 }
 

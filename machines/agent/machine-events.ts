@@ -12,24 +12,27 @@ import type { SkillChange } from './skills.js'
 import type { StepPlan } from './step-plan.js'
 import type { Usage } from './usage.js'
 
-/** Events carry their time, because the machine has no clock. */
+/** Fields of all events. Each event includes its time, because the machine has no clock. */
 interface EventBase {
   /** Milliseconds since the epoch. The runtime adds it if missing. */
   now?: number
-  /** The event contains uncleared content, which is masked when the log is shown. */
+  /** The event contains uncleared content. It is masked when the log is displayed. */
   withheld?: true
-  /** Number of the inbox message that carried it. */
+  /** Number of the inbox message that delivered the event. */
   inbox?: number
-  /** The sender's idempotency key. Messages with the same key count once. */
+  /** The sender's idempotency key. Messages with the same key are processed once. */
   key?: string
-  /** The person or program that sent it. */
+  /** The person or program that sent the event. */
   by?: Principal
 }
 
-/** The part of an answer received before its request was stopped. The runtime adds it to the stopping event. */
+/**
+ * The part of an answer that was received before its request was stopped. The runtime adds it to the event that stopped
+ * it.
+ */
 export interface PartialAnswer {
   text: string
-  /** Estimated usage. */
+  /** Estimated usage, or null. */
   usage: Usage | null
 }
 
@@ -45,26 +48,28 @@ export type ControlEvent = EventBase &
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
     /**
-     * Ends a pause, or withdraws one that has not taken effect. `at`: not before this time, in milliseconds since the
-     * epoch.
+     * Ends a pause, or withdraws one that has not taken effect. With `at`, the run continues at that time, in
+     * milliseconds since the epoch.
      */
     | { type: 'RESUME'; at?: number }
     /** Guidance for the model at the next safe point. Resets no counter. */
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
-    /** `arguments` is JSON text that replaces the model's. `fingerprint` and `messageId` identify the call. */
+    /**
+     * `arguments` is JSON text that replaces the model's arguments. `fingerprint` and `messageId` identify the call.
+     */
     | {
         type: 'APPROVE'
         callId: string
         arguments?: string
-        /** For the log. The model does not read it. */
+        /** Stored in the log. The model does not read it. */
         why?: string
         fingerprint?: string
         messageId?: string
       }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
-    /** A question has expired. The runtime sends it in time. It has no effect before. */
+    /** A question has expired. The runtime sends this event at the right time. It has no effect if sent earlier. */
     | { type: 'APPROVAL_EXPIRED' }
     /** The result of a call that the client runs. */
     | {
@@ -80,34 +85,36 @@ export type ControlEvent = EventBase &
 
 /** An event of the machine's actors. */
 export type ActorEvent = EventBase &
-  /** `usage` is usage of a sub-agent that has not been reported yet. */
+  /** `usage` is the sub-agent usage that has not been reported yet. */
   (
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
     /**
-     * A sub-agent or a tool waits for answers. A sub-agent without questions was paused, or sleeps until `wakeAt`. A
-     * tool that asks during its call receives `memo` with the answers.
+     * A sub-agent or a tool waits for answers. A sub-agent without questions is paused or sleeps until `wakeAt`. A tool
+     * that asks during its call gets `memo` back with the answers.
      */
     | { type: 'CHILD_WAITING'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
-    /** A call found or called deferred tools, which are loaded before its result. */
+    /** A call found or used deferred tools. They are loaded before its result is added. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
-    /** A running call loads or unloads a skill. Takes effect when the call succeeds. */
+    /** A running call loads or unloads a skill. The change takes effect when the call succeeds. */
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
-    /** A running call stores a handle for another process. */
+    /** A running call stores a handle from which another process can continue it. */
     | { type: 'HANDLE_SAVED'; callId: string; handle: Json }
-    /** A running call hands the conversation over. Takes effect when the call succeeds and the batch is over. */
+    /**
+     * A running call hands the conversation over. The handoff takes effect when the call succeeds and the batch ends.
+     */
     | { type: 'HANDED_OFF'; callId: string; to: string; tools: Record<string, ToolTraits> }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**
-     * A stored run resumes in a new process and re-enters its substate. `tools` has the tools of the resuming program,
+     * A stored run resumes in a new process and re-enters its substate. `tools` lists the tools of the resuming program
      * if they differ.
      */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /**
-     * The process that runs a stored run stops, so that another process can resume it. `usage` is the usage of the
-     * dropped request. `notStarted` lists the calls that were handed to tools but did not run.
+     * The process of a stored run stops so that another process can resume it. `usage` is the usage of the dropped
+     * request. `notStarted` lists the calls that were passed to tools but did not run.
      */
     | { type: 'RELEASED'; usage?: Usage; notStarted?: readonly string[] }
     /** The log could not be written, so later events would be lost. */
@@ -129,7 +136,7 @@ export type ActorEvent = EventBase &
     | BrokenActor[keyof BrokenActor]
   )
 
-/** Failures that are not retried. Any of them ends the run. */
+/** Failures that are not retried. Each of them ends the run. */
 type BrokenActor = {
   [Id in
     | 'fitting'
@@ -147,7 +154,7 @@ type BrokenActor = {
 
 export type AgentMachineEvent = ControlEvent | ActorEvent
 
-/** The time of an event. The initial event has it in its input. */
+/** The time of an event. The initial event stores it in its input. */
 export function getEventTime(event: { now?: number; input?: { now?: number } }): number {
   return event.now ?? event.input?.now ?? 0
 }

@@ -10,7 +10,7 @@ import {
 } from './screening.js'
 import type { UserMessage } from './messages.js'
 
-/** Whether an event contains uncleared content, which is masked when events are shown. */
+/** Whether an event contains uncleared content that must be masked for display. */
 export function hasUnclearedContent(event: AgentMachineEvent, features: Features): boolean {
   switch (event.type) {
     case 'xstate.done.actor.model':
@@ -34,7 +34,7 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
   }
 }
 
-/** The visible state of a run, with uncleared content masked. A run cannot resume from it. */
+/** The state of a run for display, with uncleared content masked. A run cannot resume from it. */
 export function maskContext(context: AgentContext): AgentContext {
   const { features, inbox, steering, pendingAnswer, unscreenedText, continuedText, calls } = context
   return {
@@ -57,7 +57,7 @@ function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): Batc
   return { ...shown, result: { ...result, content: withheldResult } }
 }
 
-/** A tool's handle is tool content, like its result. */
+/** A tool's handle comes from the tool, so it is masked like its result. */
 function maskKept(call: BatchCall): BatchCall {
   const { memo, handle } = call
   if (memo === undefined && handle === undefined) return call
@@ -74,7 +74,7 @@ export function listUnclearedInput({ features, messages }: AgentContext): UserMe
     .filter((message) => message.data?.['screened'] !== true)
 }
 
-/** The visible transcript: uncleared messages are masked. */
+/** The transcript for display, with uncleared messages masked. */
 export function maskMessages(context: AgentContext): AgentContext['messages'] {
   const unseen = listUnclearedInput(context)
   if (unseen.length === 0) return context.messages
@@ -83,12 +83,12 @@ export function maskMessages(context: AgentContext): AgentContext['messages'] {
   )
 }
 
-/** Replaces a message's content by a placeholder and marks it as screened. */
+/** Replaces a message's content with a placeholder and marks it as screened. */
 export function maskMessage(message: UserMessage, content: string): UserMessage {
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }
 
-/** The calls whose arguments shields or policies have to check. */
+/** The calls whose arguments still need a check by shields or policies. */
 export function listUnclearedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
   return calls.filter((call) => call.unscreenedArguments || (call.undecided && call.result === undefined))
 }

@@ -10,25 +10,25 @@ export type ContentPart =
 /** An image, audio or document part. */
 export type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
-/** A call by the model. `arguments` is the exact JSON text that it wrote. */
+/** A tool call by the model. `arguments` is the exact JSON text that the model wrote. */
 export interface ToolCall {
-  /** Its result has the same id. */
+  /** Its result refers to this id. */
   id: string
   type: 'function'
   function: { name: string; arguments: string }
-  /** Provider data to send back with the call, such as Gemini's thought signatures. */
+  /** Provider data to be sent back with the call, such as Gemini's thought signatures. */
   extra_content?: Json
-  /** Made through `call_tool`. Requests show the original call. */
+  /** The model made the call through `call_tool`. Requests contain the original call. */
   dispatched?: true
-  /** The provider runs the call and asks for approval. It is approved or rejected unchanged. */
+  /** The provider runs the call and asks for approval. A person can approve or reject it, but not edit it. */
   hosted?: HostedCallOrigin
 }
 
 /** Origin of a call that the provider runs. */
 export interface HostedCallOrigin {
-  /** The API and provider, as in `ProviderItems`. */
+  /** The API and provider, in the format of `ProviderItems`. */
   from: string
-  /** The provider's name of the tool's server. The call's name starts with it. */
+  /** The provider's name for the tool's server. The call's name starts with it. */
   server: string
 }
 
@@ -37,13 +37,13 @@ interface MessageBase {
   id: string
   /** Milliseconds since the epoch. */
   createdAt: number
-  /** Written by the loop. It is hidden from user interfaces and emits no `user_message` event. */
+  /** Written by the loop. Hidden from user interfaces, and emitted without a `user_message` event. */
   internal?: true
-  /** Internal notes, never sent to a model. `reason` explains an internal message. */
+  /** Internal notes, never sent to a model. `reason` explains why an internal message exists. */
   data?: JsonObject
 }
 
-/** A message of the loop to the model, such as a summary. `instructions` are not in the transcript. */
+/** A message from the loop to the model, such as a summary. The agent's `instructions` are not in the transcript. */
 export interface SystemMessage extends MessageBase {
   role: 'system'
   content: string
@@ -57,21 +57,21 @@ export interface UserMessage extends MessageBase {
 
 export interface AssistantMessage extends MessageBase {
   role: 'assistant'
-  /** The text; null if there is none. */
+  /** The text, or null if there is none. */
   content: string | null
-  /** The calls. Each has one result right after this message, in call order, unless it waits for an answer. */
+  /** The tool calls. Each has one result directly after this message, in call order, unless it is still waiting. */
   tool_calls?: ToolCall[]
   /** The refusal text. */
   refusal?: string
-  /** Reasoning, shown to people and not sent back. */
+  /** Reasoning, for display only. */
   reasoning?: string
-  /** Structured reasoning that some providers want back unchanged (OpenRouter). */
+  /** Structured reasoning that some providers (OpenRouter) require back unchanged. */
   reasoning_details?: Json[]
   /** Generated media. */
   media?: MediaPart[]
   /** Sources: pages and documents that the provider read. */
   annotations?: Annotation[]
-  /** Items to send back to the provider that wrote the message. */
+  /** Pages and documents that the provider used as sources. */
   provider_items?: ProviderItems
   /** The model that answered. See `withFallbacks`. */
   by?: string
@@ -83,15 +83,16 @@ export type Annotation =
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
- * Items that a provider wants back with a message, complete, in order and unchanged, such as encrypted reasoning or
+ * Items that a provider requires back with a message, complete, in order and unchanged, such as encrypted reasoning or
  * hosted calls. Only that provider can read them.
  */
 export interface ProviderItems {
-  /** The API and provider. Sent to no other. */
+  /** The API and provider. The items are sent to no other provider. */
   from: string
   /**
-   * The items as the provider sent them. Text that the message already contains is replaced by its length, and calls
-   * omit name and arguments. If the message was edited and no longer matches its items, it is sent without them.
+   * The items as the provider sent them, with two savings: text that the message already contains is replaced by its
+   * length, and calls omit name and arguments. If the message was edited and no longer matches its items, it is sent
+   * without them.
    */
   items: Json[]
 }
@@ -103,7 +104,7 @@ export interface ToolMessage extends MessageBase {
   tool_call_id: string
   /** Read by the model. */
   content: string
-  /** Returned media. `content` has a line of text for each. */
+  /** Returned media. `content` has a line of text for each item. */
   media?: MediaPart[]
 }
 
@@ -129,7 +130,7 @@ export interface RetrievedSnippet {
 }
 
 /**
- * The agent that continues a transcript, read from the handoff notes on its results. Null for the session's first
+ * The agent that continues a transcript, according to the handoff notes on its results. Null for the session's first
  * agent.
  */
 export function findSpeaker(messages: readonly Message[]): string | null {
@@ -141,7 +142,7 @@ export function findSpeaker(messages: readonly Message[]): string | null {
   return null
 }
 
-/** The agent named by a note, or undefined. */
+/** The agent named in a note, or undefined. */
 export function readHandoff(note: unknown): string | undefined {
   const { to } = (note ?? {}) as { to?: unknown }
   return typeof to === 'string' ? to : undefined
@@ -158,12 +159,12 @@ export function parseStepNumber(stepId: string): number | null {
   return number === undefined ? null : Number(number)
 }
 
-/** Message numbers of a session start at 1. */
+/** Formats a message id. Message numbers of a session start at 1. */
 export function formatMessageId(number: number): string {
   return `m${number}`
 }
 
-/** The id of the message that a step produces, known while it streams. */
+/** The id of the message that a step will produce, which is known while the step streams. */
 export function getMessageIdOfStep(stepId: string): string {
   return formatMessageId(Number(stepId.split('.').at(-2)) + 1)
 }

@@ -25,15 +25,15 @@ export interface ModelResponse {
   text: string
   /** Reasoning; may be empty. */
   reasoning: string
-  /** The refusal, or null. */
+  /** The refusal text, or null. */
   refusal: string | null
-  /** Ids are unique within the answer. An empty id is replaced by one that is unique in the session. */
+  /** Ids are unique within the answer. An empty id is replaced with one that is unique in the session. */
   toolCalls: ToolCall[]
   /** The provider's reason (`stop`, `length`, `tool_calls`, `content_filter`, …), or null. */
   finishReason: string | null
   /** False if the stream closed without a finish reason or `[DONE]`. */
   complete: boolean
-  /** Null if the provider reported none or invalid usage; it is then estimated. */
+  /** Null if the provider reported no usage or invalid usage. It is then estimated. */
   usage: TokenUsage | null
   /** The provider's name of the model that answered. */
   model: string | null
@@ -41,18 +41,18 @@ export interface ModelResponse {
   reasoningDetails?: Json[]
   /** Generated media. */
   media?: MediaPart[]
-  /** Sources. */
+  /** Pages and documents that the provider used as sources. */
   annotations?: Annotation[]
   /** Items to send back to this provider only. */
   providerItems?: ProviderItems
-  /** The model that answered. See `withFallbacks`. */
+  /** Name of the model that answered. See `withFallbacks`. */
   by?: string
   /** The provider's id of the answer, for telemetry only. */
   id?: string
 }
 
 /**
- * Why a request failed, as plain data.
+ * Why a request failed.
  * - `transient` – connection lost, 408, 409, 5xx, overloaded, idle stream; retried under `retry.maxAttempts`
  * - `rate_limit` – a temporary 429; retried under `retry.rateLimitAttempts`
  * - `incomplete` – the stream closed before the end; retried, then ERROR/incomplete_response
@@ -84,13 +84,13 @@ export interface ModelFailure {
   message: string
   /** HTTP status, if any. */
   status: number | null
-  /** Requested wait in milliseconds (`Retry-After-ms` before `Retry-After`). */
+  /** The wait that the provider requested, in milliseconds (`Retry-After-ms` takes precedence over `Retry-After`). */
   retryAfterMs: number | null
-  /** Text received before the failure. */
+  /** Text that was received before the failure. */
   partialText: string
-  /** Known usage of the failed attempt. */
+  /** Usage of the failed attempt, if known. */
   usage: TokenUsage | null
-  /** Content that the provider refuses and the request can omit. Absent for other failures. */
+  /** Content that the provider refuses and the next request can omit. Absent for other failures. */
   refused?: RefusedContent
 }
 
@@ -105,7 +105,7 @@ export type RefusedContent =
   | { what: 'reasoning'; never?: true }
   | { what: 'messages' }
 
-/** Required fields of a failure. */
+/** The fields that a failure must have. */
 export type FailureDetails = Pick<ModelFailure, 'kind' | 'code' | 'message'> & Partial<ModelFailure>
 
 export function createModelFailure(words: FailureDetails): ModelFailure {
@@ -115,42 +115,45 @@ export function createModelFailure(words: FailureDetails): ModelFailure {
 /** Output of the request actor. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
-  /** For each call, in order, the party that must act before it can run, if known. */
+  /** For each call, in order, who must act before it can run. */
   calls: {
     id: string
     needs: CallNeeds
     approvalTimedOut?: true
-    /** The decisions of policies. */
+    /** Policy decisions on the call. */
     decisions?: PolicyVerdict[]
-    /** A client tool that needs approval first. */
+    /** The tool runs in the client and needs approval first. */
     client?: true
   }[]
-  /** Output shields have cleared the reasoning. Otherwise, agents with output shields omit it. */
+  /** Whether output shields have cleared the reasoning. Otherwise, agents with output shields omit it. */
   reasoningCleared?: true
-  /** With an output schema, the reason why the answer does not match, or null. */
+  /** With an output schema, why the answer does not match it, or null. */
   outputProblem?: string | null
-  /** Tools whose description or schema changed since the run's last request, for readers of the log. */
+  /** Tools whose description or schema changed since the run's last request. For readers of the log. */
   changedTools?: string[]
 }
 
 /**
- * The party that a call waits for. `nobody` means that it can run, `approval` is a person, and `client` is the caller's
- * program. `child` waits for answers to its sub-agent or tool, or for the end of a sub-agent's pause.
+ * Who must act before a call can run: nobody, a person (`approval`), or the caller's program (`client`). `child` waits
+ * for answers to the call's sub-agent or tool, or for a sub-agent's pause to end.
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
-/** Rejection of the request actor. It draws `jitter` (`toJitter`), because the machine has no randomness. */
+/**
+ * The rejection of the request actor. It includes the random `jitter` (see `toJitter`), because the machine has no
+ * randomness.
+ */
 export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'> {
   jitter: number
-  /** Known usage of the failed attempt. */
+  /** Usage of the failed attempt, if known. */
   usage: Usage | null
-  /** The shared budget that refused the request. Nothing was sent. */
+  /** The shared budget that refused the request, in which case nothing was sent. */
   budget?: string
   /**
    * When a run that waits for that budget continues, in milliseconds since the epoch. Absent if the run does not wait.
    */
   wakeAt?: number
-  /** Content that the provider refuses and the request can omit. */
+  /** Content that the provider refuses and the next request can omit. */
   refusal?: Refusal
 }
 

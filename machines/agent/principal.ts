@@ -10,7 +10,7 @@ export interface Principal {
   roles?: readonly string[]
 }
 
-/** Adds an author to the authors of the messages of a run. Each is listed once, and the latest is last. */
+/** Adds an author to the requesters of a run. Each author is listed once, the latest last. */
 export function addRequester(
   requesters: readonly Principal[] = [],
   by: Principal | undefined,

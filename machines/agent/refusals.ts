@@ -5,15 +5,15 @@ export type MediaKind = 'image' | 'audio' | 'file'
 
 /** Content that a provider has refused. Later requests of the session omit it. */
 export type Refusal =
-  /** Whole messages. `question` is the user message that was unanswered at that time. */
+  /** Whole messages. `question` is the user message that was unanswered when they were refused. */
   | { what: 'messages'; ids: string[]; question: string | null }
-  /** For this model, every part of these kinds, or the parts with these descriptions. */
+  /** Media for this model: all parts of these kinds, or only the parts with these descriptions. */
   | { what: 'media'; model: string; kinds: MediaKind[] }
   | { what: 'media'; model: string; parts: string[] }
-  /** For this model, stored thoughts and signatures up to this message number, or all of them (null). */
+  /** Stored reasoning and signatures for this model, up to this message number or all of them (null). */
   | { what: 'reasoning'; model: string; upTo: number | null }
 
-/** Attempts of the current step at the same request. A request without the refused content is a different one. */
+/** Counts the attempts at the current request. A request without the refused content is a different request. */
 export function countAttempts({ attempt, resends = 0 }: { attempt: number; resends?: number }): number {
   return attempt - resends
 }
@@ -25,13 +25,13 @@ export function readRefusal(event: { type: string; error?: unknown }): Refusal |
   return error?.refusal ?? null
 }
 
-/** Whether the refusal adds to the content that the session already omits. */
+/** Whether the refusal covers content that the session does not omit yet. */
 export function isNewRefusal(known: readonly Refusal[], refusal: Refusal): boolean {
   const text = JSON.stringify(refusal)
   return known.every((one) => JSON.stringify(one) !== text)
 }
 
-/** Whether the provider refuses the question itself. Without it, the model has nothing to answer. */
+/** Whether the provider refuses the user's question itself, so that nothing is left to answer. */
 export function isRefusedQuestion(refusal: Refusal): boolean {
   return refusal.what === 'messages' && refusal.question !== null && refusal.ids.includes(refusal.question)
 }
@@ -51,12 +51,12 @@ export function listRefusedIds(refused: readonly Refusal[]): Set<string> {
   return new Set(refused.flatMap((one) => (one.what === 'messages' ? one.ids : [])))
 }
 
-/** The user message that the next answer is for, if the model has not answered it yet. */
+/** The user message that the model has not answered yet, if any. */
 export function findOpenQuestion(messages: readonly Message[]): Message | undefined {
   return listUnanswered(messages).findLast(({ role, internal }) => role === 'user' && !internal)
 }
 
-/** Messages that no accepted request has included. */
+/** The messages that no accepted request has included. */
 export function listUnanswered(messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex(isAnswer) + 1)
 }

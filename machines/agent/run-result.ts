@@ -3,7 +3,7 @@ import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-/** The states of a run. The first two are active, the others resting or final. */
+/** The states of a run. The first two are active, the others are resting or final. */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -37,7 +37,7 @@ export function isWorkState(state: AgentState | null | undefined): state is 'RUN
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
 
-/** Whether a run rests in this state until an answer or `resume()`. */
+/** Whether a run in this state rests until an answer or `resume()`. */
 export function isRestState(state: AgentState | null | undefined): state is 'WAITING_FOR_INPUT' | 'PAUSED' {
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }
@@ -78,28 +78,28 @@ export type Reason =
   | 'approval_expired'
 
 export interface RunFailure {
-  /** The reason, or the provider's code (`insufficient_quota`, `model_not_found`, …). */
+  /** The run's reason, or the provider's code (`insufficient_quota`, `model_not_found`, …). */
   code: string
   /** A sentence that states the cause and a remedy. */
   message: string
-  /** Whether a retry or resume can succeed. */
+  /** Whether a retry or a resume can succeed. */
   recoverable: boolean
   /** The shared budget that refused the next request. */
   budget?: string
 }
 
-/** The end of a run that did not answer its user message in full, or the pause of one that rests in PAUSED. */
+/** How a run ended that did not fully answer its user message, or why a run rests in PAUSED. */
 export interface TurnEnd {
   /** The id of the user message. */
   messageId: string
   state: AgentState
   reason: Reason
   error?: Pick<RunFailure, 'code' | 'message'>
-  /** The time when a sleeping run continues, in milliseconds since the epoch. */
+  /** When a sleeping run continues, in milliseconds since the epoch. */
   wakeAt?: number
 }
 
-/** A value for `Tools` that matches the tools of any agent. */
+/** A `Tools` value that matches the tools of any agent. */
 export type AnyTools = never
 
 /**
@@ -117,7 +117,7 @@ export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> &
   ({ needs: 'approval' | 'client'; elicitation?: never } | { needs: 'elicitation'; elicitation: Elicitation })
 
 /**
- * A question that a tool's server asks a person during a call. The answer is sent to that server. The model reads
+ * A question that a tool's server asks a person during a call. The answer goes to that server, and the model sees
  * neither. The text comes from the server, with invisible characters removed.
  *
  * @example
@@ -130,7 +130,7 @@ export type Elicitation = {
 } & ElicitationMode
 
 type ElicitationMode =
-  /** A form, which is a flat object of strings, numbers, booleans and choices. */
+  /** A form: a flat object of strings, numbers, booleans and choices. */
   | { mode: 'form'; schema: ElicitationSchema; url?: never }
   /** A page to open (http or https). `accept` means that the person agrees, not that the task on the page is done. */
   | { mode: 'url'; url: string; schema?: never }
@@ -147,16 +147,16 @@ export interface ElicitationField {
   title?: string
   description?: string
   default?: ElicitationValue
-  /** For a string, in characters. */
+  /** Limit in characters, for a string. */
   minLength?: number
   maxLength?: number
   format?: 'email' | 'uri' | 'date' | 'date-time'
-  /** For a number. */
+  /** Limit for a number. */
   minimum?: number
   maximum?: number
   /** A single choice. */
   enum?: string[]
-  /** Display names. */
+  /** Display names of the choices. */
   enumNames?: string[]
   oneOf?: { const: string; title: string }[]
   /** A multiple choice. */
@@ -169,7 +169,7 @@ export interface ElicitationField {
 export type ElicitationValue = string | number | boolean | string[]
 
 /**
- * A person's answer. `decline` refuses the server's request. `cancel` dismisses it without an answer.
+ * A person's answer. `decline` refuses the server's request, `cancel` dismisses it without an answer.
  *
  * @example
  * const answer: ElicitationAnswer = { action: 'accept', content: { seat: '12A' } }
@@ -178,30 +178,30 @@ export type ElicitationAnswer =
   | { action: 'accept'; content?: Record<string, ElicitationValue> }
   | { action: 'decline' | 'cancel'; content?: never }
 
-/** A call of the run or of a sub-agent; `path` distinguishes them. */
+/** A waiting call of the run or of a sub-agent. `path` tells them apart. */
 export type UnansweredCall<Tools = AnyTools> = OwnUnansweredCall<Tools> | SubAgentUnansweredCall
 
-/** One type per tool, so that comparing `name` narrows it. */
+/** One type per tool, so that a check of `name` narrows it. */
 type OwnUnansweredCall<Tools> = {
   [Name in keyof Tools & string]: UnansweredCallBase & { name: Name; path?: never }
 }[keyof Tools & string]
 
 interface SubAgentUnansweredCall extends UnansweredCallBase {
   name: string
-  /** Tool names that lead to the sub-agent, outermost first. */
+  /** Names of the tools that lead to the sub-agent, outermost first. */
   path: string[]
 }
 
 interface UnansweredCallBase {
-  /** Call ids that lead to it, separated by slashes. */
+  /** Ids of the calls that lead to the sub-agent, separated by slashes. */
   callId: string
-  /** JSON. */
+  /** JSON text. */
   arguments: string
-  /** Identifies name and arguments. An answer with another fingerprint is refused. */
+  /** Identifies the call's name and arguments. An answer with another fingerprint is rejected. */
   fingerprint: string
   /**
-   * The message that makes the call. For a sub-agent's call, the ids of the messages that lead to it come first,
-   * separated by slashes. A model may repeat a call under the same id. An answer with a `messageId` applies only to the
+   * The message that made the call. For a sub-agent's call, it is prefixed by the ids of the messages that lead to the
+   * sub-agent, separated by slashes. A model may reuse a call id, so an answer with a `messageId` applies only to the
    * call of that message.
    */
   messageId?: string
@@ -209,24 +209,24 @@ interface UnansweredCallBase {
   reason?: string
   /** Who may approve. All conditions must be met. Absent if anyone may. */
   approvers?: readonly Approvers[]
-  /** The approvals so far, if more than one person must approve. */
+  /** The approvals so far, if more than one is required. */
   approvals?: readonly Approval[]
   /**
-   * From this time on, in milliseconds since the epoch, the call may neither be approved nor start. Absent if the
+   * After this time, in milliseconds since the epoch, the call can neither be approved nor start. Absent if the
    * question does not expire.
    */
   expiresAt?: number
-  /** What follows when the question expires. Absent: the call gets its result, and the run continues. */
+  /** What happens when the question expires. If absent, the call gets an error result and the run continues. */
   onExpiry?: 'pause' | 'cancel'
-  /** Running when the process died, so it may have taken effect. */
+  /** The call was running when the process died, so it may have taken effect. */
   interrupted?: true
-  /** The provider runs it, so it can be approved or rejected but not edited. */
+  /** The provider runs the call, so it can be approved or rejected but not edited. */
   hosted?: true
 }
 
 /**
- * An idle run. Its `state` determines the other fields. `error` is set in ERROR and after a limit or a shield ended
- * the run, `pending` in WAITING_FOR_INPUT.
+ * The result of a run that is idle. `state` determines the other fields. `error` is set in ERROR and after a limit or a
+ * shield ended the run, `pending` in WAITING_FOR_INPUT.
  *
  * `Output` is the type of the agent's output schema, or `never` without one. `Tools` are the agent's tools.
  */
@@ -238,11 +238,10 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | PausedResult
   | StoreErrorResult
 
-/** Fields of a result in any state. */
 interface CommonResult {
-  /** The model's last answer, with continued parts joined. Never an internal message. */
+  /** The model's last answer, with the parts of a continued answer joined. Never an internal message. */
   output: string
-  /** The session's transcript. Each call has its result, except waiting calls. */
+  /** The session's transcript. Each call has its result unless it is still waiting. */
   messages: readonly Message[]
   /** Usage of this run. */
   usage: Usage
@@ -256,18 +255,18 @@ interface CommonResult {
 export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
-  /** Set if the end could not be written to the store. */
+  /** Set if the final record could not be written to the store. */
   error?: RunFailure
 }
 
 export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
   state: 'CANCELLED'
   reason: 'cancelled' | 'approval_expired'
-  /** Set if the end could not be written to the store. */
+  /** Set if the final record could not be written to the store. */
   error?: RunFailure
 }
 
-/** A limit, a shield or a failure ended the run, or a guard halted it. */
+/** The run was ended by a limit, a shield, a failure or a guard. */
 export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
   state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
   reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | WaitingReason>
@@ -292,27 +291,27 @@ interface EndedResult<Output> extends CommonResult {
 export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   state: 'WAITING_FOR_INPUT'
   reason: 'approval' | 'tool_output' | 'message'
-  /** Waiting calls; empty when a message is awaited. */
+  /** Waiting calls. Empty if the run waits for a message. */
   pending: PendingCall<Tools>[]
   /** When the next question expires, in milliseconds since the epoch. */
   wakeAt?: number
   error?: never
 }
 
-/** The run rests until it is resumed. Caused by `pause()`, a guard, a sleep, or an expired question. */
+/** The run rests until it is resumed, after `pause()`, a guard halt, a sleep or an expired question. */
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
-  /** Wake time of a sleeping run, in milliseconds since the epoch. */
+  /** When a sleeping run wakes, in milliseconds since the epoch. */
   wakeAt?: number
-  /** Why a guard paused it, or the failure to be retried. */
+  /** Why a guard paused the run, or the failure that will be retried. */
   error?: RunFailure
   pending?: never
 }
 
 /**
- * The store could not be written, and the run ended here. `agent.resume` or the next `runSession` resumes it from the
- * last record of its log.
+ * The store could not be written, so the run stopped in this process. `agent.resume` or the next `runSession` resumes
+ * it from the last record of its log.
  *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)
@@ -331,7 +330,7 @@ interface RestingResult extends CommonResult {
 }
 
 /**
- * A run that is active, or was active when its process died. Only `agent.replay()` returns one.
+ * A run that is active, or was active when its process died. Only `agent.replay()` returns this type.
  *
  * @example
  * const { run: latest } = await agent.replay('ann')
@@ -341,7 +340,7 @@ export interface RunInProgress extends CommonResult {
   state: 'RUNNING' | 'WAITING_FOR_TOOL'
   reason: Reason
   resumable: false
-  /** The failure to be retried. */
+  /** The failure that will be retried. */
   error?: RunFailure
   object?: never
   outputProblem?: never

@@ -5,7 +5,7 @@ import type { ToolResult } from './batch-calls.js'
 /** Where content is screened: user input, tool input, tool output, and answers. */
 export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
 
-/** From mildest to strongest; the strongest wins. */
+/** Ordered from mildest to strongest. The strongest action applies. */
 export type ShieldAction = 'allow' | 'warn' | 'redact' | 'block'
 
 export interface ShieldFinding {
@@ -19,9 +19,9 @@ export interface ShieldFinding {
 export interface Screening {
   /** The strongest action. */
   action: ShieldAction
-  /** The messages for that action; always present for `block`. */
+  /** The messages of the shields with that action. Always set for `block`. */
   message: string | null
-  /** The cleared content; unusable for `block`. */
+  /** The cleared content. Do not use it for `block`. */
   content: string
   /** One per shield, in list order. */
   findings: ShieldFinding[]
@@ -38,17 +38,17 @@ export interface InputScreening extends Screening {
 /** The screening of a call's arguments or result. */
 export interface CallScreening extends Screening {
   callId: string
-  /** Replacement for an unknown tool name that a shield objects to. */
+  /** Replaces an unknown tool name that a shield objects to. */
   name?: string
-  /** Shields object to the readable text of its media, so they are omitted. */
+  /** The media are omitted, because shields object to the text extracted from them. */
   withoutMedia?: true
-  /** The decisions of policies about new arguments. */
+  /** Policy decisions on new arguments. */
   decisions?: PolicyVerdict[]
-  /** The input shields' screening of the reason, if a person rejected the call. */
+  /** The input shields' screening of the reason why a person rejected the call. */
   asInput?: Omit<Screening, 'content'>
 }
 
-/** An uncleared answer; the transcript has a masked message in its place. */
+/** An uncleared answer. The transcript contains a masked message instead. */
 export interface UnclearedAnswer {
   stepId: string
   text: string
@@ -56,7 +56,7 @@ export interface UnclearedAnswer {
   isRefusal: boolean
   /** The text is a piece of an answer that is continued. */
   isPiece: boolean
-  /** Cleared already. */
+  /** Already cleared. */
   reasoning?: Pick<
     AssistantMessage,
     'reasoning' | 'reasoning_details' | 'provider_items' | 'media' | 'annotations'
@@ -71,11 +71,11 @@ export interface OutputScreening extends Screening {
   outputProblem?: string | null
 }
 
-/** The pieces of a truncated answer that the shields have cleared. */
+/** The cleared pieces of a truncated answer that is being continued. */
 export interface ContinuedAnswer {
   /** The text as the model wrote it. */
   text: string
-  /** Ids of the messages that contain the pieces. */
+  /** Ids of the messages with the pieces. */
   ids: string[]
 }
 
@@ -83,15 +83,15 @@ export const withheldReasoning = '[Withheld: a shield refused this reasoning.]'
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
 export const unclearedInput = '[Withheld: no shield has cleared this message.]'
-/** Replaces an answer that was shown before a later part made the whole answer forbidden. */
+/** Replaces parts that were already shown when a later part made the whole answer forbidden. */
 export const refusedAnswer = '[Withheld: a shield refused this answer.]'
-/** Valid JSON, so that a message with such a call can be sent. */
+/** Valid JSON, because messages with invalid arguments cannot be sent. */
 export const withheldArguments = '{}'
-/** Replaces the name of an unknown tool, which the model may have invented. */
+/** Replaces the name of an unknown tool, because the model may have invented it. */
 export const withheldName = 'withheld'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
-/** An actor's output as a list; anything else becomes an empty list, because actions never throw. */
+/** Reads an actor's output as a list. Other values become an empty list, because actions must not throw. */
 export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }

@@ -1,6 +1,5 @@
 import { type Message, readHandoff } from './messages.js'
 
-/** A change made by a skill tool. It loads or unloads a skill. */
 export type SkillChange =
   | {
       action: 'load'
@@ -8,8 +7,8 @@ export type SkillChange =
       /** Hash of the skill file, as 16 hexadecimal digits. */
       hash: string
       /**
-       * While the skill is active, only these tools and the skill tools may be called. Without it, the skill allows all
-       * tools.
+       * While the skill is active, the model may call only these tools and the skill tools. If absent, the skill allows
+       * all tools.
        */
       allowedTools?: string[]
     }
@@ -20,13 +19,13 @@ export interface ActiveSkill {
   name: string
   hash: string
   allowedTools?: string[]
-  /** The message with its instructions, which is the result of the call that loaded it. */
+  /** The message with its instructions. It is the result of the call that loaded the skill. */
   messageId: string
 }
 
 /**
- * The skills that are active at the end of a transcript, read from notes on the results of the calls that changed them.
- * A batch that hands the conversation to another agent deactivates all skills, because they belong to the former agent.
+ * The skills that are active at the end of a transcript, according to the notes on the results of skill calls. A
+ * handoff deactivates all skills, because they belong to the previous agent.
  */
 export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   let active: ActiveSkill[] = []

@@ -1,20 +1,18 @@
 import type { JsonObject } from './json.js'
 import type { Message } from './messages.js'
 
-/**
- * Settings that the agent's author chose for one step, as plain JSON in the log. Absent keys use the agent's settings.
- */
+/** Settings for one step, as plain JSON in the log. Keys that are absent use the agent's settings. */
 export interface StepPlan {
-  /** The step that it applies to. 1 is the first step after a user message. */
+  /** The step that the plan applies to. 1 is the first step after a user message. */
   step: number
-  /** A name in `models` of the agent. */
+  /** A key of the agent's `models`. */
   model?: string
   /** The tools that the model may call. */
   tools?: readonly string[]
   toolChoice?: 'auto' | 'none' | 'required' | { name: string }
   instructions?: string
   sampling?: JsonObject
-  /** The messages of the request, instead of the transcript. A string is the id of a message of the transcript. */
+  /** Replaces the transcript in the request. A string is the id of a message in the transcript. */
   messages?: readonly (string | Message)[]
 }
 

@@ -6,7 +6,7 @@ import type { PendingCall } from './run-result.js'
 import { formatMessageId } from './messages.js'
 import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './batch-calls.js'
 
-/** Whether the sub-agent of a call rests. It waits for answers, or without questions for the end of a pause. */
+/** Whether the call's sub-agent rests. It waits for answers or, without questions, for a pause to end. */
 export function isChildAtRest({ needs, result }: BatchCall): boolean {
   return needs === 'child' && result === undefined
 }
@@ -15,12 +15,12 @@ export function isChildPaused(call: BatchCall): boolean {
   return isChildAtRest(call) && (call.questions ?? []).length === 0
 }
 
-/** Whether an answer of this kind matches the question. Elicitations are answered like client calls. */
+/** Whether an answer of this type matches the question. Elicitations are answered like client calls. */
 export function isAnsweredBy(needs: string, who: string): boolean {
   return needs === who || (needs === 'elicitation' && who === 'client')
 }
 
-/** The call that an answer names. With a question, the answer is for its sub-agent. */
+/** The call that an answer refers to. If `question` is set, the answer is for the call's sub-agent or tool. */
 export interface AskedCall {
   call: BatchCall
   question?: ChildQuestion
@@ -31,7 +31,7 @@ export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
 
-/** The question named by `callId`, which is the call's id, a slash, and the id in the sub-agent. */
+/** Finds a question by `callId`: the call's id, a slash, and the id in the sub-agent. */
 export function findQuestion(
   calls: readonly BatchCall[],
   callId: string,
@@ -50,8 +50,8 @@ export function toQuestionId(call: BatchCall, { callId }: PendingCall): string {
 }
 
 /**
- * The message that makes the calls of the current batch. For a sub-agent's question, the messages in its sub-agents
- * follow.
+ * The id of the message with the current batch. For a sub-agent's question, it is followed by the ids of the
+ * sub-agents' messages.
  */
 export function getAskingMessageId(
   { batchNumber }: Pick<AgentContext, 'batchNumber'>,
@@ -61,7 +61,7 @@ export function getAskingMessageId(
   return below?.messageId === undefined ? id : `${id}/${below.messageId}`
 }
 
-/** The calls with one question answered. A sub-agent with all its answers can continue. */
+/** The calls after one question is answered. A sub-agent continues once all its questions are answered. */
 export function withAnswer(
   calls: readonly BatchCall[],
   callId: string,
@@ -70,7 +70,7 @@ export function withAnswer(
   const found = findQuestion(calls, callId)
   if (found === undefined) return undefined
   const answered = withQuestion(found.call, found.question, { answer })
-  // An approved call that can expire does not wait for the other questions.
+  // An approved call that can expire must not wait for the other questions.
   const isUrgent = answer.type === 'approve' && found.question.expiresAt !== undefined
   const isAnswered = isUrgent || answered.questions.every((one) => one.answer !== undefined)
   const next = isAnswered ? { ...answered, needs: 'nobody' as const } : answered
@@ -87,7 +87,7 @@ export function withQuestion(
   return { ...call, questions }
 }
 
-/** Whether a result ends the batch at once, because its sub-agent failed permanently. */
+/** Whether a result ends the batch at once because its sub-agent failed permanently. */
 export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {
   return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
 }

@@ -12,7 +12,7 @@ export function toRunResult(context: AgentContext): RunResult {
   return toCurrentResult(context) as RunResult
 }
 
-/** The result of a run at any time. The machine guarantees that each state has the fields of its type. */
+/** The result of a run at any time. The cast is safe because the machine guarantees the fields of each state. */
 export function toCurrentResult(context: AgentContext): RunResult | RunInProgress {
   const state = context.state ?? 'RUNNING'
   const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
@@ -40,12 +40,15 @@ export function listPendingCalls(context: AgentContext): PendingCall[] {
   return context.state === 'WAITING_FOR_INPUT' ? listCallQuestions(context) : []
 }
 
-/** Every call that can be answered now, at rest or while other calls run. */
+/** All calls that can be answered now, whether the run rests or other calls still run. */
 export function listAnswerableCalls(context: AgentContext): PendingCall[] {
   return canTakeAnswers(context) ? listCallQuestions(context) : []
 }
 
-/** The answerable call that an answer names. Avoids building the list, because a batch can have thousands of calls. */
+/**
+ * Finds the answerable call that an answer refers to. Does not build the whole list, because a batch can have thousands
+ * of calls.
+ */
 export function findAnswerableCall(
   context: AgentContext,
   callId: string,
@@ -84,7 +87,7 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** Who may approve a call, who has, and until when. Empty if anyone may at any time. */
+/** Who may approve a call, who already has, and the deadline. Empty if anyone may at any time. */
 export function getApprovalTerms(
   { approvers: ofAgent, expiry }: Pick<AgentContext, 'approvers' | 'expiry'>,
   { approvals, expiresAt, ...call }: BatchCall,
@@ -99,7 +102,7 @@ export function getApprovalTerms(
   }
 }
 
-/** A question of a sub-agent or of the call's tool, with its ids in this run. */
+/** Converts a question of a sub-agent or of the call's tool to one of this run, with this run's ids. */
 function toParentQuestion(context: AgentContext, call: BatchCall, childQuestion: ChildQuestion): PendingCall {
   const { fromTool, ...question } = childQuestion
   return {
@@ -110,11 +113,11 @@ function toParentQuestion(context: AgentContext, call: BatchCall, childQuestion:
   } as PendingCall
 }
 
-/** Why an ended run has no output object. Null if it has one, and for an agent without an output schema. */
+/** Why a run ended without an output object. Null if it has one, or if the agent has no output schema. */
 export function findOutputProblem(context: AgentContext): string | null {
   const { features, response, reason, pendingAnswer, outputProblem } = context
   if (!features.structuredOutput) return null
-  // Blocked and uncleared content is not described.
+  // The problem could reveal blocked or uncleared content.
   if (reason === 'shield' || pendingAnswer !== null) return noAnswerProblem
   return outputProblem ?? (response === 'answer' ? null : noAnswerProblem)
 }

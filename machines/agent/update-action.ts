@@ -4,8 +4,8 @@ import { type AgentContext, patchContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 
 /**
- * Computes a context patch from context and event. `emit` sends events to subscribers. Updates are pure and total, use
- * no clock or randomness, and never throw.
+ * Computes a context patch from context and event. `emit` sends events to subscribers. Updates are pure and total: they
+ * use no clock or randomness and never throw.
  */
 export type Update<Params = undefined> = (
   context: AgentContext,
@@ -27,10 +27,10 @@ type Action<Params> = ActionFunction<
 >
 
 /**
- * Turns an update into an action of the chart. It is equivalent to `enqueueActions` with an `emit` per event and one
- * `assign`, in a single step. `enqueueActions` takes a tenth of the loop's time, because each action creates eleven
- * functions, and each enqueued action creates a snapshot and a copy of the context. Only this module depends on how
- * XState resolves its built-in actions.
+ * Converts an update to an action of the chart. It is equivalent to `enqueueActions` with an `emit` per event and one
+ * `assign`, but in a single step. `enqueueActions` would take a tenth of the loop's time, because each action creates
+ * eleven functions, and each enqueued action creates a snapshot and a copy of the context. Only this module depends on
+ * how XState resolves its built-in actions.
  */
 export function toAction<Params = undefined>(update: Update<Params>): Action<Params> {
   const step = (
@@ -55,7 +55,7 @@ export function toAction<Params = undefined>(update: Update<Params>): Action<Par
   return action as unknown as Action<Params>
 }
 
-/** An action without XState. Returns the new context, or undefined if it does not change. */
+/** An action without XState. Returns the new context, or undefined if nothing changes. */
 export type ContextStep = (
   context: unknown,
   event: { type: string },
@@ -63,12 +63,15 @@ export type ContextStep = (
   params: unknown,
 ) => unknown
 
-/** The context step of an action created by `toAction`. Undefined for other actions. */
+/** The context step of an action created by `toAction`, or undefined for other actions. */
 export function findContextStep(action: unknown): ContextStep | undefined {
   return typeof action === 'function' && 'step' in action ? (action.step as ContextStep) : undefined
 }
 
-/** How a built-in action changes a snapshot. Multi-step actions use the other members of the tuple. */
+/**
+ * XState's signature of a built-in action that changes a snapshot. Multi-step actions use the other members of the
+ * tuple.
+ */
 type ResolveAction<Params> = (
   scope: ExecutionScope,
   snapshot: AnyMachineSnapshot,

@@ -17,18 +17,18 @@ export interface TokenUsage {
   outputTokens: number
   /** Input and output. */
   totalTokens: number
-  /** Part of the input. */
+  /** Cached part of the input. */
   cachedInputTokens: number
-  /** Input tokens written to the provider's cache. Some providers charge for them. Absent if there were none. */
+  /** Input tokens written to the provider's cache, which some providers charge for. Absent if there were none. */
   cacheWriteTokens?: number
-  /** Part of the output. */
+  /** Reasoning part of the output. */
   reasoningTokens: number
-  /** USD charged, as reported by the provider. Used if no price is known. Never part of a total. */
+  /** USD charged, as reported by the provider. Used if no price is known, and never added to totals. */
   providerCost?: number
 }
 
 /**
- * The share of the input that was read from a cache, from 0 to 1.
+ * The fraction of the input that was read from a cache, from 0 to 1.
  *
  * @example
  * const { usage } = await agent.run('Go.').result
@@ -43,7 +43,7 @@ export function getCacheHitRate({
 
 /** Tokens and cost of a response, a run or a session. */
 export interface Usage extends Omit<TokenUsage, 'providerCost'> {
-  /** USD. `null` if any response had no known price. */
+  /** USD. `null` if the price of any response is unknown. */
   cost: number | null
   /** True if any part was estimated because the provider reported no usage. */
   estimated: boolean
@@ -78,7 +78,7 @@ function withCacheWrites(usage: Usage, tokens: number): Usage {
   return usage
 }
 
-/** The usage between two totals of one run, or null if there was none. */
+/** The usage between two totals of one run, or null if none was added. */
 export function subtractUsage(before: Usage, now: Usage): Usage | null {
   const more = (key: keyof Omit<TokenUsage, 'providerCost'>): number =>
     Math.max(0, (now[key] ?? 0) - (before[key] ?? 0))

@@ -7,18 +7,18 @@ import { getApprovalTerms } from './to-result.js'
 
 type Approve = Extract<AgentMachineEvent, { type: 'APPROVE' }>
 
-/** Searches the calls once, because there can be thousands. */
+/** Finds the call in a single pass, because there can be thousands. */
 export function findAskedCall({ calls }: Pick<AgentContext, 'calls'>, callId: string): AskedCall | undefined {
   const call = calls.find(({ id }) => id === callId)
   return call ? { call } : findQuestion(calls, callId)
 }
 
-/** Who may approve a call or a question of its sub-agent, and who has. */
+/** Who may approve a call or a question of its sub-agent, and who already has. */
 export function getQuestionTerms(context: AgentContext, { call, question }: AskedCall): Question {
   return question ?? getApprovalTerms(context, call)
 }
 
-/** Why the answer of an event does not count, or null. */
+/** Why an event's answer is not accepted, or null. */
 export function findVoteFault(
   terms: Question,
   event: AgentMachineEvent,
@@ -28,14 +28,14 @@ export function findVoteFault(
   return isVote ? findAnswerFault(terms, event, requesters, getEventTime(event)) : null
 }
 
-/** The question with the approval from an event added. */
+/** The question with the event's approval added. */
 export function withApproval(terms: Question, event: Approve): Question & { approvals: readonly Approval[] } {
   const { by, why } = event
   const approval = { ...(by && { by }), at: getEventTime(event), ...(why !== undefined && { why }) }
   return { ...terms, approvals: addApproval(terms, approval, event.arguments !== undefined) }
 }
 
-/** The calls with the approvals of a question that needs more of them. */
+/** Adds the approvals to a question that needs more of them. */
 export function withVote(
   calls: readonly BatchCall[],
   { call, question }: AskedCall,

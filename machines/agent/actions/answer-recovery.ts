@@ -38,7 +38,7 @@ export const continueAnswer = toAction((context, event, emit) => {
   return { recoveries, ...withInternalMessage(context, text, 'max_tokens_recovery', now) }
 })
 
-/** Asks again after an answer that does not match the output schema. The message includes the validation errors. */
+/** Re-prompts the model with the validation errors after an answer that does not match the output schema. */
 export const askForRepair = toAction((context, event, emit) => {
   const outputRepairs = context.outputRepairs + 1
   const problem = context.outputProblem ?? ''
@@ -57,8 +57,8 @@ export const askForRepair = toAction((context, event, emit) => {
 })
 
 /**
- * An empty answer after a failed tool usually means that the model does not know how to continue. The message instructs
- * it.
+ * Re-prompts after an empty answer that follows a failed tool call. The prompt explains how to continue, because the
+ * model is usually stuck.
  */
 export const reprompt = toAction((context, event, emit) => {
   const reprompts = context.reprompts + 1

@@ -9,13 +9,11 @@ import type { Reason } from '../run-result.js'
 
 export interface AppliedFinding extends GuardrailVerdict {
   action: 'nudge' | 'block' | 'halt'
-  /** Whether a block refuses a call. */
+  /** Whether a block finding refuses this call. */
   refuses: (call: BatchCall) => boolean
 }
 
-/**
- * Applies findings. A halt sets the run's verdict, a block refuses calls, and a nudge is added to the next request.
- */
+/** Applies findings: a halt sets the run's verdict, a block refuses calls, and a nudge is added to the next request. */
 export function applyFindings(
   context: AgentContext,
   findings: readonly AppliedFinding[],
@@ -69,7 +67,7 @@ function blockCalls(
   )
 }
 
-/** Emits the reason why a guard stops the run, and closes the calls that did not run. */
+/** Emits the guard's reason for halting the run and closes the calls that never ran. */
 export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined
@@ -89,8 +87,8 @@ export const announceHalt = toAction((context, event, emit) => {
 })
 
 /**
- * Resuming after a halt resets only that guard. Some providers refuse a request that ends with an answer, so an
- * internal message asks the model to continue.
+ * Resumes after a halt by resetting only the guard that caused it. Some providers reject a request that ends with an
+ * assistant message, so an internal message asks the model to continue.
  */
 export const forgetHalt = toAction((context, event) => {
   const { verdict } = context

@@ -30,7 +30,7 @@ import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** Stores and emits the user's messages as cleared by the shields. */
+/** Adds the user messages to the transcript and emits them, as cleared by the shields. */
 export const applyInputScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = toList(event.output) as readonly InputScreening[]
@@ -62,7 +62,6 @@ function toScreenedMessage(
   }
 }
 
-/** The screened content of a message. */
 export function withScreenedTexts(
   content: UserMessage['content'],
   screenings: readonly InputScreening[],
@@ -71,14 +70,14 @@ export function withScreenedTexts(
   return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)
     if (screening?.action !== 'redact') return [part]
-    // A file's extracted text becomes a text part. Text merged into another part is omitted.
+    // A file's extracted text becomes a text part. If that text was merged into another part, this one is dropped.
     const { content: text } = screening
     if (text === '') return []
     return part.type === 'text' ? [{ ...part, text }] : [{ type: 'text', text }]
   })
 }
 
-/** Answers with the shield's message instead of the blocked content. */
+/** Uses the shield's message as the answer instead of the blocked content. */
 export const keepShieldMessage = toAction((context, event, emit) => {
   const content = getBlockMessage(event)
   const error = { code: 'shield', message: content, recoverable: false }
@@ -163,8 +162,8 @@ export const releaseAnswer = toAction((context, event, emit) => {
 })
 
 /**
- * A call with refused arguments gets the refusal as its result, and the loop continues. Screened calls are added to
- * the transcript and emitted.
+ * Adds screened calls to the transcript and emits them. A call whose arguments were blocked gets the refusal as its
+ * result, and the loop continues.
  */
 export const applyCallScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
@@ -203,7 +202,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
   }
 })
 
-/** Applies the new decisions of policies about changed arguments. Without a decision the call is denied. */
+/** Applies policy decisions on changed arguments. A call without a decision is denied. */
 function decideAgain(
   call: BatchCall,
   { action, decisions }: CallScreening,
@@ -228,7 +227,7 @@ const missingDecision = {
   failed: true as const,
 }
 
-/** A provider runs its calls unchanged, so a redaction becomes a block. */
+/** The provider runs hosted calls unchanged, so a redaction becomes a block. */
 function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {
   if (!hosted || screening.action !== 'redact') return screening
   return { ...screening, action: 'block', message: screening.message ?? refusedCallText }
@@ -295,7 +294,7 @@ export const applyResultScreening = toAction((context, event, emit) => {
   return { calls }
 })
 
-/** Blocking the reason for a rejection does not block the rejection. */
+/** A blocked rejection reason is dropped, but the call stays rejected. */
 const rejectedWithoutReason = {
   status: 'rejected' as const,
   content: 'Rejected by the user, for a reason that a shield withheld.',

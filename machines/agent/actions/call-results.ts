@@ -41,7 +41,7 @@ export const recordResult = toAction((context, event, emit) => {
   return { ...spent, calls }
 })
 
-/** Closes calls that were running when the process died, unless their tool may run twice. */
+/** Closes calls that were running when the process died, unless their tool is safe to run twice. */
 export const closeInterruptedCalls = toAction((context, event, emit) => {
   const inDoubt = context.calls.filter((call) => isInDoubt(context, call, event))
   if (inDoubt.length === 0) return undefined
@@ -68,12 +68,12 @@ export const noteSkillChange = toAction((context, event) =>
   event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
 )
 
-/** Another process continues the call from its handle. */
+/** Stores a call's handle, from which another process can continue it. */
 export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
 
-/** A handoff applies after its call has succeeded and the batch has ended. */
+/** Stores a handoff. It takes effect once its call has succeeded and the batch has ended. */
 export const noteHandoff = toAction((context, event) => {
   if (event.type !== 'HANDED_OFF') return undefined
   const { callId, to, tools } = event
@@ -92,13 +92,13 @@ function noteOnCall(
   }
 }
 
-/** The resuming program may have different tools. */
+/** Updates the tools, because the resuming program may have different ones. */
 export const noteTools = toAction((_context, event) => {
   const tools = findResumedTools(event)
   return tools && { tools }
 })
 
-/** A call that started and never reported has an unknown outcome. */
+/** Closes calls that started but never reported back. Their outcome is unknown. */
 export const closeStartedCalls = toAction((context, event, emit) => {
   const started = context.calls.filter((call) => call.started)
   if (started.every((call) => call.result !== undefined)) return undefined
@@ -112,9 +112,9 @@ export const closeStartedCalls = toAction((context, event, emit) => {
 })
 
 /**
- * Makes the transcript valid. Each call of the last batch gets exactly one result, in call order. Calls that will no
- * longer run are closed. Calls that a waiting state exposes stay open, and so do calls of sub-agents that are paused
- * with the run.
+ * Makes the transcript valid: each call of the last batch gets exactly one result, in call order. Calls that will not
+ * run anymore are closed. Calls that a waiting state exposes stay open, as do calls of sub-agents that pause with the
+ * run.
  */
 export const settleBatch = toAction((context, event, emit) => {
   if (context.calls.length === 0) return undefined
@@ -152,13 +152,13 @@ export const askPeople = toAction((context, event, emit) => {
   return isTimed ? { calls } : undefined
 })
 
-/** Ends the calls and questions whose time is up. A sub-agent ends its own calls. */
+/** Closes expired calls and questions. Sub-agents close their own calls. */
 export const expireCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const late = listLate(context, now)
   const expire = (calls: BatchCall[], { call, question }: (typeof late)[number]): BatchCall[] => {
     if (question) return withAnswer(calls, toQuestionId(call, question), { type: 'expired' }) ?? calls
-    // The question about an approved call has already ended.
+    // For an approved call, the question has already ended.
     if (!call.approved) announceOutcome(context, call, 'expired', event, emit)
     const result = createExpired(getExpiry(call, context.expiry), call.approved === true)
     return settleCall(calls, call.id, result, now, emit)
@@ -180,7 +180,7 @@ export const approve = toAction((context, event, emit) => {
   }
   const found = findAskedCall(context, event.callId)
   if (found === undefined) return undefined
-  // An approval can precede the question, while other calls run.
+  // An approval can arrive before the question is asked, while other calls run.
   const target = { ...found, call: withExpiry(context, found.call, getEventTime(event)) }
   const at = context.calls.indexOf(found.call)
   const terms = getQuestionTerms(context, target)
@@ -204,11 +204,11 @@ export const approve = toAction((context, event, emit) => {
   const unchecked =
     context.features.callShields && event.withheld ? { unscreenedArguments: true as const } : {}
   const { client, approvals: _approvals, expiresAt, ...open } = call
-  // The client starts its call when it is approved.
+  // A client starts its call as soon as it is approved.
   const time = expiresAt !== undefined && !client && { expiresAt }
   const openCall = { ...open, ...time, ...(terms.approvers && { approvals }) }
   const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
-  // Earlier questions about the arguments no longer apply, and policies decided on the former arguments.
+  // Edited arguments invalidate earlier questions and policy decisions.
   const { questions: _questions, memo: _memo, ...fresh } = openCall
   const undecided = call.decisions && { undecided: true as const }
   const approved =
@@ -218,10 +218,9 @@ export const approve = toAction((context, event, emit) => {
   return { calls: context.calls.with(at, approved) }
 })
 
-/** A provider runs its calls unchanged. */
 const hostedEditRejection = 'Rejected by the user, who wants different arguments.'
 
-/** Announces the end of a question. Reasons that shields have not reviewed are omitted. */
+/** Emits the outcome of a question. Reasons that shields have not cleared are omitted. */
 function announceOutcome(
   { messages, batchAt }: AgentContext,
   { id: callId, name }: BatchCall,

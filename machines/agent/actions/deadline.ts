@@ -31,7 +31,7 @@ const clockAction = (collect: Enqueue) =>
     never
   >(collect)
 
-/** Spawns the deadline actor, unless the run has no time limit. */
+/** Spawns the deadline actor if the run has a time limit. */
 export const startDeadline = clockAction(({ context, enqueue }) => {
   if (context.deadline === null) return
   enqueue.stopChild('deadline')

@@ -7,7 +7,7 @@ import { emitResult } from './update-transcript.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** The visible part of an uncleared call. It has the id, and the name of a known tool. */
+/** The visible part of an uncleared call: its id, and its name if the tool is known. */
 export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
   const { name } = call.function
   return {
@@ -19,7 +19,7 @@ export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): Tool
   }
 }
 
-/** A message with its current calls; uncleared calls are masked. */
+/** Returns the message with its current calls. Uncleared calls are masked. */
 export function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
   if (message.tool_calls === undefined) return message
   const shown = message.tool_calls.map((original): ToolCall => {
@@ -31,7 +31,7 @@ export function withCurrentCalls(message: AssistantMessage, calls: readonly Batc
   return { ...message, tool_calls: shown }
 }
 
-/** Emits the events that waited for shields. The answer and its calls come first, then the results. */
+/** Emits the events that were held back for screening: the answer and its calls first, then the results. */
 export function emitAfterScreening(
   context: Pick<AgentContext, 'unemittedStep' | 'messages' | 'batchAt' | 'calls'>,
   emit: Emit,
@@ -47,7 +47,7 @@ export function emitAfterScreening(
   const calls = context.calls.map((call) => {
     if (!call.unscreenedArguments || call.result === undefined) return call
     const { unscreenedArguments: _unchecked, ...known } = call
-    // Uncleared results are emitted later.
+    // Results that are still uncleared are emitted later.
     if (!call.unscreenedResult) emitResult(known, call.result, emit)
     return known
   })

@@ -22,8 +22,8 @@ import {
 import type { Reason } from '../run-result.js'
 
 /**
- * Checks calls before any of them runs. Skills refuse disallowed tools, caps refuse excess calls, and guards check
- * the rest.
+ * Checks calls before any of them runs. Skills refuse disallowed tools, caps refuse excess calls, and guards check the
+ * remaining calls.
  */
 export const judgeCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
@@ -36,7 +36,7 @@ export const judgeCalls = toAction((context, event, emit) => {
   const calls = (capped ?? context).calls.map((call) =>
     call.unloaded ? call : extendObject(call, { fact: toCallFact(context.tools, call, guardrails) }),
   )
-  // Loading a tool does not count for guards.
+  // Guards ignore calls that only load a tool.
   const facts = calls.flatMap(({ fact, unloaded }) => (fact && !unloaded ? [fact] : []))
   if (facts.length === 0) return capped
   const fact = createCallsFact(facts, guardrails)
@@ -73,7 +73,7 @@ function observeFact(
   return { guardrails, ...applyFindings(context, findings, now, emit) }
 }
 
-/** Tests which calls a finding refuses. Call it in call order. */
+/** Returns a predicate for the calls that a finding refuses. It is stateful, so pass the calls in order. */
 export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fact'>) => boolean {
   if (finding.action !== 'block') return () => false
   const { fingerprints, spare = 0 } = finding
@@ -88,7 +88,7 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
   }
 }
 
-/** Announces the decisions of policies, and closes the denied calls. Undefined without decisions. */
+/** Emits policy decisions and closes denied calls. Returns undefined if there are no decisions. */
 function denyCalls(
   context: AgentContext,
   now: number,
@@ -103,7 +103,9 @@ function denyCalls(
   }
 }
 
-/** Reasons can repeat arguments, so they are omitted until shields have cleared the arguments. */
+/**
+ * Emits policy decisions. Reasons can repeat arguments, so they are omitted until shields have cleared the arguments.
+ */
 export function announceDecisions(call: BatchCall, emit: (announcement: EmittedEvent) => void): void {
   for (const { reason, failed: _failed, ...verdict } of call.decisions ?? []) {
     const why = reason !== undefined && !call.unscreenedArguments && { reason }
@@ -112,8 +114,8 @@ export function announceDecisions(call: BatchCall, emit: (announcement: EmittedE
 }
 
 /**
- * Refuses calls that the step plan or an active skill does not allow, and all handoffs but the first. Undefined if
- * all calls are allowed.
+ * Refuses calls that the step plan or an active skill does not allow, and all handoffs except the first. Returns
+ * undefined if all calls are allowed.
  */
 function narrowCalls(
   context: AgentContext,
@@ -140,7 +142,7 @@ const leftOut: ToolResult = {
   durationMs: 0,
 }
 
-/** The first of several handoffs in one answer, or undefined. */
+/** The first handoff if the answer contains several, otherwise undefined. */
 function findFirstHandoff(context: AgentContext): BatchCall | undefined {
   if (context.calls.length < 2) return undefined
   const [first, second] = context.calls.filter((call) => !call.result && isHandoff(context, call))
@@ -178,7 +180,7 @@ const reasonByCap: Record<CallCap, Reason> = {
   tool: 'max_calls',
 }
 
-/** Refuses calls above the caps of the run, the response or their tools. Undefined without caps. */
+/** Refuses calls that exceed the cap of the run, the response or their tool. Returns undefined without caps. */
 export function capCalls(
   context: AgentContext,
   now: number,
@@ -208,7 +210,7 @@ export function capCalls(
 }
 
 function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
-  // Absent in early logs.
+  // Logs of early versions do not have these keys.
   const { maxToolCalls: run = null, maxToolCallsPerResponse: response = null } = config.limits as Partial<
     AgentContext['config']['limits']
   >

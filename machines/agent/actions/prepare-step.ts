@@ -5,7 +5,7 @@ import { forgetDroppedMessages } from '../../../guards/state.js'
 import { countDropped } from '../fit.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Keeps the plan of the next step for all its attempts, and emits the changes. */
+/** Stores the plan of the next step for all its attempts and emits the changed settings. */
 export const notePlan = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.plan') return undefined
   const { step: _step, ...decided } = event.output
@@ -22,7 +22,7 @@ export const notePlan = toAction((context, event, emit) => {
   return { plan: event.output }
 })
 
-/** Keeps the retrieved snippets for this turn. Requests include them, the transcript does not. */
+/** Stores the retrieved snippets for this turn. They are added to requests but not to the transcript. */
 export const noteRetrieved = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.retrieval') return undefined
   const snippets = event.output
@@ -30,7 +30,7 @@ export const noteRetrieved = toAction((context, event, emit) => {
   return { retrieved: snippets }
 })
 
-/** Loads deferred tools for the rest of the session, in a stable order so that requests keep their prefix. */
+/** Loads deferred tools for the rest of the session. The stable order preserves the provider's prompt cache. */
 export const loadTools = toAction((context, event, emit) => {
   if (event.type !== 'TOOLS_LOADED') return undefined
   const names = [...new Set(event.names)].filter((name) => !context.loaded.includes(name))
@@ -39,7 +39,7 @@ export const loadTools = toAction((context, event, emit) => {
   return { loaded: [...context.loaded, ...names] }
 })
 
-/** Sets the messages for the next requests. The usage of a summary counts like the usage of any other answer. */
+/** Applies a new fit. The usage of a summary counts like the usage of any other answer. */
 export const applyFit = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.fitting') return undefined
   const { fit, strategy, before, after, usage, warning } = event.output

@@ -13,7 +13,8 @@ import { maskToolCall } from './emit-after-screening.js'
 import { findAnsweringCall } from '../call-state.js'
 
 /**
- * Records an accepted response as one step. Its usage is counted and it is in the transcript before guards check it.
+ * Records an accepted response as one step. Its usage is counted and it is added to the transcript before guards check
+ * it.
  */
 export const recordResponse = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
@@ -51,7 +52,7 @@ export const recordResponse = toAction((context, event, emit) => {
     rateLimits: 0,
     response: kind,
     outputProblem: pendingAnswer ? null : (event.output.outputProblem ?? null),
-    // A conclusion is the last answer of a stopped run, which keeps its reason.
+    // A stopped run's conclusion is its last answer. The run keeps the reason why it was stopped.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
     calls: response.toolCalls.map((call, i) => ({
@@ -117,7 +118,7 @@ function pickReasoning({
   }
 }
 
-/** An answer that waits for output shields. */
+/** The answer, stored until output shields have screened it. */
 function toUnclearedAnswer(
   { features }: AgentContext,
   { response, reasoningCleared, outputProblem = null }: ModelOutput,
@@ -132,7 +133,7 @@ function toUnclearedAnswer(
   return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
 }
 
-/** Early logs contain unscreened reasoning. */
+/** Logs of early versions contain unscreened reasoning. */
 function withoutReasoning({
   reasoningDetails: _details,
   providerItems: _items,
@@ -143,7 +144,7 @@ function withoutReasoning({
   return { ...response, reasoning: '' }
 }
 
-/** Masks the calls of the message, and its text if output shields screen it. */
+/** Masks the message's calls, and its text if output shields screen it. */
 function maskUnclearedMessage(
   whole: AssistantMessage,
   needsOutputScreening: boolean,
@@ -172,8 +173,8 @@ const missingEndWarning: EmittedEvent = {
 }
 
 /**
- * Uses the result of a tool as the answer of the run. The transcript already contains it. Output shields screen it
- * like any answer.
+ * Uses a tool result as the answer of the run. It is already in the transcript. Output shields screen it like any
+ * answer.
  */
 export const takeResult = toAction((context, event) => {
   const { runId, steps, batchNumber, features } = context

@@ -9,7 +9,7 @@ import { addRefusal, countAttempts, isNewRefusal, readRefusal } from '../refusal
 import { findBudgetWait } from './sleep.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Counts the cost of a failed attempt, and keeps its error and the refused content. */
+/** Counts the usage of a failed attempt and stores its error and any refused content. */
 export const noteFailure = toAction((context, event, emit) => {
   const failure = readActorError(event)
   return {
@@ -57,7 +57,7 @@ function rememberRefusal(
   return { refusals: addRefusal(refusals, refusal) }
 }
 
-/** The reason of a run that ends with an unrecoverable failure. */
+/** Sets the reason of a run that ended with an unrecoverable failure. */
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {
@@ -65,7 +65,7 @@ function toFailureReason(event: AgentMachineEvent): Reason {
   const isOfFitting = event.type === 'xstate.error.actor.fitting'
   const isOfModel = event.type === 'xstate.error.actor.model'
   if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
-  // The budget store failed, so the provider was not asked.
+  // The budget store failed, so no request was sent to the provider.
   if (budget !== undefined) return 'shared_budget'
   if (!isOfModel) return 'internal'
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
@@ -86,7 +86,7 @@ export const scheduleRetry = toAction((context, event, emit) => {
   }
 })
 
-/** Keeps and marks the text of an answer that was stopped midway. */
+/** Stores the text of an answer that was stopped midway and marks it as partial. */
 export const keepPartial = toAction((context, event, emit) => {
   const { text, usage } = readPartialAnswer(event)
   const cost = spendUsage(context, usage, emit, { isCut: true })
@@ -123,7 +123,7 @@ function readPartialAnswer(event: AgentMachineEvent): { text: string; usage: Mod
   return { text: isAnswer ? readActorError(event).partialText : '', usage: null }
 }
 
-/** Completes the fields of an actor's rejection. */
+/** Fills in missing fields of an actor's rejection. */
 function readActorError(event: AgentMachineEvent): ModelActorError {
   const error = 'error' in event ? (event.error as Partial<ModelActorError> | null | undefined) : undefined
   return {

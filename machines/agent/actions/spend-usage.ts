@@ -10,17 +10,17 @@ import { findChildUsage, isChildPaused } from '../sub-agent-questions.js'
 import type { AgentMachineEvent } from '../machine-events.js'
 
 interface Expense {
-  /** The call whose sub-agent spent it. */
+  /** The call whose sub-agent used the tokens. */
   callId?: string
-  /** A request for a summary. */
+  /** Whether the usage is from a summary request. */
   summary?: true
-  /** The run stopped the answer, so the provider reports no usage. */
+  /** Whether the run stopped the answer midway, so the provider reported no usage. */
   isCut?: true
 }
 
 /**
- * The only place that counts usage. It updates the totals and emits `usage`, so these events add up to the usage of the
- * result.
+ * The only place that counts usage. It updates the totals and emits `usage`, so the sum of these events equals the
+ * usage of the result.
  */
 export function spendUsage(
   context: AgentContext,
@@ -29,7 +29,7 @@ export function spendUsage(
   { callId, summary, isCut }: Expense = {},
 ): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
   if (step === null) return {}
-  // Sub-agents emit these warnings themselves.
+  // Sub-agents emit their own warnings.
   if (callId === undefined && !isCut) for (const warning of listBudgetWarnings(context, step)) emit(warning)
   const { usage } = addToTotals(context, step)
   const { run, session } = usage
@@ -39,7 +39,7 @@ export function spendUsage(
   return { usage, ...(hasWarned && { warnedOfBudget: true }) }
 }
 
-/** Warnings about usage that the budget cannot count, once per run. */
+/** Warnings about usage that the budget cannot count. Each is emitted once per run. */
 function listBudgetWarnings({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
   const { costLimit } = config.limits
   return [
@@ -61,7 +61,7 @@ const unknownPriceWarning: EmittedEvent = {
   message: 'The price of the model is unknown, so limits.costLimit cannot stop this run. Set it in prices.',
 }
 
-/** The single warning of a session when its budget is nearly used up. */
+/** The near-budget warning, which a session emits only once. */
 function warnNearBudget(
   spent: Pick<AgentContext, 'config' | 'usage'>,
   hasWarned: boolean,
@@ -79,7 +79,7 @@ function warnNearBudget(
   return true
 }
 
-/** Adds a sub-agent's usage to the run as it happens. */
+/** Adds a sub-agent's usage to the run as it is reported. */
 export const addChildUsage = toAction(spendForChild)
 
 export function spendForChild(
@@ -100,7 +100,7 @@ export function spendForChild(
   }
 }
 
-/** The sub-agent is not done, so its call stays open. */
+/** Marks the call as waiting, because its sub-agent has not finished. */
 export const noteChildRest = toAction((context, event) => {
   if (event.type !== 'CHILD_WAITING') return undefined
   return {
@@ -115,7 +115,7 @@ export const noteChildRest = toAction((context, event) => {
   }
 })
 
-/** A question that its sub-agent asks again keeps its votes, which only this run has. */
+/** When a sub-agent repeats a question, its votes are carried over because only this run stores them. */
 function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {
   const { approvals } =
     former.find(

@@ -11,7 +11,10 @@ import { spendUsage } from './spend-usage.js'
 
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
-/** After last words the reason is already set. A request that the budget refuses is not sent. */
+/**
+ * Sets the reason of a run that is over budget. After a concluding request, the reason is already set. A request that
+ * the budget refuses is not sent.
+ */
 export const setBudgetReason = toAction((context) => {
   const { reason, error } = context
   const refused = error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
@@ -20,9 +23,9 @@ export const setBudgetReason = toAction((context) => {
 
 export const setNearReason = toAction((context) => ({ reason: findNearReason(context) }))
 
-/** The run reached the cap of its steps or tool calls. */
+/** Sets the reason of a run that reached its cap on steps or tool calls. */
 export const setCapReason = toAction(({ reason, steps, config }) => ({
-  // After last words the reason is already set, and the steps may be used up too.
+  // After a concluding request the reason is already set, even if the run also used up its steps.
   reason:
     reason === 'max_tool_calls' || !isAtStepCap(steps, config.limits.maxSteps)
       ? 'max_tool_calls'
@@ -30,8 +33,8 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
 }))
 
 /**
- * A pause comes from a guard, `pause()`, a sleep, or an empty shared budget. Only a sleep and an empty budget end
- * without a `resume()`.
+ * Sets the reason of a pause, which is a guard, `pause()`, a sleep, or an exhausted shared budget. Only the last two
+ * end without `resume()`.
  */
 export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
   verdict === null && !pausing && wakeAt !== null
@@ -39,7 +42,7 @@ export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
     : { reason: verdict?.guard ?? (pausing === 'approval_expired' ? pausing : 'paused'), wakeAt: null },
 )
 
-/** Any event other than CANCEL means that a question has expired. */
+/** Any event other than CANCEL means that a question expired. */
 export const setCancelReason = toAction((_context, { type }) => ({
   reason: type === 'CANCEL' ? 'cancelled' : 'approval_expired',
   pausing: false,
@@ -55,7 +58,7 @@ const reasonByResponse: Partial<Record<NonNullable<AgentContext['response']>, Re
   truncated: 'max_tokens',
 }
 
-/** Enters a non-final state. Only resting states keep the reason. */
+/** Enters a non-final state. The reason is kept only in resting states. */
 export const enter = toAction<{ state: AgentState }>((context, _event, emit, { state }) => {
   const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
   // A resumed run re-enters its current state.
@@ -85,7 +88,7 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   return { state, reason, error, messages, pausing: false, wakeAt: null }
 })
 
-/** Omits the text if input shields have not cleared it. */
+/** Warns about undelivered steering. Its text is omitted if input shields have not cleared it. */
 function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
   const text = features.inputShields ? '[withheld: pending shield review]' : steering.join(' | ')
   return {
@@ -95,14 +98,16 @@ function createSteeringWarning({ steering, features }: AgentContext): EmittedEve
   }
 }
 
-/** The log cannot be written anymore. Its records are safe, and later events would be lost. */
+/** Records that the log is no longer writable. Stored records are safe, but later events would be lost. */
 export const noteStoreFailure = toAction((_context, event) =>
   event.type === 'STORE_FAILED'
     ? { error: { code: event.failure.code, message: event.failure.message, recoverable: true } }
     : undefined,
 )
 
-/** Counts the dropped request. Calls that have not started run in the process that resumes the run. */
+/**
+ * Counts the usage of the dropped request. Calls that have not started will run in the process that resumes the run.
+ */
 export const noteRelease = toAction((context, event, emit) => {
   if (event.type !== 'RELEASED') return undefined
   const { usage = null, notStarted = [] } = event

@@ -10,7 +10,7 @@ import { changeSkills } from '../skills.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** Adds user messages to the transcript, and emits them unless shields screen them first. */
+/** Adds user messages to the transcript and emits them, unless they are waiting for shields. */
 export function withUserMessages(
   context: AgentContext,
   drafts: readonly NewMessage[],
@@ -33,7 +33,7 @@ export function withUserMessages(
   }
 }
 
-/** Adds an internal message, which the model reads and people do not see. */
+/** Adds an internal message. The model reads it, but user interfaces hide it. */
 export function withInternalMessage(
   context: AgentContext,
   content: string,
@@ -61,7 +61,7 @@ export function settleCall(
   return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
 }
 
-/** Settles a call with an external result, which stays uncleared until result shields screen it. */
+/** Settles a call with an external result. With result shields, the result stays uncleared until it is screened. */
 export function receiveResult(
   context: AgentContext,
   callId: string,
@@ -74,7 +74,7 @@ export function receiveResult(
     : settleCall(context.calls, callId, result, now, emit)
 }
 
-/** Sets an uncleared result, which is not emitted. */
+/** Stores an uncleared result without emitting it. */
 export function addUnclearedResult(
   calls: readonly BatchCall[],
   callId: string,
@@ -114,7 +114,7 @@ export function maskUnclearedResults(calls: readonly BatchCall[], now: number, e
   })
 }
 
-/** Closes all open calls. Calls that never ran get the text `notExecuted`; running ones have an unknown outcome. */
+/** Closes all open calls. Calls that never ran get the text `notExecuted`. Running calls get an unknown outcome. */
 export function closeOpenCalls(
   context: AgentContext,
   notExecuted: string,
@@ -162,7 +162,7 @@ function createClosingResult(call: BatchCall, notExecuted: string): ToolResult {
 
 const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
 
-/** Adds the results of the batch after the message that made the calls, in call order. */
+/** Inserts the batch's results after the message that made the calls, in call order. */
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
@@ -216,7 +216,10 @@ export function applyHandoff(
   return { speaker: to, tools, skills: [] }
 }
 
-/** Answers a provider's approval request. Text alone never approves a call. */
+/**
+ * Notes for the result message of a call. They answer a provider's approval request, because text alone never approves
+ * a hosted call.
+ */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
   const { hosted, result, unscreenedResult } = call
   const data = {
@@ -224,7 +227,7 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
     ...(status === 'ok' && call.skill && { skill: { ...call.skill } }),
     ...(status === 'ok' && call.handoff && { handoff: { to: call.handoff.to } }),
     ...(!unscreenedResult && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
-    // Length of the leading note to the model, which is hidden from people.
+    // Length of the leading note that only the model reads.
     ...(note !== '' && { noteLength: note.length }),
     ...(status === 'ok' && hosted && { approved: true }),
     ...(result?.media && result.mediaOptional && { mediaOptional: true }),
@@ -234,7 +237,7 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
 
 const maskedResult = { status: 'blocked', content: withheldResult } as const
 
-/** The output is the model's last text; a continued answer is joined from its pieces. */
+/** The output, which is the model's last text. The pieces of a continued answer are joined. */
 export function joinPieces(
   context: AgentContext,
   isPiece: boolean,
@@ -244,7 +247,7 @@ export function joinPieces(
   return { continuedText: isPiece ? joined : '', output: joined || context.output }
 }
 
-/** The result of a call that never ran because the run ended. */
+/** The result of a call that never ran because the run ended first. */
 export function formatNotExecuted(reason: Reason | null): string {
   if (reason === 'max_tokens') return truncatedCall
   return `Not executed: ${(reason && notExecutedBecause[reason]) ?? 'the run ended'}.`

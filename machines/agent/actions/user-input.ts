@@ -6,7 +6,7 @@ import { getEventTime } from '../machine-events.js'
 import { addRequester } from '../principal.js'
 import { withUserMessages } from './update-transcript.js'
 
-/** A new user message starts a turn. It is added to the transcript, and counters of the turn are reset. */
+/** Starts a turn with a new user message. Adds it to the transcript and resets the per-turn counters. */
 export const takeInput = toAction((context, event, emit) => ({
   ...withUserMessages(context, context.inbox, getEventTime(event), emit),
   guardrails: startTurn(context.guardrails),
@@ -35,15 +35,15 @@ export const queueSteering = toAction((context, event) =>
 )
 
 /**
- * Steering is a user message that resets no counter. At the step cap only one last request follows, without further
- * screening, so unscreened steering is not delivered.
+ * Delivers steering as a user message without resetting counters. At the step cap only one last request follows,
+ * without another screening, so unscreened steering is not delivered.
  */
 export const deliverSteering = toAction((context, event, emit) => {
   const { steering, steps, config, features } = context
   if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
     return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
-  // A message keeps the run awake if it is about to sleep.
+  // A message keeps a run awake that was about to sleep.
   const awake = { steering: [], reason: null, wakeAt: null }
   return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...awake }
 })

@@ -21,7 +21,7 @@ export interface AgentInternals {
   store: SessionStore | undefined
   /** The agent's name in `defineAgents`, which sets it. */
   label: AgentLabel | undefined
-  /** Starts and resumes runs in the store. Undefined without a store. */
+  /** Starts and resumes runs in the store. Undefined if the agent has no store. */
   stored: StoredRuns | undefined
   parts: AgentParts
   /** Runs the agent as a child of another session. */
@@ -37,7 +37,7 @@ export interface AgentInternals {
 /** Only for agents from `createAgent`. Other implementations of the interface have no internals. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
-/** The same, by the machine of the agent, as another machine invokes it. */
+/** The same internals by the agent's machine, for other machines that invoke it. */
 export const internalsByMachine = new WeakMap<object, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */
@@ -46,7 +46,7 @@ export function getStoredRuns({ stored }: AgentInternals): StoredRuns {
   throw noStoreError()
 }
 
-/** Which optional substates an agent uses. */
+/** The optional substates that an agent uses. */
 export function getFeatures(
   { guards, shields, memory, output, stopWhen, tools, ...own }: AgentParts,
   config: AgentConfig,
@@ -67,7 +67,7 @@ export function getFeatures(
 
 type Preparing = Pick<AgentParts, 'prepareStep' | 'writeInstructions'>
 
-/** Any agent that can receive the session may have a `prepareStep`. */
+/** Any agent that may receive the session can have a `prepareStep`. */
 const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
   team ? team.list().map(([, agent]) => agent as Preparing) : []
 
@@ -75,8 +75,8 @@ const preparesSteps = ({ prepareStep, writeInstructions }: Preparing): boolean =
   prepareStep !== undefined || writeInstructions !== undefined
 
 /**
- * Identifies an agent by the parts that its model sees, so that processes can compare it. Cached until its
- * tools change.
+ * Identifies an agent by the parts that its model sees, so that processes can compare agents. Cached until its tools
+ * change.
  */
 export function createDefinitionFactory(
   parts: AgentParts,

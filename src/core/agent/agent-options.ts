@@ -40,8 +40,8 @@ import type { Session } from '../sessions/session.js'
 
 /**
  * The options of `createAgent`, together with the sections of the configuration (`limits`, `budget`, `retry`,
- * `context`, `toolCalls`, `guardrails`, …). `Schema` is the output schema, or `never` for free text; `Tools`
- * is the list of tools.
+ * `context`, `toolCalls`, `guardrails`, …). `Schema` is the output schema, or `never` for free text. `Tools` is the
+ * list of tools.
  *
  * @example
  * const options: AgentOptions = {
@@ -60,11 +60,10 @@ export interface AgentOptions<
   /** The model, for example `openaiChat(…)` or a custom provider. */
   model: ModelProvider
   /**
-   * The system prompt, or a function of the app's `context` called once per step. Default: none. See
-   * docs/steps.md.
+   * The system prompt, or a function of the app's `context` called once per step. Defaults to none. See docs/steps.md.
    */
   instructions?: string | WriteInstructions
-  /** Models by name, which `prepareStep` can choose instead of `model`. */
+  /** Models by name. `prepareStep` can choose one of them instead of `model`. */
   models?: Readonly<Record<string, ModelProvider>>
   /**
    * Configures each request with its model, tools, instructions, sampling and messages. See docs/steps.md.
@@ -79,29 +78,34 @@ export interface AgentOptions<
    * JSON Schema of an object. `result.object` is the validated answer. See docs/structured-output.md.
    */
   output?: Schema | OutputOptions<Schema>
-  /** Decides which calls run, ask for approval, or are denied. The strictest decision counts. See docs/approvals.md. */
+  /**
+   * Decides which calls run, ask for approval, or are denied. The strictest decision applies. See docs/approvals.md.
+   */
   policy?: Policy | readonly Policy[]
   /**
-   * Who may approve the calls of this agent and its sub-agents, and until when. Default: anyone, at any time. See
+   * Who may approve the calls of this agent and its sub-agents, and until when. Defaults to anyone, at any time. See
    * docs/approvals.md.
    */
   approvals?: { approvers?: Approvers } & Expiry
   /** Custom guards from `defineGuard`, in addition to the built-in ones. */
   guards?: readonly UserGuard[]
   /**
-   * Called after each batch of calls. If it returns true, the run ends in COMPLETED, and its output is the last
-   * successful result. See docs/steps.md.
+   * Called after each batch of calls. If it returns true, the run ends in COMPLETED with the last successful result as
+   * its output. See docs/steps.md.
    */
   stopWhen?: StopWhen
   /** Sampling parameters of every request. */
   sampling?: Sampling
-  /** Whether the model may (`auto`, the default), must or must not call tools, or the tool that it must call. */
+  /**
+   * Whether the model may (`auto`, the default) or must call tools, or must not, or the name of the tool that it must
+   * call.
+   */
   toolChoice?: ToolChoice
-  /** Merged into every request body last; `null` removes a key. */
+  /** Merged into every request body last. `null` removes a key. */
   extraBody?: JsonObject
   /**
-   * Prices that extend or override the built-in table. `null` disables cost computation; then the table (80
-   * kB in a page) is never loaded and `usage.cost` is null.
+   * Prices that extend or override the built-in table. `null` disables cost computation: the table (80 kB in a page) is
+   * never loaded, and `usage.cost` is null.
    */
   prices?: PriceOverrides | null
   /** A clock for tests. Defaults to the system clock. */
@@ -109,8 +113,8 @@ export interface AgentOptions<
   /** Receives XState's inspection events of every run. See docs/stately.md for Stately's inspector. */
   inspect?: Inspector
   /**
-   * A persistent session store, such as `memoryStore()`, `fileStore()`, `postgresStore()` or a custom one.
-   * Default: none; sessions live in memory with the agent.
+   * A persistent session store, such as `memoryStore()`, `fileStore()`, `postgresStore()` or a custom one. Defaults to
+   * none, which keeps sessions in memory as long as the agent.
    */
   store?: SessionStore
   /** Shields that check the input and output of the run and of its tools. */
@@ -118,22 +122,24 @@ export interface AgentOptions<
   /** Queried with each user message. The results are added to the requests of the turn as data. */
   memory?: Retriever
   /**
-   * Telemetry for runs. `otel()` of `statewright/otel` records OpenTelemetry spans and metrics. Every item of a list
-   * receives every run.
+   * Telemetry for runs. `otel()` of `statewright/otel` records OpenTelemetry spans and metrics. Each item of a list
+   * receives all runs.
    */
   telemetry?: Telemetry | readonly Telemetry[]
   /**
-   * The interpreter of the machine. `tables` (default) compiles the chart to tables once. `xstate` is XState's
-   * interpreter. Both behave alike and write the same logs, and `xstate` uses more CPU.
+   * The interpreter of the machine. `tables` (default) compiles the chart to tables once. `xstate` is XState's own
+   * interpreter. Both behave identically and write the same logs, but `xstate` uses more CPU.
    */
   interpreter?: Interpreter
   /**
-   * Shared budgets from `createBudget` of `statewright/fleet`, or a function that returns them for the
-   * session's tags. A request is made only if each of them covers its cost. A sub-agent also uses the budgets
-   * of its parent. See docs/fleet.md.
+   * Shared budgets from `createBudget` of `statewright/fleet`, or a function that returns them for the session's tags.
+   * A request is sent only if every budget covers its cost. Sub-agents also use the budgets of their parent. See
+   * docs/fleet.md.
    */
   budgets?: BudgetsOption
-  /** Counts tokens for `context.window`. Defaults to the package gpt-tokenizer (o200k_base), loaded on demand. */
+  /**
+   * Counts tokens for `context.window`. Defaults to the package gpt-tokenizer (o200k_base), which is loaded on demand.
+   */
   tokenizer?: Tokenizer
 }
 
@@ -143,14 +149,14 @@ export interface AgentOptions<
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
 export interface RunOptions extends SentBy {
-  /** A session, or its id in the agent's store or memory. Defaults to a new session. */
+  /** A session, or the id of one in the agent's store or memory. Defaults to a new session. */
   session?: Session | string
   /**
-   * Tags to find the session with `store.list({ tags })`. They replace the session's tags of the same name. Needs a
+   * Tags for finding the session with `store.list({ tags })`. They replace existing tags of the same name. Requires a
    * `store`.
    */
   tags?: SessionTags
-  /** Documents from `loadAttachment` that are sent with the input, marked as data. */
+  /** Documents from `loadAttachment`, sent with the input and marked as data. */
   attachments?: readonly RunAttachment[]
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
@@ -158,7 +164,7 @@ export interface RunOptions extends SentBy {
   limits?: AgentConfigInput['limits']
   /**
    * The app's object for `execute`, `needsApproval`, shields and guards. The model and the journal never receive it.
-   * Required if the `execute` of a tool requires one.
+   * Required if a tool's `execute` declares one.
    */
   context?: unknown
   /** A write-ahead log of the run's events, such as `memoryJournal()`. Cannot be combined with a `store`. */
@@ -176,15 +182,15 @@ export interface RunOptions extends SentBy {
  */
 export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 'inspect'> {
   /**
-   * The user message where the branch starts, by its transcript id, its `clientId` or the id of its answer. It must be
-   * on the current branch.
+   * The user message where the branch starts, by its transcript id, its `clientId` or the id of its answer. The message
+   * must be on the current branch.
    */
   from: string
-  /** Replaces the user message. Without it, the same message gets another answer. */
+  /** Replaces the user message. Without it, the model answers the same message again. */
   edit?: UserInput
   /**
-   * An idempotency key of up to 500 characters. If the session is on the branch started with this key, the
-   * run is refused (`already_branched`), so a repeated request creates one branch.
+   * An idempotency key of up to 500 characters. If the session is already on the branch with this key, the run is
+   * refused (`already_branched`), so repeated requests create only one branch.
    */
   key?: string
 }
@@ -202,8 +208,8 @@ export interface ResumeOptions {
 }
 
 /**
- * `Output` is the type of `result.object`, `Tools` the names and inputs of its tools, `Context` the `context`
- * that they require. With a required context, `run` and `resume` demand it.
+ * `Output` is the type of `result.object`, `Tools` are the names and inputs of the tools, and `Context` is the
+ * `context` that they require. If a context is required, `run` and `resume` demand it.
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   extends ContextCarrier<Context> {
@@ -214,13 +220,14 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * const run = agent.run('What changed last week?', { session: 'ann' })
    * const { state, output } = await run.result
    * @throws {ConfigError} `missing_api_key`, `invalid_config` for limits
-   * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store; with one, `result` rejects
+   * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store. With a store, `result`
+   * rejects instead
    */
   run(input: RunInput, ...options: OptionsFor<RunOptions, Context>): Run<Output, Tools>
   /**
-   * Starts a run on a new branch of a stored session. It answers an earlier message again, or an edited one,
-   * and the session continues from there. The previous messages stay in the log as another branch, and their
-   * usage stays in the totals. Tool calls are not undone.
+   * Starts a run on a new branch of a stored session. The run answers an earlier message again, optionally edited, and
+   * the session continues from there. The previous messages stay in the log as another branch, and their usage stays in
+   * the totals. Tool calls are not undone.
    *
    * @example
    * const { output } = await agent.branch('ann', { from: 'm1' }).result // another answer
@@ -232,7 +239,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   branch(sessionId: string, options: NonNullable<OptionsFor<BranchOptions, Context>[0]>): Run<Output, Tools>
   /**
-   * The branches of a session in the store, the oldest first. A session without branch points has one branch.
+   * Lists the branches of a stored session, oldest first. A session without branch points has one branch.
    *
    * @example
    * for (const { branch, seq } of await agent.listBranches('ann'))
@@ -242,7 +249,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   listBranches(sessionId: string): Promise<SessionBranch[]>
   /**
-   * Selects a branch of a session; the next run continues from it. Does nothing if it is selected already.
+   * Selects the branch that the session's next run continues. Has no effect if it is already selected.
    *
    * @example
    * await agent.selectBranch('ann', 1)
@@ -252,10 +259,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   selectBranch(sessionId: string, branch: number): Promise<void>
   /**
-   * Resumes the latest run of a stored session. An interrupted run continues by itself with its finished
-   * results. An unfinished model request is repeated, an unfinished tool call only if its tool is `readOnly`
-   * or `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. An
-   * ended run is returned unchanged.
+   * Resumes the latest run of a stored session. An interrupted run continues by itself with its finished results. An
+   * unfinished model request is repeated. An unfinished tool call is repeated only if its tool is `readOnly` or
+   * `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. An ended run is
+   * returned unchanged.
    *
    * @example
    * const run = await agent.resume('ann')
@@ -266,9 +273,9 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
   /**
    * Sends a message to a stored session from any process with access to the store. The lease owner applies messages in
-   * order, like calls on its run handle. At a rest, `resume` applies them. A message is durable, logged, and applied at
-   * most once. A `cancel` takes effect at once if the session has no lease owner. Messages not read before the run ends
-   * are dropped.
+   * order, like calls on its run handle. If the session rests, `resume` applies them. A message is durable, logged, and
+   * applied at most once. A `cancel` takes effect immediately if the session has no lease owner. Messages that are not
+   * read before the run ends are dropped.
    *
    * @example
    * const stop = (id: string) => agent.send(id, { type: 'cancel', why: 'The user has closed the page.' })
@@ -282,10 +289,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   send(sessionId: string, message: SessionMessage): Promise<Receipt>
   /**
-   * The events of a stored session, from any process. They come from its log as it grows, and live (with
-   * streamed text) if this process runs the session. Starts with the first record, or after `after`, and ends
-   * when the session settles unless `until` is set. A reader that joins during an answer gets one chunk with
-   * the text so far (`reset`). A slow reader gets all logged events and up to a thousand live ones.
+   * Iterates over the events of a stored session, from any process. They are read from its log as it grows, or live
+   * (with streamed text) if this process runs the session. Starts with the first record or after `after`, and ends when
+   * the session settles unless `until` is set. A reader that joins during an answer gets one chunk with the text so far
+   * (`reset`). A slow reader gets all logged events and up to a thousand live ones.
    *
    * @example
    * const show = async (id: string, lastEventId?: string) => {
@@ -296,8 +303,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<WatchedEvent<Tools>>
   /**
-   * The state of a stored session after record `to`, or on a branch. Defaults to the current state. Starts no run and
-   * does not write.
+   * The state of a stored session after record `to`, or on a branch. Defaults to the current state. Neither starts a
+   * run nor writes to the store.
    *
    * @example
    * const { run, messages } = await agent.replay('ann', { to: 12 })
@@ -307,10 +314,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   replay(sessionId: string, options?: { to?: number; branch?: number }): Promise<SessionSnapshot>
   /**
-   * Creates a session that starts after record `seq` of another one, by default after its last. Resolves with
-   * its id for `resume` or `run`. The other session does not change. An `edit` changes a user message, or a
-   * call's arguments or result, with the checks of new input. Later messages of the transcript stay, so
-   * choose the record before them. An ended run is then dropped and only its conversation kept.
+   * Creates a copy of a session up to record `seq`, by default up to the last. Resolves with the new session's id, for
+   * `resume` or `run`. The original session does not change. An `edit` changes a user message, or a call's arguments or
+   * result, and is validated like new input. Later messages of the transcript are kept, so choose a record before them.
+   * If the run has ended, an edit drops the run and keeps only its conversation.
    *
    * @example
    * const run = await agent.resume(await agent.fork('ann', 12))
@@ -321,8 +328,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   fork(sessionId: string, seq?: number, options?: ForkOptions): Promise<string>
   /**
-   * Reads a stored session for use elsewhere, with `createInput()` or `session.toJSON()`. Pending calls are
-   * closed in the copy; the stored session does not change.
+   * Reads a copy of a stored session for use elsewhere, with `createInput()` or `session.toJSON()`. Pending calls are
+   * closed in the copy.
    *
    * @example const input = agent.createInput('And now?', { session: await agent.readSession('ann') })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
@@ -330,9 +337,9 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   readSession(sessionId: string): Promise<Session>
   /**
-   * Sets the title of a stored session for lists, in `summary.title` of `store.list()`, the command line and
-   * the studio. Also possible during a run. Whitespace is collapsed. Null restores the default, which is the
-   * session's name or the start of its first message.
+   * Sets the title of a stored session, which is shown in `summary.title` of `store.list()`, the command line and the
+   * studio. Can be called during a run. Whitespace is collapsed. Null restores the default, which is the session's name
+   * or the start of its first message.
    *
    * @example
    * await agent.rename('ann', 'The trip to Lisbon')
@@ -342,14 +349,14 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   rename(sessionId: string, title: string | null): Promise<void>
   /**
-   * Deletes a session from the store, or without a store from the agent's memory, where it would otherwise stay as long
-   * as the agent. Also deletes the sessions of its sub-agents at every depth, and their inboxes. Returns false if the
-   * session does not exist.
+   * Deletes a session from the store. Without a store, deletes it from memory, where it would otherwise stay as long as
+   * the agent. Also deletes the sessions and inboxes of its sub-agents at every depth. Returns false if the session
+   * does not exist.
    *
    * @example await agent.deleteSession('ann') // while it works: agent.send('ann', { type: 'cancel' }) first
    *
-   * @throws {StoreError | UsageError} `session_busy` while a run holds the session or a sub-agent's session; the
-   * session is not deleted
+   * @throws {StoreError | UsageError} `session_busy` while a run holds the session or a sub-agent's session. Nothing is
+   * deleted
    */
   deleteSession(sessionId: string): Promise<boolean>
   /**
@@ -363,15 +370,15 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   deleteSessions(owner: SessionOwner): Promise<number>
   /**
-   * The XState machine with this agent's actors, for `createActor`, `useMachine` or `invoke`. Its input is a
-   * text, messages, or the result of `createInput()`. If tools require a `context`, only the latter.
+   * The XState machine with this agent's actors, for `createActor`, `useMachine` or `invoke`. Its input is a text,
+   * messages, or the result of `createInput()`. If tools require a `context`, use `createInput()`.
    *
    * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
    */
   readonly machine: AgentMachine<Context>
   /**
-   * Creates the input of one actor of `machine` with the options of a run. The session is read from memory;
-   * use `readSession` for stored sessions. Only `run()` updates the session.
+   * Creates the input of one actor of `machine` with the options of a run. The session is read from memory. For stored
+   * sessions, use `readSession`. Only `run()` updates the session.
    *
    * @example
    * const actor = createActor(agent.machine, { input: agent.createInput('Go.', { limits: { maxSteps: 5 } }) })
@@ -382,15 +389,15 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
     ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect' | 'tags'>, Context>
   ): AgentInput
   /**
-   * Adds `object` or `outputProblem` to the output of an actor of `machine`. For programs that do not use
-   * `run()`. Without an output schema, the result is unchanged.
+   * Adds `object` or `outputProblem` to the output of an actor of `machine`, for programs that do not use `run()`.
+   * Without an output schema, the result is returned unchanged.
    *
    * @example
    * const actor = createActor(agent.machine, { input: 'Go.' }).start()
    * const { object } = await agent.withObject(await toPromise(actor))
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
-  /** The whole configuration, defaults filled in; frozen. */
+  /** The complete configuration with defaults, frozen. */
   readonly config: AgentConfig
   /**
    * Wraps this agent as a tool. A call runs it as a child of the calling run, on that run's budget. Throws a

@@ -52,12 +52,12 @@ import type { RunStart } from './stored-runs.js'
 import type { WatchedEvent } from '../run/watch-session.js'
 import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '../effects/check-run-start.js'
 
-/** Loaded at first use, so that pages and programs without a store do not load it. */
+/** Loaded on first use, so that pages and programs without a store never load it. */
 const loadStored = loadOnce(() => import('./stored-functions.js'))
 
 /**
- * Creates an agent from a model, its tools and the limits of the loop. Options are checked here. A missing key or an
- * unknown price is reported when a run starts.
+ * Creates an agent from a model, its tools and the limits of the loop. Invalid options throw here. A missing API key or
+ * an unknown price is reported when a run starts.
  *
  * @example
  * const agent = createAgent({
@@ -106,7 +106,7 @@ export function assembleAgent(
   const configOf = ({ limits }: RunOptions): AgentConfig =>
     limits === undefined ? config : overrideLimits(config, limits)
 
-  /** The checks before the first request. */
+  /** Checks that the run can start, before the first request. */
   const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { model, tools: spoken } = toSpeaker(parts, speaker)
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
@@ -164,7 +164,6 @@ export function assembleAgent(
       inspect,
     }
 
-  /** The stored runs and the functions that work on them. */
   const inStore = async () => ({ ...(await loadStored()), stored: getStoredRuns(internals) })
 
   const begin = async (start: RunStart): Promise<RunOrigin> =>
@@ -238,7 +237,7 @@ export function assembleAgent(
           tools.search !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
-        // The session is busy or invalid. The run is refused, as with a store.
+        // The session is busy or invalid. The run is refused in the same way as with a store.
         return run({ ...handle, origin: Promise.reject(error) })
       }
     },
@@ -320,7 +319,7 @@ export function assembleAgent(
   return agent
 }
 
-/** Creates the inputs of an agent's runs. Data of a run that is not logged is bound to its input. */
+/** Creates the inputs of an agent's runs. Data that must not be logged is bound to the input object. */
 class RunInputs {
   readonly bindings = new WeakMap<object, Binding>()
   readonly #parts: AgentParts
@@ -367,7 +366,9 @@ class RunInputs {
     return bound
   }
 
-  /** Converts the input of an actor. An input of `createInput` is bound already. Others start a new session. */
+  /**
+   * Converts the input of an actor. An input from `createInput` is already bound. Any other input starts a new session.
+   */
   open(input: unknown): { input: AgentInput; binding: Binding } {
     const binding = typeof input === 'object' && input !== null ? this.bindings.get(input) : undefined
     if (binding) return { input: input as AgentInput, binding }
@@ -399,7 +400,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
   })
 }
 
-/** Starts to watch at the first `next()`. When the caller leaves the loop, a pending wait ends at once. */
+/** Starts watching at the first `next()`. When the caller leaves the loop, a pending wait ends at once. */
 function watchLater(
   start: (signal: AbortSignal) => Promise<AsyncGenerator<WatchedEvent, void>>,
 ): AsyncIterableIterator<WatchedEvent, undefined> {

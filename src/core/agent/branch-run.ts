@@ -79,7 +79,7 @@ function planBranch(
   const tree = folded.branches ?? unbranched
   if (key !== undefined && getBranch(tree).key === key) throw alreadyBranchedError(key)
   refuseUnfinishedRun(folded, sessionId)
-  // The messages of the run, because unscreened messages of the session are masked.
+  // Uses the messages of the run, because the session's unscreened messages are masked.
   const messages: readonly Message[] = folded.run?.context.messages ?? folded.state.messages
   const at = findTurnIndex(messages, from)
   const message = messages[at]
@@ -95,7 +95,7 @@ function planBranch(
   return { conversation: { history: [], newMessages: withAttachments(newMessages, attachments) }, branch }
 }
 
-/** The message keeps its client id. Shields screen it like a new message. */
+/** Repeats the message with its client id. Shields screen it like a new message. */
 function sayAgain(messages: readonly Message[], at: number, ends: readonly TurnEnd[]): NewMessage[] {
   const message = messages[at] as UserMessage
   const next = messages[at + 1]
@@ -170,17 +170,16 @@ function tooManyBranchesError(sessionId: string): UsageError {
 
 export interface QueuedRunOptions {
   /**
-   * The app's context and tags from the sender of this message; undefined if the message must not be
-   * processed here.
+   * The app's context and tags from the sender of this message. Undefined if the message must not be processed here.
    */
   findSender: (messageId: string) => Pick<RunStart, 'context' | 'tags'> | undefined
-  /** Whether the run may start after a stopped one. */
+  /** Whether the run may start after a run that was stopped. */
   afterStop: boolean
 }
 
 /**
- * Acquires a session whose next run starts with a queued message. The returned function starts it, so that a
- * subscriber right after misses nothing. Null if no message waits, the session is active or waiting, or
+ * Acquires a session whose next run starts with a queued message. The run starts when the returned function is called,
+ * so that a subscriber can attach first. Returns null if no message waits, if the session is active or waiting, or if
  * another process holds it.
  */
 export async function beginQueuedRun(

@@ -5,11 +5,11 @@ import type { Tool, Team } from '../tools/tool.js'
 import type { Agent } from './agent-options.js'
 import { internalsByAgent } from './agent-internals.js'
 
-/** Describes an agent to another agent that may hand the conversation to it. */
+/** Describes an agent to the agent that may hand the conversation to it. */
 export interface HandoffOptions<Name extends string = string> {
-  /** Its name in the session, 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
+  /** The agent's name in the session: 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
   name: Name
-  /** Instructs the model when to hand over. Defaults to a sentence with the name. */
+  /** Tells the model when to hand over. Defaults to a sentence with the name. */
   description?: string
 }
 
@@ -85,7 +85,7 @@ function checkOptions<Name extends string>(options: HandoffOptions<Name>): Hando
   return options
 }
 
-/** The agents that can receive a session, through one or several handoffs. */
+/** The agents that can receive a session, through any number of handoffs. */
 class HandoffTeam implements Team {
   readonly #tools: readonly Tool[]
   readonly #checked = new WeakSet<AgentParts>()
@@ -114,7 +114,7 @@ class HandoffTeam implements Team {
     return parts
   }
 
-  /** Agents given as functions are resolved when a session starts. */
+  /** Agents that are passed as functions are resolved when a session starts. */
   check(first: AgentParts, { isBegun }: { isBegun: boolean }): void {
     if (this.#checked.has(first)) return
     const members = isBegun ? this.#all : gather(this.#tools, false)
@@ -128,10 +128,10 @@ class HandoffTeam implements Team {
   }
 }
 
-/** Caches and hashes identify parts by reference. */
+/** Cached by identity, because other caches and hashes compare parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
-/** These parts come from the current agent, and all others from the first agent. */
+/** These parts come from the current agent. All others come from the first agent. */
 function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
   const { model, models, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member
@@ -189,7 +189,7 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
   }
 }
 
-/** The first agent must have the same checks on content, so that a handoff cannot drop one. */
+/** A member must have the same content checks as the first agent, so that a handoff cannot bypass them. */
 function checkMember(name: string, member: AgentParts, first: AgentParts): void {
   const refuse = (key: string, what: string): never => {
     throw new ConfigError(

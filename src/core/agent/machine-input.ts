@@ -17,19 +17,19 @@ import { listAnswerableCalls, toCurrentResult } from '../../../machines/agent/to
 import type { Usage } from '../../../machines/agent/usage.js'
 import { completeSnapshot } from '../sessions/log/stored-state.js'
 export interface MachineInputOptions {
-  /** Limits, guards and the other settings. Omitted keys take their defaults. Default: all defaults. */
+  /** Limits, guards and the other settings. Omitted keys use their defaults. */
   config?: AgentConfigInput
-  /** Tool traits by name. Omitted traits are `false`. */
+  /** Tool traits by name. Omitted traits are false. */
   tools?: Readonly<Record<string, Partial<ToolTraits>>>
-  /** The optional states of the chart that the run visits. Default: none. */
+  /** The optional substates that the run uses. Defaults to none. */
   features?: Partial<Features>
   /** The state of the session after its last run. Omit it for a new session. */
   session?: Partial<SessionState>
   /** Milliseconds since the epoch. Defaults to the current time. */
   now?: number
-  /** Default: `run`. */
+  /** Defaults to `run`. */
   runId?: string
-  /** Default: `session`. */
+  /** Defaults to `session`. */
   sessionId?: string
 }
 
@@ -93,8 +93,8 @@ export function pendingCalls(snapshot: AnyAgentSnapshot): PendingCall[] {
 }
 
 /**
- * The calls of the current batch for a custom `runTools` actor. They have no result, no open question and
- * passed the shields.
+ * The calls of the current batch that a custom `runTools` actor has to run: cleared by the shields, without a result or
+ * an open question.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
@@ -106,7 +106,7 @@ export function runnableCalls(snapshot: AnyAgentSnapshot): BatchCall[] {
 }
 
 /**
- * The result of a snapshot's run. Before the end it has the data so far, with the `state` of the run.
+ * The result of a snapshot's run. Before the run ends, it has the current `state` and the data so far.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
@@ -118,7 +118,7 @@ export function outputOf(snapshot: AnyAgentSnapshot): RunResult | RunInProgress 
 }
 
 /**
- * The tokens and the cost of the run so far, sub-agents included.
+ * Tokens and cost of the run so far, including sub-agents.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()

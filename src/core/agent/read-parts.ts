@@ -22,7 +22,7 @@ import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './a
 import { readSender } from '../sessions/principal.js'
 import { findOtherName } from '../config/other-names.js'
 
-/** Known keys next to the configuration sections, for hints about mistyped ones. */
+/** Option names besides the configuration sections, for hints about misspelled ones. */
 const optionNames = [
   'model',
   'models',
@@ -50,7 +50,7 @@ const optionNames = [
   'budgets',
 ]
 
-/** The checked options with all defaults. */
+/** The validated options with all defaults. */
 export function readParts(options: AgentOptions | null | undefined): AgentParts {
   const {
     model,
@@ -153,14 +153,17 @@ function expectFunction(value: unknown, key: string, form: string): void {
   throw new ConfigError('invalid_config', `${key} must be a function: ${form}.`, key)
 }
 
-/** Warns the process of settings that never take effect. Most agents set none of these. */
+/**
+ * Emits process warnings about settings that can never take effect. Loaded on demand, because most agents set none of
+ * them.
+ */
 function warnOfUnreachable(input: AgentConfigInput, config: AgentConfig): void {
   const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = input
   const isWritten = [guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs]
   if ([...isWritten, limits?.outputTokens].every((one) => one === undefined)) return
   void import('../config/unreachable-settings.js').then(
     ({ warnOfUnreachableSettings }) => warnOfUnreachableSettings(input, config),
-    // Only a warning is lost.
+    // A failed load only loses a warning.
     () => undefined,
   )
 }
@@ -178,7 +181,7 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
         place,
       )
     }
-    // A definition without defineGuard gets the same checks.
+    // A definition that was not created by `defineGuard` gets the same checks.
     const guard = defineGuard(entry)
     if (names.has(guard.name)) {
       throw new ConfigError(
@@ -192,14 +195,15 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
   })
 }
 
-/** The index of the skills follows the agent's instructions. */
+/** Appends the index of the skills to the agent's instructions. */
 function joinInstructions(own: string | undefined, skills: AgentSkills | undefined): string | undefined {
   return [own, skills?.instructions].filter(Boolean).join('\n\n') || own
 }
 
 /**
  * Checks every model that a run may use, including `models` and handoff targets.
- * @throws {ConfigError} from `check` of the model, with its option if that is not `model`, and from `Team.check`
+ * @throws {ConfigError} from the model's `check`, with the name of its option unless that is `model`, and from
+ * `Team.check`
  */
 export function checkModels(parts: AgentParts): void {
   parts.model.check?.()
@@ -294,8 +298,8 @@ function optionError(message: string, subject: string): UsageError {
 }
 
 /**
- * Adds the documents to the user's last message. They are marked as data, so that the model does not read them as the
- * user's words.
+ * Adds the documents to the user's last message. They are marked as data, so that the model does not read them as
+ * instructions of the user.
  */
 export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
   const last = messages.at(-1)

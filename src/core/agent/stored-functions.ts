@@ -1,4 +1,4 @@
-// The functions that need a store, in one module that an agent loads at first use.
+// All functions that need a store, in one module so that an agent loads them together on first use.
 export { deleteSessions } from '../run/delete-sessions.js'
 export { editFork } from '../run/edit-fork.js'
 export { endAbandonedChild } from '../run/end-stored-run.js'

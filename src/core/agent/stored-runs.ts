@@ -33,13 +33,13 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'r
   parts: AgentParts
   store: SessionStore
   definition: () => AgentDefinition
-  /** The agent's name in `defineAgents`. Undefined if it is not in a list. */
+  /** The agent's name in `defineAgents`, or undefined. */
   label: () => AgentLabel | undefined
   inspect: Inspector | undefined
 }
 
 /**
- * Acquires a session, and ends unfinished runs of its sub-agents from earlier processes.
+ * Acquires a session and ends unfinished sub-agent runs of earlier processes.
  * @throws as `openSession`
  */
 export async function acquireSession(
@@ -62,7 +62,7 @@ export interface RunStart {
   /** The queued message that became the input. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
-  /** The author of the input. A queued message has its own. */
+  /** The author of the input. Queued messages have their own author. */
   requesters?: readonly Principal[] | undefined
   /** Additional shared budgets. */
   budgets?: BudgetsOption | undefined
@@ -130,8 +130,8 @@ export async function resumeRun(stored: StoredRuns, id: string, revival: RunResu
 }
 
 /**
- * Resumes the run of an acquired session. The session is released if it has no run, or if another agent started the
- * run. A run that was resumed too often is ended.
+ * Resumes the run of an acquired session. If it has no run, or another agent started the run, the session is released.
+ * A run that was resumed too often is ended.
  * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
  */
 export async function resumeAcquiredRun(
@@ -147,7 +147,7 @@ export async function resumeAcquiredRun(
       throw strandedError(id, acquired.folded.definition, [label()])
     const folded = await endPoisonedRun(stored, acquired)
     if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
-    // An ended run does not need a model.
+    // A run that has ended needs no model.
     if (folded.run.status === 'active') {
       checkModels(parts)
       const { speaker } = folded.run.context
@@ -178,7 +178,7 @@ export async function resumeAcquiredRun(
 /** Maximum number of resumes without progress. */
 const maxResumes = 5
 
-/** Ends a run that crashes every process that resumes it. Returns the session's state after that. */
+/** Ends a run that crashes every process that resumes it. Returns the resulting state of the session. */
 function endPoisonedRun(
   { parts, store }: StoredRuns,
   acquired: AcquiredSession,

@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from './clock.js'
 
 /**
- * Aborts one call, batch or request. The AbortSignal is created on first access, because most are never read and
- * creating one costs 5 µs (9 µs with a listener). Each call has its own signal, because Node warns about more than ten
- * listeners on one signal.
+ * Aborts one call, batch or request. The AbortSignal is created on first access, because most signals are never read
+ * and creating one costs 5 µs (9 µs with a listener). Each call has its own signal, because Node warns about more than
+ * ten listeners on one signal.
  */
 export class CallAbort {
   #controller: AbortController | undefined
@@ -36,7 +36,7 @@ export class CallAbort {
     if (this.#aborted) return
     this.#aborted = { reason }
     this.onAbort?.()
-    // A callback may remove a later one.
+    // A callback may remove a later callback.
     for (const follower of this.#followers ?? []) follower()
     this.#controller?.abort(reason)
   }
@@ -51,7 +51,7 @@ export class CallAbort {
   }
 }
 
-/** The abort reason when another process resumes the run. Work that the call started elsewhere is still needed. */
+/** The abort reason if another process resumes the run. Work that the call started elsewhere must continue. */
 export const createLeftReason = (): DOMException =>
   new DOMException('Another process continues the run.', 'LeftError')
 
@@ -70,8 +70,9 @@ const lazySignalProperty: PropertyDescriptor & ThisType<AbortHolder> = {
 }
 
 /**
- * Defines a lazy own `signal` property on `target`, so `{ ...target }` copies it. All targets share one getter: V8
- * creates a hidden class per getter in a literal and keeps what it references until the old generation is collected.
+ * Defines a lazy own `signal` property on `target`, so that `{ ...target }` copies it. All targets share one getter,
+ * because V8 creates a hidden class per getter in a literal and keeps everything that it references until the old
+ * generation is collected.
  */
 export function attachSignal<Target extends object>(
   target: Target,
@@ -83,7 +84,7 @@ export function attachSignal<Target extends object>(
   }
 }
 
-/** The `CallAbort` behind a `signal` from `attachSignal`; undefined for any other signal. */
+/** The `CallAbort` behind a `signal` from `attachSignal`, or undefined for other signals. */
 export function findCallAbort(target: { readonly signal: AbortSignal }): CallAbort | undefined {
   const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignalProperty.get
   return isOurs ? (target as { signal: AbortSignal } & AbortHolder)[abortKey] : undefined
@@ -112,8 +113,7 @@ export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): 
 }
 
 /**
- * Like `onAbort`, but also calls back at once if the signal has already aborted. Passes the message of the
- * reason.
+ * Like `onAbort`, but calls back immediately if the signal has already aborted. Passes the message of the abort reason.
  */
 export function whenAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
   const notify = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
@@ -126,7 +126,7 @@ function listenForAbort(signal: AbortSignal): AbortWaiters {
   const callbacks = new Set<() => void>()
   const listener = (): void => {
     stop()
-    // A callback may remove a later one.
+    // A callback may remove a later callback.
     for (const callback of callbacks) callback()
   }
   const stop = (): void => {
@@ -165,21 +165,21 @@ export async function runAbortable<Result>(
 }
 
 interface TimeoutOptions<Result> {
-  /** Subject of the abort message. Default: `The call`. */
+  /** Subject of the abort message. Defaults to `The call`. */
   what?: string
-  /** Milliseconds; more than 0. */
+  /** Milliseconds, greater than 0. */
   timeoutMs: number
   clock: Clock
-  /** Aborted at the timeout. An earlier abort clears the timer. */
+  /** Aborted at the timeout. If it aborts earlier, the timer is cleared. */
   abort: CallAbort
   timedOut: () => Result
-  /** The result when the work is aborted earlier. Default: wait for the work. */
+  /** Returns the result if the work is aborted early. By default, waits for the work. */
   stopped?: () => Result
 }
 
 /**
- * Limits the time of work that never rejects. At the timeout the result is `timedOut()`, even if the work
- * ignores its signal; a later result is dropped.
+ * Limits the time of work that never rejects. At the timeout the result is `timedOut()`, even if the work ignores its
+ * signal. A later result is dropped.
  */
 export function runWithTimeout<Result>(
   limit: TimeoutOptions<Result>,
@@ -188,7 +188,7 @@ export function runWithTimeout<Result>(
   const { what = 'The call', timeoutMs, clock, abort, timedOut, stopped } = limit
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
-      // Before the abort, so that work that reacts to it cannot resolve first.
+      // Resolves before aborting, so that work that reacts to the abort cannot resolve first.
       resolve(timedOut())
       abort.abort(timeoutError(what, timeoutMs))
     }, timeoutMs)
@@ -207,13 +207,13 @@ export interface Deadline<Result> {
   /** Milliseconds. */
   ms: number
   clock?: Clock
-  /** The error of a timeout. Default: a DOMException `TimeoutError`. */
+  /** Creates the error of a timeout. Defaults to a DOMException `TimeoutError`. */
   late?: () => Error
   /** Receives a result that arrives too late. */
   onLate?: ((result: Result) => void) | undefined
 }
 
-/** The work's outcome, or a rejection when it takes too long. The work itself is not stopped. */
+/** Settles with the work, or rejects when the time is up. Does not stop the work. */
 export function limitTime<Result>(
   { ms, clock = systemClock, late = () => timeoutError('It', ms), onLate }: Deadline<Result>,
   work: Promise<Result>,
@@ -251,7 +251,6 @@ export function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<v
   })
 }
 
-/** The reason of an abort. */
 export function timeoutError(what: string, ms: number): DOMException {
   return new DOMException(`${what} took longer than ${ms} ms.`, 'TimeoutError')
 }

@@ -1,5 +1,6 @@
 /**
- * The runtime's clock. All waits of a run use it, so that tests can control time. XState's `SimulatedClock` works.
+ * The runtime's clock. All waits of a run use it, so tests can control time, for example with XState's
+ * `SimulatedClock`.
  *
  * @example
  * const clock: Clock = new SimulatedClock() // of xstate; `clock.increment(1_000)` lets a second pass
@@ -10,7 +11,7 @@ export interface Clock {
   now(): number
   /**
    * Milliseconds from an arbitrary origin, unaffected by changes of the system clock. Measures durations within one
-   * process. Default: `now()`.
+   * process. Defaults to `now()`.
    */
   elapsed?(): number
   /** Calls back once after `ms` milliseconds. Returns a handle for `clearTimeout`. */
@@ -38,9 +39,7 @@ export const systemClock: Clock = {
 
 const wholeClocks = new WeakMap<Clock, Clock>()
 
-/**
- * A user's clock in whole milliseconds, like records and dates. Returns the same object for the same clock.
- */
+/** Rounds a user's clock to whole milliseconds, like records and dates. Returns the same object for the same clock. */
 export function toWholeClock(clock: Clock): Clock {
   if (clock === systemClock || Object(clock) !== clock) return clock
   const known = wholeClocks.get(clock)
@@ -69,14 +68,14 @@ export function wait(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.setTimeout(resolve, ms))
 }
 
-/** Does not keep the process alive for this timer. A custom clock may have other kinds of timers. */
+/** Lets the process exit while the timer is pending. Timers of custom clocks may not support this. */
 export function unrefTimer(timer: unknown): void {
   ;(timer as { unref?: () => void } | null | undefined)?.unref?.()
 }
 
 /**
- * The time of one run in one process, in milliseconds since the epoch. It advances steadily from its start,
- * so setting the system clock does not change how long a run waits.
+ * The time of one run in one process, in milliseconds since the epoch. It advances steadily from the start of the run,
+ * so that changes of the system clock do not affect waits.
  */
 export class RunClock {
   readonly #clock: Clock
@@ -93,7 +92,7 @@ export class RunClock {
     return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
   }
 
-  /** Another clock of the run has reached this time. */
+  /** Advances to a time that another clock of the run has reached. */
   advanceTo(at: number): void {
     this.#base += Math.max(0, at - this.now())
   }

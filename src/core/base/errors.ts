@@ -2,8 +2,8 @@ import { readProperty, toJson } from './json.js'
 import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
 
 /**
- * Base class of all Statewright errors: a stable `code`, a message with a remedy, and the key, call or option
- * in question.
+ * Base class of all Statewright errors. It has a stable `code`, a message with a remedy, and the affected key, call or
+ * option.
  *
  * @example if (error instanceof StatewrightError && error.code === 'session_busy') await later()
  */
@@ -21,7 +21,7 @@ export class StatewrightError extends Error {
   }
 
   /**
-   * Whether the same call can succeed later without a change, for example when the session was busy. For
+   * Whether the same call may succeed later without a change, for example because the session was busy. Intended for
    * queues and engines that retry.
    *
    * @example if (error instanceof StatewrightError && !error.retryable) throw error
@@ -48,7 +48,7 @@ const retryableCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * A configuration that cannot be run. Thrown before anything is sent.
+ * An invalid configuration. Thrown before anything is sent.
  *
  * @example
  * try {
@@ -75,7 +75,7 @@ export class UsageError extends StatewrightError {
   override readonly name = 'UsageError'
 }
 
-/** An error and its chain of causes, at most `most`. Stops at a cycle. */
+/** An error and its chain of causes, up to `most`. Stops at a cycle. */
 export function listCauses(error: unknown, most = 5): unknown[] {
   const chain: unknown[] = []
   for (let next = error; chain.length < most && !chain.includes(next); next = readProperty(next, 'cause')) {
@@ -91,7 +91,7 @@ export function describeError(error: unknown): string {
   for (const cause of listCauses(error)) {
     const text = describeCause(cause)
     if (!parts.some((part) => part.includes(text))) parts.push(text)
-    // Our own errors already name their cause.
+    // Statewright errors already include their cause in the message.
     if (isStatewrightError(cause)) break
   }
   return parts.join(': ').replaceAll('.: ', ': ')
@@ -101,7 +101,7 @@ function describeCause(error: unknown): string {
   if (typeof error === 'string') return error.trim() || 'an empty string was thrown'
   const message = readProperty(error, 'message')
   if (typeof message === 'string' && message.trim() !== '') return message
-  // An error without a message is described by its code (`ECONNREFUSED` of an AggregateError) or name.
+  // An error without a message is described by its code (such as `ECONNREFUSED` of an AggregateError) or its name.
   for (const key of ['code', 'name']) {
     const word = readProperty(error, key)
     if (typeof word === 'string' && word !== '') return word
@@ -118,7 +118,7 @@ function isStatewrightError(error: unknown): boolean {
   }
 }
 
-/** Maps plain error data to the thrown error. In memory only, never logged. */
+/** The thrown errors behind plain error data. Kept in memory, never logged. */
 const thrownByPlain = new WeakMap<object, { error: unknown }>()
 
 export function rememberThrown<Plain extends object>(plain: Plain, error: unknown): Plain {
@@ -126,7 +126,7 @@ export function rememberThrown<Plain extends object>(plain: Plain, error: unknow
   return plain
 }
 
-/** Adds the thrown error as `cause`, if it was thrown in this process. JSON omits it. */
+/** Adds the thrown error as `cause` if it was thrown in this process. JSON omits it. */
 export function attachCause<Failure extends { code: string; message: string }>(
   failure: Failure,
   plain: object,
@@ -141,8 +141,7 @@ export function hasThrown(plain: object): boolean {
 }
 
 /**
- * The rejection of an actor as plain data for the machine. The request actor already rejects with plain
- * failures.
+ * Converts the rejection of an actor to plain data for the machine. Failures of the request actor already are plain.
  */
 export function toPlainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error

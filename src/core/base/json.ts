@@ -1,15 +1,14 @@
 import type { Json } from '../../../machines/agent/json.js'
 
-/** Deeper values are replaced by a description to avoid a stack overflow. */
+/** Values nested deeper are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
-/** Maximum number of converted values. A tool can return `Array(1e9)`, whose JSON would exhaust memory. */
+/** Maximum number of converted values. A tool can return `Array(1e9)`, whose JSON would exhaust the memory. */
 const maxValues = 1_000_000
 
 /**
- * Any value as plain JSON. Like `JSON.stringify`, including `toJSON`, but values without a JSON form (BigInt,
- * functions, Maps, Sets, Errors, binary data, cycles, throwing getters) are described instead of dropped.
- * Never throws.
+ * Converts any value to plain JSON, like `JSON.stringify` and including `toJSON`. Values without a JSON form (BigInt,
+ * functions, Maps, Sets, Errors, binary data, cycles, throwing getters) are described instead of dropped. Never throws.
  */
 export function toJson(value: unknown): Json {
   return convert(value, '', { ancestors: [], left: maxValues }) ?? null
@@ -64,7 +63,7 @@ function convertObject(value: object, key: string, walk: Walk): Json {
   }
 }
 
-/** By tag, because `instanceof` fails for values of another realm. */
+/** Checks the tag, because `instanceof` fails for values from another realm. */
 function convertShape(value: object, walk: Walk): Json {
   const tag = getTag(value)
   if (Array.isArray(value) || tag === 'Set') return convertList(value as Iterable<unknown>, walk)
@@ -79,7 +78,7 @@ function convertShape(value: object, walk: Walk): Json {
     return convertEntries([['name', name], ['message', message], ...listEntries(value)], walk)
   }
   const entries = listEntries(value)
-  // A Response, a Promise, a RegExp: '{}' would hide that the tool returned the wrong thing.
+  // For a Response, a Promise or a RegExp, '{}' would hide that the tool returned the wrong value.
   return entries.length === 0 && tag !== 'Object' ? `[${tag}]` : convertEntries(entries, walk)
 }
 
@@ -137,7 +136,7 @@ export function readProperty(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** Reads a text property of any value; empty without one. Never throws. */
+/** Reads a string property of any value. Returns '' if it is missing. Never throws. */
 export function readText(value: unknown, key: string): string {
   const text = readProperty(value, key)
   return typeof text === 'string' ? text : ''
@@ -154,7 +153,7 @@ export function parseJsonOr(text: string, fallback: unknown): unknown {
 
 /** The position and reason of a JSON syntax error. */
 export interface JsonProblem {
-  /** The index of the first invalid character, or the text's length if it ends too early. */
+  /** Index of the first invalid character, or the text's length if the text ends too early. */
   position: number
   problem: string
 }
@@ -177,9 +176,9 @@ const literalPattern = /true|false|null/y
 const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
- * Finds the first error in a text that `JSON.parse` rejects; null if there is none. Engines word their errors
- * differently, and some give no position. Not recursive, so nesting depth is unlimited.
- * @param options.uniqueKeys whether duplicate keys are errors. `JSON.parse` silently keeps the last
+ * Finds the first error in a text that `JSON.parse` rejects, or null. The engine's error is not used because its
+ * wording varies and some engines report no position. Not recursive, so nesting depth is unlimited.
+ * @param options.uniqueKeys whether duplicate keys are errors. `JSON.parse` silently uses the last value
  */
 export function findJsonProblem(
   text: string,
@@ -266,7 +265,7 @@ export function findJsonProblem(
 
 const describeDuplicateKey = (key: string): string => `the key ${key} appears twice; keep one`
 
-/** The index after the string that opens at `start`, or its problem. */
+/** The index after the string that starts at `start`, or its problem. */
 function findStringEnd(text: string, start: number): number | JsonProblem {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at)

@@ -3,7 +3,7 @@ export class OrderedList<Item> {
   readonly #compare: (a: Item, b: Item) => number
   readonly #chunks: Item[][] = []
 
-  /** Items that compare equal are stored once. */
+  /** Items that compare equal are stored only once. */
   constructor(compare: (a: Item, b: Item) => number) {
     this.#compare = compare
   }
@@ -34,7 +34,7 @@ export class OrderedList<Item> {
     if (chunk.length === 0) this.#chunks.splice(at, 1)
   }
 
-  /** Starts at the first item that is not before this one. */
+  /** Iterates from the first item that is not before `item`. */
   *from(item: Item): Generator<Item, undefined> {
     const start = this.#findChunk(item)
     for (let at = start; at < this.#chunks.length; at += 1) {
@@ -44,7 +44,7 @@ export class OrderedList<Item> {
     }
   }
 
-  /** The first chunk whose last item is not before this one. */
+  /** Index of the first chunk whose last item is not before `item`. */
   #findChunk(item: Item): number {
     return this.#search(this.#chunks.length, (i) => this.#compare(this.#chunks[i]?.at(-1) as Item, item) < 0)
   }

@@ -1,29 +1,27 @@
 import { StatewrightError } from './errors.js'
 
 /**
- * Randomness and event loop of the platform; time comes from `clock.ts`. Tests replace both to replay a run
- * exactly.
+ * Randomness and event loop of the platform. (Time comes from `clock.ts`.) Tests replace both to replay a run exactly.
  */
 export interface Platform {
-  /** A number from 0, below 1. */
+  /** A random number, from 0 up to but not including 1. */
   random(): number
-  /** Undefined if the platform has none. */
+  /** Undefined if the platform cannot create one. */
   createUuid(): string | undefined
   fillWithChance(bytes: Uint8Array<ArrayBuffer>): Uint8Array
   /** Calls back after all other pending tasks of the process or page. */
   runNextTurn(work: () => void): void
-  /** Calls back after the caller could subscribe to what it received. */
+  /** Calls back once the caller has been able to subscribe to the returned object. */
   runSoon(work: () => void): void
 }
 
-/** The current platform. */
 const ownPlatform: Platform = {
   random: () => Math.random(),
-  // Pages that did not come over https have no `randomUUID`.
+  // `randomUUID` is missing on pages that are not served over https.
   createUuid: () => crypto.randomUUID?.(),
   fillWithChance: (bytes) => crypto.getRandomValues(bytes),
   runNextTurn: (work) => {
-    // Browsers lack `setImmediate`, and Node delays a 0 ms timer by 1 ms.
+    // Browsers have no `setImmediate`, and Node delays a 0 ms timer by 1 ms.
     if (typeof setImmediate === 'function') setImmediate(work)
     else setTimeout(work, 0)
   },
@@ -37,14 +35,14 @@ let current = ownPlatform
 /** The platform in use. */
 export const getPlatform = (): Platform => current
 
-/** Replaces the platform for the whole process, for tests. Without an argument, restores the default. */
+/** Replaces the platform for the whole process, for tests. Restores the default if called without an argument. */
 export function setPlatform(platform: Platform = ownPlatform): void {
   current = platform
 }
 
 /**
- * A random UUID. Some engines return a rope of sixteen strings. Reading a character flattens it, which saves memory in
- * parked runs.
+ * A random UUID. Some engines build it as a rope of sixteen strings. Reading a character flattens the rope, which saves
+ * memory in parked runs.
  */
 export function createId(): string {
   const id = getPlatform().createUuid() ?? formatUuid(getPlatform().fillWithChance(new Uint8Array(16)))
@@ -52,7 +50,7 @@ export function createId(): string {
   return id
 }
 
-/** UUID version 4 for pages without https, which have no `randomUUID`. */
+/** UUID version 4, for pages without `randomUUID` (not served over https). */
 function formatUuid(bytes: Uint8Array): string {
   const hex = Array.from(bytes, (byte, i) => {
     const marked = i === 6 ? (byte & 0x0f) | 0x40 : i === 8 ? (byte & 0x3f) | 0x80 : byte
@@ -68,15 +66,15 @@ export async function yieldToEventLoop(): Promise<void> {
   })
 }
 
-/** Long work yields after this many milliseconds, so that runs and other requests continue. */
+/** Long work yields to the event loop after this many milliseconds, so that runs and other requests can continue. */
 export const stretchMs = 8
 
-/** Calls started per turn of the event loop. Each takes up to 0.5 ms plus the tool itself. */
+/** Number of calls to start per turn of the event loop. Each takes up to 0.5 ms plus the time of the tool. */
 export const startsPerTick = 50
 
 /**
- * Runs `work` for all items at once and returns the outcomes in order. At most `startsPerTick` start per turn
- * of the event loop. Throws the signal's reason if it aborts before all have started.
+ * Runs `work` for all items in parallel and returns the outcomes in order. Starts at most `startsPerTick` per turn of
+ * the event loop. Throws the signal's reason if it aborts before all have started.
  */
 export async function runStaggered<Item, Outcome>(
   items: readonly Item[],
@@ -90,14 +88,14 @@ export async function runStaggered<Item, Outcome>(
       abort.throwIfAborted()
     }
     const outcome = work(item)
-    // Rethrown below, after all have started.
+    // Prevents an unhandled rejection. The error is rethrown below, after all have started.
     outcome.catch(() => undefined)
     begun.push(outcome)
   }
   return Promise.all(begun)
 }
 
-/** Emits a process warning, or logs to the console on platforms without one. */
+/** Emits a process warning, or logs to the console if the platform has none. */
 export function warnProcess(sentence: string, code?: string): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const how = { type: 'StatewrightWarning', ...(code !== undefined && { code }) }
@@ -106,7 +104,7 @@ export function warnProcess(sentence: string, code?: string): void {
   else console.warn(sentence)
 }
 
-/** Loads code or a value once, on first use. A failed load is retried on the next use. */
+/** Loads a module or a value once, on first use. A failed load is retried on the next use. */
 export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let loading: Promise<Module> | undefined
   return () => {
@@ -119,12 +117,12 @@ export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Mod
 }
 
 /**
- * Loads an optional package, which is not installed with Statewright.
+ * Loads an optional package that is not installed with Statewright.
  * @throws {StatewrightError} `missing_package`, with the command that installs it
  */
 export async function loadPeer<Module>(name: string, purpose: string): Promise<Module> {
   try {
-    // Not a literal, so that bundlers ignore it and types do not need the package.
+    // Not a literal, so that bundlers ignore it and the types do not need the package.
     return (await import(name)) as Module
   } catch (error) {
     const { code } = error as { code?: unknown }

@@ -3,21 +3,21 @@ import { toJson } from './json.js'
 
 /**
  * Makes untrusted text safe for a terminal. Removes escape sequences and other control characters, which could move the
- * cursor, rename the window or spoof output. Keeps tabs and newlines.
+ * cursor, rename the window or spoof output. Tabs and newlines are kept.
  */
 export function stripControls(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(controlCharacters, '')
 }
 
-// Includes bidirectional overrides, which reorder text.
+// Includes bidirectional overrides, because they reorder text.
 const controlCharacters = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
-/** Decodes percent escapes; returns the text unchanged if one is invalid. */
+/** Decodes percent escapes. Returns the text unchanged if an escape is invalid. */
 export function decodePercent(text: string): string {
   return decodeOrNull(() => decodeURIComponent(text)) ?? text
 }
 
-/** The text of base64 in the first charset that fits; null for binary data and invalid base64. */
+/** Decodes base64 with the first charset that fits. Returns null for binary data and invalid base64. */
 export function decodeBase64(base64: string, charsets: readonly string[] = ['utf-8']): string | null {
   const bytes = decodeOrNull(() => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)))
   if (bytes === null) return null
@@ -38,8 +38,9 @@ function decodeOrNull<T>(decode: () => T): T | null {
 }
 
 /**
- * A tool's return value as text for the model. Strings are unchanged, no value becomes 'Done.', other values become
- * JSON. At most `maxChars` characters; `truncated` marks a cut. Never throws.
+ * Converts a tool's return value to text for the model. Strings are unchanged, a missing value becomes 'Done.', and
+ * other values become JSON. The text has at most `maxChars` characters, and `truncated` is set if it was cut. Never
+ * throws.
  */
 export function formatValue(value: unknown, maxChars: number): { content: string; truncated?: true } {
   return limitText(toText(value), maxChars)
@@ -52,7 +53,7 @@ export function limitText(text: string, maxChars: number): { content: string; tr
 function toText(value: unknown): string {
   if (value === undefined || value === null) return 'Done. The tool returned nothing.'
   const json = typeof value === 'string' ? value : toJson(value)
-  // A description of a value without a JSON form is a string already.
+  // For a value without a JSON form, the description is already a string.
   if (typeof json === 'string') return json
   try {
     return JSON.stringify(json)
@@ -62,8 +63,8 @@ function toText(value: unknown): string {
 }
 
 /**
- * Truncates a text to `limit` characters (UTF-16 code units). Keeps the head (two thirds) and the tail, with a note of
- * the omitted length in between. Never splits a surrogate pair.
+ * Truncates a text to `limit` characters (UTF-16 code units). Keeps the head (two thirds) and the tail, with a note
+ * about the omitted length in between. Never splits a surrogate pair.
  */
 export function cutMiddle(text: string, limit: number): string {
   if (text.length <= limit) return text
@@ -89,16 +90,16 @@ function isBetween(code: number, low: number, high: number): boolean {
   return code >= low && code <= high
 }
 
-/** The candidate that a mistyped name most likely means. Undefined if none is close. */
+/** The candidate that a misspelled name most likely means, or undefined if none is close. */
 export function findNearestName(name: string, candidates: readonly string[]): string | undefined {
   const wanted = normalizeName(name)
-  // Longer input is not a typo, and the comparison costs the product of both lengths.
+  // Longer names are not typos, and the comparison costs the product of both lengths.
   if (wanted === '' || wanted.length > 64) return undefined
   const tolerance = Math.max(1, Math.floor(wanted.length / 3))
   let best: string | undefined
   let shortest = tolerance + 1
   for (const candidate of candidates) {
-    // `tool` is `tools` rather than `toolCalls`.
+    // `tool` should match `tools` rather than `toolCalls`.
     const distance = Math.min(
       editDistance(wanted, normalizeName(candidate)),
       isPrefix(wanted, normalizeName(candidate)) ? 1.5 : Infinity,
@@ -113,12 +114,12 @@ export function normalizeName(name: string): string {
   return name.replaceAll(/[_\-\s]/g, '').toLowerCase()
 }
 
-/** `timeout` is meant to be `timeoutMs`. */
+/** Whether one name is a prefix of the other, as in `timeout` and `timeoutMs`. */
 function isPrefix(wanted: string, candidate: string): boolean {
   return wanted.length >= 4 && wanted !== candidate && candidate.startsWith(wanted)
 }
 
-/** No tool name is longer. */
+/** The maximum length of tool names. */
 const maxComparedChars = 64
 
 /** Sorts `names` by similarity to `wanted`, most similar first. Stable and case-insensitive. */
@@ -130,7 +131,7 @@ export function sortByNearness(wanted: string, names: readonly string[]): string
     .map(({ name }) => name)
 }
 
-/** The number of edits between two words. Two swapped neighbors are one edit. */
+/** The edit distance between two words. Swapping two neighbors counts as one edit. */
 function editDistance(from: string, to: string): number {
   let before: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)

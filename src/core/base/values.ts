@@ -2,15 +2,15 @@ import { UsageError } from './errors.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 /**
- * Validates numbers from providers, stores, servers and app code, once. Results are finite, non-negative, bounded, and
- * integers where the unit requires it.
+ * Validates numbers from providers, stores, servers and app code at the border. Results are finite, non-negative,
+ * bounded, and integers where the unit requires it.
  */
 
-/** More tokens than any response has. Larger counts are invalid. */
+/** No response has more tokens, so larger counts are invalid. */
 const maxTokens = 1e9
-/** More US dollars than any response costs. */
+/** No response costs more US dollars. */
 const maxUsd = 1e9
-/** A year, in milliseconds. Dates and timers can hold the end of it. */
+/** About a year, in milliseconds. Dates and timers can represent the end of such a wait. */
 export const maxWaitMs = 366 * 86_400_000
 
 /** Tokens of one response, rounded up. Null for an implausible count. */
@@ -23,7 +23,7 @@ export function readUsd(value: unknown): number | null {
   return isWithin(value, maxUsd) ? value : null
 }
 
-/** The delay requested by a server, in whole milliseconds, at most `maxWaitMs`. Null for an invalid value. */
+/** The delay requested by a server in whole milliseconds, at most `maxWaitMs`. Null if the value is invalid. */
 export function readWaitMs(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? Math.ceil(Math.min(value, maxWaitMs)) : null
 }
@@ -39,12 +39,12 @@ function isWithin(value: unknown, most: number): value is number {
 
 /**
  * Deep-freezes plain data. Frozen data is assumed to be deep-frozen. Events share objects with the machine, because
- * freezing once is cheaper than a copy per listener. Use `structuredClone` for a mutable copy.
+ * freezing them once is cheaper than copying them per listener. Use `structuredClone` to get a mutable copy.
  */
 export function freezeOnce<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
-  // Plain objects have only own keys, so this needs no key list.
+  // Plain objects have only own keys, so no key list is needed.
   for (const key in value) freezeOnce(value[key])
   return value
 }
@@ -61,13 +61,13 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A test for an argument, and its description for the error. */
+/** A check of an argument, with a description for the error. */
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string
 }
 
-/** An object or a class with these keys. Their values are checked where they are used. */
+/** An object or a class that has these keys. The values are checked where they are used. */
 export function objectRule(keys: readonly PropertyKey[], phrase: string): ArgumentRule {
   return {
     is: (value) =>
@@ -96,7 +96,7 @@ export function functionRule(phrase: string): ArgumentRule {
 }
 
 /**
- * Validates an argument. `argument` names it as the caller wrote it, such as `orThrow(result)`.
+ * Validates an argument. `argument` is the call as the user wrote it, such as `orThrow(result)`.
  *
  * @throws {UsageError} `invalid_argument`
  */
@@ -117,17 +117,17 @@ function describeArgument(value: unknown): string {
   return typeof value === 'object' ? 'another object' : `a ${typeof value}`
 }
 
-/** Readers for a provider's parsed JSON, where any field may be missing or have any type. */
+/** Readers for a provider's parsed JSON, in which any field may be missing or have any type. */
 export function asObject(value: unknown): JsonObject | null {
   return isObject(value) ? (value as JsonObject) : null
 }
 
-/** The list, or an empty list for any other value. */
+/** Returns the list, or an empty list for any other value. */
 export function asList(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The string, or '' for any other value. */
+/** Returns the string, or '' for any other value. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

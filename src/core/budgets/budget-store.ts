@@ -1,10 +1,10 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** A reserved or paid amount. Integers, so that sums are exact. */
+/** A reserved or paid amount, in integers so that sums are exact. */
 export interface BudgetAmount {
   /** Billionths of a US dollar. */
   nanoUsd: number
-  /** Tokens, input and output together. */
+  /** Input and output tokens together. */
   tokens: number
 }
 
@@ -16,7 +16,7 @@ export interface ReserveOptions extends BudgetAmount {
   /** The id of the budget. */
   budget: string
   /**
-   * The limits of the budget, as text. A store keeps the first limits that it receives, and refuses reservations with
+   * The limits of the budget, serialized. A store keeps the first limits that it receives and refuses reservations with
    * different ones.
    */
   terms: string
@@ -29,7 +29,7 @@ export interface ReserveOptions extends BudgetAmount {
   reservation: string
   /** Milliseconds until the reservation expires, unless renewed. */
   ttlMs: number
-  /** Whether an expired reservation counts as spent. If false, its amount becomes free. */
+  /** Whether an expired reservation counts as spent. If false, its amount is released. */
   countsLost: boolean
 }
 
@@ -43,9 +43,9 @@ export interface StoredBudget {
   spent: BudgetAmount
   /** The amount reserved for requests in progress. */
   reserved: BudgetAmount
-  /** The number of requests in progress. */
+  /** Number of requests in progress. */
   live: number
-  /** The store's time, in milliseconds since the epoch. Windows follow this clock. */
+  /** The store's time, in milliseconds since the epoch. Windows are based on this clock. */
   now: number
 }
 
@@ -70,30 +70,31 @@ export interface SettleOptions extends BudgetAmount {
  */
 export interface BudgetStore {
   /**
-   * Reserves an amount if the spent, the reserved and the new amount together are within the allowance. A later window
-   * starts with zero spent and reserved. Expired reservations stop being reserved. Outside the requested window, nothing
-   * changes. A stored window in the future, caused by a wrong clock, becomes the current one. Totals are capped at
-   * `Number.MAX_SAFE_INTEGER`.
+   * Reserves an amount if the sum of the spent, reserved and new amounts is within the allowance. Each window starts
+   * with zero spent and reserved. Expired reservations no longer count as reserved. If the store's time is outside the
+   * requested window, nothing changes. A stored window in the future (caused by a wrong clock) becomes the current one.
+   * Totals are capped at `Number.MAX_SAFE_INTEGER`.
    * @example
    * const reserve = (budgets: BudgetStore, options: ReserveOptions) => budgets.reserve(options)
    */
   reserve(options: ReserveOptions): MaybePromise<ReserveAnswer>
   /**
-   * Ends a reservation. Its amount is no longer reserved, or no longer counted as spent if the reservation had expired,
-   * and the paid amount is spent. A missing reservation, because it was settled or its window is over, is not an error.
+   * Ends a reservation and adds the paid amount to the spent amount. The reserved amount no longer counts as reserved,
+   * or as spent if the reservation had expired. A missing reservation is not an error, because it may have been settled
+   * already or its window may be over.
    * @example
    * const settle = (budgets: BudgetStore, options: SettleOptions) => budgets.settle(options)
    */
   settle(options: SettleOptions): MaybePromise<void>
   /**
-   * Extends reservations to `ttlMs` from now. Expired reservations stay expired.
+   * Extends reservations until `ttlMs` from now. Expired reservations stay expired.
    * @example
    * const renew = (budgets: BudgetStore, ids: string[]) => budgets.renew(ids, 60_000)
    */
   renew(reservations: readonly string[], ttlMs: number): MaybePromise<void>
   /**
-   * The budgets by id, or only the budget with this id. Expired reservations still count as reserved until a `reserve`
-   * processes them.
+   * Lists all budgets in id order, or only the budget with this id. Expired reservations still count as reserved until
+   * a `reserve` processes them.
    * @example
    * const list = (budgets: BudgetStore) => budgets.list()
    */

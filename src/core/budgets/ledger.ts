@@ -7,20 +7,20 @@ import type {
   StoredBudget,
 } from './budget-store.js'
 
-/** A reservation as stored until it is settled. */
+/** A reservation, as stored until it is settled. */
 export interface KeptReservation extends BudgetAmount {
   reservation: string
   windowAt: number
   /** Milliseconds since the epoch. */
   expiresAt: number
-  /** How it counts since it expired. Null while it is reserved. */
+  /** How the amount counts since it expired. Null while it is reserved. */
   lost: 'counted' | 'free' | null
 }
 
 /** A budget as stored. */
 export type BudgetRecord = Omit<StoredBudget, 'now'>
 
-/** A budget and its reservations after a change. */
+/** A budget and its changed reservations. */
 export interface Ledger {
   row: BudgetRecord
   /** New and changed reservations. */
@@ -36,12 +36,12 @@ export function isInWindow(now: number, { windowAt, windowEndsAt }: Window): boo
   return now >= windowAt && (windowEndsAt === null || now < windowEndsAt)
 }
 
-/** A reservation that is not settled this long after its expiry never will be. */
+/** A reservation that is not settled within this time after its expiry will never be settled. */
 export const forgottenMs = 86_400_000
 
 /**
- * Reserves an amount, if it fits. `expired` contains the expired reservations that still count as reserved. The spent and
- * reserved amounts together never exceed the allowance, unless more was paid than reserved.
+ * Reserves an amount if it fits. `expired` lists the expired reservations that still count as reserved. The sum of
+ * spent and reserved amounts never exceeds the allowance, unless more was paid than reserved.
  */
 export function reserveAmount(
   stored: BudgetRecord | null,
@@ -91,7 +91,7 @@ export function refuseWindow(
   return { ...(stored ?? none), now, granted: false }
 }
 
-/** A window in the future was opened by a wrong clock. Its spending counts in the current window. */
+/** A window in the future was opened by a wrong clock, so its spending counts in the current window. */
 function enterWindow(stored: BudgetRecord, whole: BudgetRecord): BudgetRecord {
   if (stored.windowAt <= whole.windowAt) return stored.windowAt === whole.windowAt ? stored : whole
   return { ...whole, spent: addAmounts(stored.spent, stored.reserved) }
@@ -114,7 +114,7 @@ export function settleAmount(
   }
 }
 
-/** Whether an amount fits in addition to the spent and reserved amounts. */
+/** Whether an amount fits in the allowance in addition to the spent and reserved amounts. */
 function fitsAllowance(
   { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
   amount: BudgetAmount,

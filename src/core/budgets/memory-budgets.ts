@@ -19,14 +19,14 @@ interface Due {
 const compareDue = (a: Due, b: Due): number =>
   a.at - b.at || (a.reservation < b.reservation ? -1 : a.reservation > b.reservation ? 1 : 0)
 
-/** Budgets that live as long as the process does. */
+/** Budgets that are kept in memory as long as the process runs. */
 export function createMemoryBudgets(now: () => number): BudgetStore {
   const rows = new Map<string, BudgetRecord>()
   const reservations = new Map<string, KeptReservation & { budget: string }>()
-  /** Per budget, in time order. The entry of a renewed reservation is inserted again when it is due. */
+  /** Entries per budget, ordered by time. If a reservation was renewed, its entry is inserted again when it is due. */
   const dueByBudget = new Map<string, OrderedList<Due>>()
 
-  /** Takes the expired reservations of a budget. Forgets reservations that no run can be waiting for. */
+  /** Takes the expired reservations of a budget. Forgets reservations that are too old to be settled. */
   const takeExpired = (budget: string, time: number): KeptReservation[] => {
     const expired: KeptReservation[] = []
     const due = dueByBudget.get(budget)

@@ -16,7 +16,7 @@ export interface HeldAmount extends WorstAmount {
   settle: (paid: SharedAmount) => Promise<void>
 }
 
-/** Budgets by id. @throws {BudgetError} `budget_conflict` for two budgets with one id in different stores */
+/** Indexes budgets by id. @throws {BudgetError} `budget_conflict` for two budgets with one id in different stores */
 export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, SharedBudget> {
   const byId = new Map<string, SharedBudget>()
   for (const budget of budgets) {
@@ -34,8 +34,8 @@ export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, Shar
 }
 
 /**
- * Reserves for one request in all budgets, or in none. Reserves in id order, so that two requests cannot deadlock. A
- * duplicate budget is reserved once. Rejects with the error of `getAmount` or of the first budget that refuses.
+ * Reserves for one request in all budgets or in none. Reserves in id order, so that two requests cannot deadlock. A
+ * budget that occurs twice is reserved once. Rejects with the error of `getAmount` or of the first budget that refuses.
  */
 export async function reserveInAll(
   budgets: readonly SharedBudget[],
@@ -55,13 +55,13 @@ export async function reserveInAll(
     /* oxlint-enable no-await-in-loop */
     return held
   } catch (error) {
-    // A reservation that cannot be released expires by itself. The refusal takes precedence.
+    // A reservation that cannot be released will expire. The refusal takes precedence over that error.
     await Promise.all(held.map(({ settle }) => settle({ usd: 0, tokens: 0 })))
     throw error
   }
 }
 
-/** Reports a failed settlement instead of throwing, because the answer is already paid for. */
+/** Reports a failed settlement instead of throwing, because the answer has already been paid for. */
 async function settleOrReport(
   id: string,
   reservation: BudgetReservation,
@@ -75,32 +75,34 @@ async function settleOrReport(
   }
 }
 
-/** The code of the warning about a settlement that a store did not take. */
+/** The code of the warning about a settlement that a store did not accept. */
 export const unsettledCode = 'budget_unsettled'
 
 export function warnUnsettled(message: string): void {
   warnProcess(message, unsettledCode)
 }
 
-/** The largest excess of a model's real input tokens over the estimate, as a factor and a number of tokens. */
+/** The largest excess of a model's actual input tokens over the estimate, as a factor and a number of tokens. */
 interface Excess {
   times: number
   tokens: number
 }
 
-/** The initial assumption about how far estimates are too low. Counts that models report correct it. */
+/** The initial assumption about how far estimates are too low. Token counts reported by models correct it. */
 const firstExcess: Excess = { times: 1.1, tokens: 0 }
 
-/** Below this number of tokens, the provider's fixed overhead per request matters more than its tokenizer. */
+/** Below this number of tokens, the provider's fixed overhead per request has more effect than its tokenizer. */
 const shortTokens = 500
 
-/** The limits of a learned excess, as a factor and as tokens per request. */
+/** Upper limits of a learned excess, as a factor and as tokens per request. */
 const [mostTimes, mostAdded] = [8, 20_000]
 
 /** Keyed by model, as `PROVIDER/MODEL`. */
 const excesses = new Map<string, Excess>()
 
-/** The worst-case input tokens for an estimate: with a margin, and at least the excess that the model has reported before. */
+/**
+ * The worst-case input tokens for an estimate. Adds a margin, or the largest excess that the model has reported so far.
+ */
 export function addInputMargin(model: string, estimated: number): number {
   const { times, tokens } = excesses.get(model) ?? firstExcess
   return Math.ceil(estimated * times + tokens)
@@ -109,7 +111,7 @@ export function addInputMargin(model: string, estimated: number): number {
 /** Learns from the reported input tokens of a request. The next worst case is at least as high. */
 export function learnInputCount(model: string, estimated: number, counted: number): void {
   const { times, tokens } = excesses.get(model) ?? firstExcess
-  // A single report that is far too high must not make every later request too expensive.
+  // A single report that is far too high must not make all later requests too expensive.
   const learned = Math.min(counted, estimated * mostTimes + mostAdded)
   if (learned <= estimated * times + tokens) return
   const next =
@@ -119,7 +121,7 @@ export function learnInputCount(model: string, estimated: number, counted: numbe
   excesses.set(model, next)
 }
 
-/** Errors of connections that were never established. */
+/** Connection errors before a connection was established. */
 const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
 
 /** Whether a failed request cost nothing. A response with an error status is a refusal, and an unsent request is not billed. */

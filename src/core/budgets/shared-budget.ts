@@ -1,18 +1,19 @@
 import { ConfigError, StatewrightError } from '../base/errors.js'
 
-/** A requested or paid amount. Units that the budget does not limit may be omitted. */
+/** A requested or paid amount. Units that the budget does not limit can be omitted. */
 export interface SharedAmount {
   /** US dollars. Null if unknown. */
   usd?: number | null
-  /** Input and output together. Null if unknown. */
+  /** Input and output tokens together. Null if unknown. */
   tokens?: number | null
 }
 
 /** A reservation for one request, until it is settled. */
 export interface BudgetReservation {
   /**
-   * Ends the reservation. The paid amount is spent, and the rest becomes free. An unknown amount counts as reserved.
-   * Later calls have no effect. A settlement that the store does not accept is reported and retried for up to a day.
+   * Ends the reservation. The paid amount counts as spent and the rest is released. If the paid amount is unknown, the
+   * whole reserved amount counts as spent. Later calls have no effect. A settlement that the store does not accept is
+   * reported and retried for up to a day.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * await held.settle({ usd: 0.011, tokens: 1_800 })
@@ -24,7 +25,7 @@ export interface BudgetReservation {
 /** The status of a budget. */
 export interface BudgetStatus {
   id: string
-  /** A key is absent if that unit is unlimited. */
+  /** A key is absent if its unit is unlimited. */
   limits: { usd?: number; tokens?: number }
   /** Start of the window and of the next one, in milliseconds since the epoch. Null without `per`. */
   windowAt: number | null
@@ -33,17 +34,17 @@ export interface BudgetStatus {
   spent: { usd: number; tokens: number }
   /** The amount reserved for requests in progress. */
   reserved: { usd: number; tokens: number }
-  /** The amount neither spent nor reserved. A key is absent if that unit is unlimited. */
+  /** The amount neither spent nor reserved. A key is absent if its unit is unlimited. */
   left: { usd?: number; tokens?: number }
-  /** The number of requests in progress. */
+  /** Number of requests in progress. */
   live: number
 }
 
 /** Options of a reservation. */
 export interface ReservationOptions {
-  /** Ends the wait. */
+  /** Stops waiting when it aborts. */
   signal?: AbortSignal | undefined
-  /** Called with a message when the store does not accept the settlement. Defaults to a process warning. */
+  /** Called with a message if the store does not accept the settlement. Defaults to a process warning. */
   onUnsettled?: ((message: string) => void) | undefined
 }
 
@@ -51,14 +52,15 @@ export interface ReservationOptions {
 export interface SharedBudget {
   /** Unique in its store. */
   readonly id: string
-  /** The store of the budget. A run refuses two budgets with the same id and different stores. */
+  /** The store of the budget. A run rejects two budgets with the same id and different stores. */
   readonly store?: object
-  /** Output tokens that are reserved for a request without a cap on its output. */
+  /** Output tokens to reserve for a request without a cap on its output. */
   readonly reserveOutputTokens: number
-  /** Whether the budget is in USD, so that the price of a request must be known. */
+  /** Whether the budget is limited in USD, so that the price of a request must be known. */
   readonly needsPrice: boolean
   /**
-   * Reserves an amount. Waits if the amount may fit after requests in progress settle for less than they reserved.
+   * Reserves an amount. If it does not fit now, waits as long as requests in progress may still settle for less than
+   * they reserved.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`
@@ -74,8 +76,8 @@ export interface SharedBudget {
    */
   status(): Promise<BudgetStatus>
   /**
-   * Replaces the limits of the budget in the store with these. Processes with the old limits are refused from then on.
-   * Spent amounts are kept.
+   * Replaces the limits that the store has for this budget. From then on, reservations of processes with the old limits
+   * are refused. Spent amounts are kept.
    * @example
    * await budget.replaceLimits()
    * @throws {StoreError}
@@ -92,7 +94,7 @@ export interface SharedBudget {
 export type BudgetErrorCode = 'budget_exceeded' | 'budget_conflict' | 'unknown_price' | 'unknown_budget'
 
 /**
- * A request that a shared budget refuses. `subject` is the id of the budget.
+ * The error of a request that a shared budget refuses. `subject` is the id of the budget.
  * @example
  * const isEmpty = (error: unknown) => error instanceof BudgetError && error.code === 'budget_exceeded'
  */
@@ -116,7 +118,7 @@ export class BudgetError extends StatewrightError {
   }
 }
 
-/** The run that spends, passed to a function that selects its budgets. */
+/** The run that spends. Passed to a function that selects its budgets. */
 export interface SpendingRun {
   /** The tags of its session. Empty without a store. */
   tags: Readonly<Record<string, string>>

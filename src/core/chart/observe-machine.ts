@@ -12,21 +12,21 @@ import {
 } from 'xstate'
 import { listTransitions, type DeclaredTransition, type DefinedTransition } from './state-labels.js'
 
-/** An action that the machine would have executed. Nothing is executed while exploring. */
+/** An action that the machine would execute. Exploring never executes actions. */
 export interface MachineAction {
-  /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
+  /** The action's name. Built-in actions have names such as `xstate.emit`, `xstate.spawnChild` and `xstate.raise`. */
   type: string
   params: unknown
 }
 
-/** What one event does to a machine, all its microsteps together. */
+/** The effect of one event on a machine, including all microsteps. */
 export interface Macrostep {
   snapshot: AnyMachineSnapshot
   transitions: DefinedTransition[]
   actions: MachineAction[]
 }
 
-/** How often the guard of a transition let it pass. */
+/** How often the guard of a transition evaluated to true or false. */
 export interface Evidence {
   passed: number
   failed: number
@@ -37,21 +37,20 @@ export interface ObservedMachine {
   transitions: DefinedTransition[]
   start(input: unknown): Macrostep
   step(snapshot: AnyMachineSnapshot, event: AnyEventObject): Macrostep
-  /** The states that were active in any microstep so far. */
+  /** All states that have been active in a microstep. */
   reached: ReadonlySet<AnyStateNode>
   evidence(transition: DefinedTransition): Evidence
-  /** The guard that threw, when the last call failed because of one. */
+  /** The guard that threw, if that is why the last call failed. */
   brokenGuard(): { declared: DeclaredTransition; error: unknown } | undefined
 }
 
-/** Microsteps after which a machine that sets no `maxIterations` counts as looping forever. */
+/** After this many microsteps, a machine without `maxIterations` counts as an infinite loop. */
 const maxIterations = 1_000
 
 /**
- * Watches which transitions a machine takes. All dependencies on XState's internals are in this file. It
- * works on a private copy, so the machine and its wrappers (such as a journal) do not change. Inspection
- * events name the selected transitions; a marker action shows which of them were taken after conflicts
- * between parallel regions.
+ * Observes which transitions a machine takes. All dependencies on XState's internals are in this file. It uses a
+ * private copy, so the machine and its wrappers (such as a journal) do not change. Inspection events name the selected
+ * transitions. A marker action shows which of them were taken after conflicts between parallel regions were resolved.
  */
 export function observeMachine(original: AnyStateMachine): ObservedMachine {
   const machine: AnyStateMachine = new StateMachine(original.config, original.implementations)
@@ -105,7 +104,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     const transitions: DefinedTransition[] = []
     const actions: MachineAction[] = []
     const executed = new Set<AnyTransitionDefinition>()
-    // A new actor each time, because its system would refuse the same systemId twice.
+    // Creates a new actor each time, because a system refuses the same systemId twice.
     const self = createEmptyActor()
     self.system.inspect((inspected) => {
       if (inspected.type !== '@xstate.microstep' || inspected.actorRef !== self) return
@@ -149,7 +148,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     start: (input) => {
       const step = run((scope) => machine.getInitialSnapshot(scope, input))
       if (step.snapshot.status === 'error') throw step.snapshot.error
-      // The states that are entered first and left at once are in no inspection event.
+      // Inspection events omit the states that are entered first and left at once.
       const first = getInitialMicrosteps(machine, input)[0]
       if (first) noteReached(first[0])
       return step
@@ -160,12 +159,12 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
   }
 }
 
-/** The states that a snapshot is in, ancestors included. */
+/** The active states of a snapshot, including ancestors. */
 export function listActiveStates({ _nodes: nodes }: AnyMachineSnapshot): readonly AnyStateNode[] {
   return nodes
 }
 
-/** How XState's own combinators look inside: `and` of one guard evaluates a guard of any kind. */
+/** The internal shape of XState's guard combinators: `and` with one guard evaluates a guard of any kind. */
 type BuiltinGuard = (() => boolean) & {
   check: (snapshot: unknown, args: unknown, self: BuiltinGuard) => boolean
 }

@@ -7,7 +7,7 @@ import type {
 } from 'xstate'
 import { serializeEvent, getStateNodes } from './xstate-graph.js'
 
-/** `RUNNING.asking.requesting`, or `(a.b, c)` where parallel regions are active. */
+/** Formats `RUNNING.asking.requesting`, or `(a.b, c)` for parallel regions. */
 export function describeValue(value: StateValue): string {
   if (typeof value === 'string') return value
   const parts = Object.entries(value).map(([key, child]) => {
@@ -17,7 +17,7 @@ export function describeValue(value: StateValue): string {
   return parts.length === 1 ? (parts[0] ?? '') : parts.length === 0 ? '' : `(${parts.join(', ')})`
 }
 
-/** The state value, with the status if it adds information: `COMPLETED (done)`. */
+/** Formats the state value, with the status if it adds information: `COMPLETED (done)`. */
 export function describeState({ value, status }: Pick<AnyMachineSnapshot, 'value' | 'status'>): string {
   const name = describeValue(value) || '(root)'
   return status === 'active' ? name : `${name} (${status})`
@@ -37,7 +37,9 @@ function describeActor(id: string): string {
   return id === '*' ? 'any actor' : id
 }
 
-/** What people call an event type: `xstate.done.actor.model` is `model done`, no event is `always`. */
+/**
+ * A readable event type. `xstate.done.actor.model` becomes `model done`, and a transition without an event `always`.
+ */
 export function describeEventType(type: string): string {
   for (const [pattern, name] of patterns) {
     const match = pattern.exec(type)
@@ -46,7 +48,7 @@ export function describeEventType(type: string): string {
   return type
 }
 
-/** The event type in words, and its payload as JSON where it has one. */
+/** The readable event type, followed by the payload as JSON if there is one. */
 export function describeEvent(event: { type: string }): string {
   const { type, ...payload } = event as { type: string } & Record<string, unknown>
   delete payload.actorId
@@ -62,19 +64,19 @@ function formatPayload(payload: Record<string, unknown>): string {
   }
 }
 
-/** One branch of one handler, as the chart declares it. Plain JSON. */
+/** One branch of one handler, as declared in the chart. Plain JSON. */
 export interface DeclaredTransition {
   /** Unique and stable: `RUNNING.judging.accounting: always [hasCalls] → RUNNING.judging.judgingCalls`. */
   id: string
-  /** The dotted path of the state that declares it; `(root)` for the machine itself. */
+  /** Dotted path of the state that declares it, or `(root)` for the machine itself. */
   source: string
-  /** The event descriptor; empty for `always`. */
+  /** The event descriptor, or an empty string for `always`. */
   event: string
   /** Position among the branches of the same handler, from 0. */
   branch: number
-  /** Null when the branch has no guard. */
+  /** Null if the branch has no guard. */
   guard: string | null
-  /** Dotted paths; empty when it stays where it is. */
+  /** Dotted paths. Empty if the transition has no target. */
   targets: string[]
 }
 
@@ -84,12 +86,14 @@ export type DefinedTransition = {
   node: AnyStateNode
 }
 
-/** Every state of the machine, the root first, in document order. */
+/** All states of the machine in document order, starting with the root. */
 export function listStateNodes(machine: AnyStateMachine): AnyStateNode[] {
   return [machine.root, ...getStateNodes(machine)]
 }
 
-/** Every transition that the machine declares, `always`, `after`, `onDone`, `onError` and the root's included. */
+/**
+ * All transitions that the machine declares, including `always`, `after`, `onDone`, `onError` and those of the root.
+ */
 export function listTransitions(machine: AnyStateMachine): DefinedTransition[] {
   const seen = new Map<string, number>()
   return listStateNodes(machine).flatMap((node) =>
@@ -131,7 +135,7 @@ function describeTransition(
   }
 }
 
-/** The name of a guard as the chart writes it; combinations are spelled out: `and(isLast, not(isOpen))`. */
+/** The name of a guard as written in the chart. Combinations are spelled out, as in `and(isLast, not(isOpen))`. */
 export function getGuardName(guard: unknown): string {
   if (typeof guard === 'string') return guard
   if (typeof guard === 'function') {

@@ -1,3 +1,3 @@
-/** The one place that knows the graph package; `xstate/graph` has the same code. */
+/** The only module that depends on the graph package, because `xstate/graph` has the same code. */
 export { getStateNodes, serializeEvent } from '@xstate/graph'
 export type { StatePath } from '@xstate/graph'

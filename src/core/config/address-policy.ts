@@ -4,19 +4,19 @@ import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
 export interface AddressPolicy {
-  /** `host` is the host name of the URL. For an IP address, it is the address. */
+  /** `host` is the host name of the URL. For a URL with an IP address, it is that address. */
   allows(address: string, host: string): boolean
   /**
-   * Checks the host of a URL before it is resolved. Rejects names of local networks, and names that contain a
-   * non-public address (`10.0.0.1.example.com`).
+   * Checks the host of a URL before it is resolved. Rejects local network names, and names that contain a non-public
+   * address (`10.0.0.1.example.com`).
    */
   allowsHost(host: string): boolean
 }
 
 export interface AddressPolicyOptions {
-  /** Whether public addresses are allowed. Default: true. */
+  /** Whether public addresses are allowed. Defaults to true. */
   allowsPublic?: boolean
-  /** Name of the option in errors. Default: `allowAddresses` of `attachment options`. */
+  /** Name of the option in errors. Defaults to `allowAddresses` of `attachment options`. */
   option?: { path: string; of: string }
 }
 
@@ -25,14 +25,14 @@ type Block = [ipaddr.IPv4 | ipaddr.IPv6, number]
 /** The only publicly routed IPv6 range (RFC 4291, IANA). */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** Names that no public server has (RFC 6761, 6762, 8375, ICANN's `.internal`), and common local names. */
+/** Reserved names that no public server has (RFC 6761, 6762, 8375, ICANN's `.internal`), and common local names. */
 const localNames = /(^|\.)(localhost|local|internal|intranet|lan|home|corp|private|localdomain|home\.arpa)$/
 
-/** Azure's metadata host, which hands out credentials, has a public address. */
+/** Azure's metadata host issues credentials but has a public address. */
 const cloudHosts = new Set(['168.63.129.16'])
 
 /**
- * Allows public unicast addresses, and those listed by name, address or CIDR block. IPv6 addresses that embed IPv4
+ * Allows public unicast addresses and the listed names, addresses and CIDR blocks. IPv6 addresses that embed IPv4
  * (mapped, NAT64, 6to4, Teredo) are rejected because they may reach private addresses.
  *
  * @throws {ConfigError} for any other entry
@@ -73,7 +73,7 @@ export function createAddressPolicy(
   return { allows, allowsHost }
 }
 
-/** Finds addresses embedded in a name. Some DNS services resolve such names to the address. */
+/** Finds addresses that are spelled out in a name, because some DNS services resolve such names to the address. */
 function findSpelledAddresses(name: string): string[] {
   const found = name.matchAll(/(?<!\d)(?=(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})(?!\d))/g)
   return Array.from(found, ([, ...numbers]) => numbers.map(Number).join('.')).filter(isAddress)
@@ -100,7 +100,7 @@ function parseBlock(entry: string): Block | undefined {
   return ipaddr.isValidCIDR(entry) ? ipaddr.parseCIDR(entry) : undefined
 }
 
-/** `dns.lookup` with `all: true`. */
+/** The signature of `dns.lookup` with `all: true`. */
 export type ResolveHost = (
   host: string,
   options: LookupAllOptions,
@@ -108,8 +108,8 @@ export type ResolveHost = (
 ) => void
 
 /**
- * Resolves a name for a socket and returns only allowed addresses. The socket connects to these addresses, which
- * prevents DNS rebinding.
+ * Resolves a name for a socket and returns only allowed addresses. The socket connects to exactly these addresses,
+ * which prevents DNS rebinding.
  */
 export function createPublicLookup(
   policy: AddressPolicy,

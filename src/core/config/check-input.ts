@@ -4,20 +4,20 @@ import { findNearestName, normalizeName } from '../base/text.js'
 import { anyKey, type Kind, type Path } from './kind.js'
 import { findOtherName } from './other-names.js'
 
-/** An invalid key and a sentence about how to fix it. */
+/** An invalid key, and a sentence about how to fix it. */
 export interface Problem {
   path: string
   sentence: string
 }
 
 interface CheckOptions {
-  /** Other options at the same level, for "did you mean". */
+  /** Other options at the same level, for "did you mean" hints. */
   beside?: readonly string[]
-  /** Whether the value at this path may be a secret and must not appear in messages. */
+  /** Whether the value at this path may be a secret, which must not appear in messages. */
   isSecret?: (path: string) => boolean
 }
 
-/** Validates the input. Throws one ConfigError with all problems; `what` names the input. */
+/** Validates the input. Throws one ConfigError with all problems. `what` names the input in the error. */
 export function checkInput<Value, Taken>(
   kind: Kind<Value, Taken>,
   input: unknown,
@@ -37,7 +37,7 @@ export function checkInput<Value, Taken>(
       problems.set(path, { path, sentence })
     })
   } catch (error) {
-    // A getter that throws, or a revoked proxy.
+    // The input has a getter that throws, or is a revoked proxy.
     throw invalidInputError(what, [{ path: '', sentence: 'It cannot be read. Use plain objects.' }], {
       cause: error,
     })
@@ -68,8 +68,8 @@ function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): st
 }
 
 /**
- * Tries another spelling of a key in this section first (`sampling.max_tokens`), then names used by other
- * libraries. Similarity alone would match `max_retries` to an unrelated key.
+ * Finds a hint for an unknown key. Tries another spelling in this section first (`sampling.max_tokens`), then names
+ * used by other libraries. Similarity comes last, because it could match `max_retries` to an unrelated key.
  */
 function findHint(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
   const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
@@ -84,7 +84,7 @@ function findHint(key: string, path: Path, siblings: readonly string[], kind: Ki
 
 /** Suggests a key of another section, such as `limits.maxSteps` for `maxSteps`. */
 function hintOtherSection(key: string, kind: Kind): string | undefined {
-  // Reversed, so that the first of two keys with one name wins.
+  // Reversed so that the first of two keys with the same name wins.
   const byName = new Map(
     listKeyPaths(kind)
       .toReversed()
@@ -102,7 +102,7 @@ function formatKnownKeys(keys: readonly string[]): string {
   return `Known keys: ${keys.join(', ')}.`
 }
 
-/** Formats paths such as `prices["gpt-5"].inputPerMillion` and `messages[0].role`. */
+/** Formats a path, such as `prices["gpt-5"].inputPerMillion` or `messages[0].role`. */
 function formatPath(keys: Path): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`

@@ -26,23 +26,23 @@ import { type RequestOptions, requestSections } from './request-options.js'
 import { agentSections } from './agent-sections.js'
 
 /**
- * The model in a configuration file. It has the options of `openaiChat` or `openaiResponses` that are plain data and
+ * The model in a configuration file. It has those options of `openaiChat` and `openaiResponses` that are plain data and
  * not secret.
  */
 export interface ModelSection {
-  /** The model name used by the provider. With Azure, the deployment. */
+  /** The provider's name of the model. With Azure, the deployment. */
   model: string
-  /** The API: Chat Completions or Responses. Default: `chat`. */
+  /** The API: Chat Completions or Responses. Defaults to `chat`. */
   api?: ModelApi | undefined
-  /** The provider name for display and prices. Default: derived from the base URL. */
+  /** The provider name for display and prices. Defaults to a name derived from the base URL. */
   provider?: string | undefined
   /** Base URL of the API, including `/v1`. */
   baseURL?: string | undefined
-  /** Environment variable that contains the key. Default: OPENAI_API_KEY, unless `baseURL` points elsewhere. */
+  /** Environment variable that contains the key. Defaults to OPENAI_API_KEY, unless `baseURL` points elsewhere. */
   apiKeyEnv?: string | undefined
   /** OpenAI organization for billing. */
   organization?: string | undefined
-  /** OpenAI project of the requests. */
+  /** OpenAI project for the requests. */
   project?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
@@ -51,16 +51,17 @@ export interface ModelSection {
   /** Milliseconds until the response headers must arrive. */
   timeoutMs?: number | undefined
   /**
-   * The field for `sampling.maxTokens`. Default: `max_completion_tokens` with OpenAI and Azure, else `max_tokens`.
+   * The field for `sampling.maxTokens`. Defaults to `max_completion_tokens` with OpenAI and Azure, otherwise
+   * `max_tokens`.
    */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  /** Whether and how earlier reasoning is sent back. */
+  /** Whether and in which form to send earlier reasoning back. */
   echoReasoning?: boolean | ReasoningForm | undefined
-  /** Tools that the provider runs, for `responses`. */
+  /** Tools that the provider runs. Only for `responses`. */
   hostedTools?: JsonObject[] | undefined
-  /** The length of reasoning summaries, for `responses`. */
+  /** The length of reasoning summaries. Only for `responses`. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
-  /** Whether encrypted reasoning is requested, for `responses`. */
+  /** Whether to request encrypted reasoning. Only for `responses`. */
   encryptedReasoning?: boolean | undefined
 }
 
@@ -119,7 +120,7 @@ const modelSection = record({
   encryptedReasoning: optional(flag()),
 })
 
-/** Whether the value at this path may be a misplaced secret, which errors must not show. */
+/** Whether the value at this path may be a misplaced secret, which must not appear in errors. */
 function canBeSecret(path: string): boolean {
   return /^model\.(baseURL|apiKeyEnv|headers|query|hostedTools)/.test(path)
 }
@@ -135,13 +136,13 @@ function isPlainUrl(value: string): boolean {
 }
 
 /**
- * A configuration file describes an agent without its tools. It never contains secrets; `model.apiKeyEnv` names the
- * environment variable with the key.
+ * A configuration file, which describes an agent without its tools. It never contains secrets. `model.apiKeyEnv` names
+ * the environment variable with the key.
  */
 export interface ConfigFile extends AgentConfigInput, RequestOptions {
   /** Location of the schema for editors. */
   $schema?: string | undefined
-  /** The model. Default: from command line options and the environment. */
+  /** The model. Defaults to the command line options and the environment. */
   model?: ModelSection | undefined
   /** Prices of models that are missing or wrong in the built-in table. */
   prices?: PriceTable | undefined
@@ -156,9 +157,9 @@ export const configFileKind = section({
 })
 
 /**
- * Parses a configuration file and freezes the result. Defaults are not filled in (`resolveConfig` does that).
- * Throws a ConfigError (`invalid_config`) that names the file, with line and column for a syntax error, otherwise
- * with all problems, one per line.
+ * Parses a configuration file and freezes the result without filling in defaults (`resolveConfig` does that). Throws a
+ * ConfigError (`invalid_config`) that names the file. For a syntax error it has line and column, otherwise all
+ * problems, one per line.
  */
 export function parseConfigFile(text: string, fileName: string): ConfigFile {
   const what = `configuration in ${fileName}`
@@ -168,7 +169,7 @@ export function parseConfigFile(text: string, fileName: string): ConfigFile {
   if (sentence !== null) throw invalidInputError(what, [{ path: '', sentence }])
   const written: unknown = JSON.parse(json)
   const value = checkInput(configFileKind, written, what, { isSecret: canBeSecret })
-  // Detects contradicting settings.
+  // Detects contradictory settings.
   mergeConfig(value, defaultConfig, what)
   return deepFreeze(value)
 }
@@ -183,7 +184,7 @@ function findSyntaxProblem(text: string): string | null {
   return `Line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}: ${advice[0]?.toUpperCase()}${advice.slice(1)}`
 }
 
-/** Advice for syntax that other languages allow. */
+/** Advice for syntax that is valid in similar languages. */
 function findSyntaxAdvice(before: string, here: string): string | null {
   if (/^\/[/*]|^#/.test(here)) return 'JSON has no comments. Remove this one.'
   if (/^[}\]]/.test(here) && before.trimEnd().endsWith(',')) return 'Remove the comma before this bracket.'

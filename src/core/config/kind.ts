@@ -1,15 +1,15 @@
 /**
- * A validator for configuration values. zod is not used here because its import, which loads messages in fifty
- * languages, takes longer than all of the core.
+ * A validator for configuration values. zod is not used, because importing it (it loads messages in fifty languages)
+ * takes longer than importing the whole core.
  */
 export interface Kind<Value = unknown, Taken = Value> {
-  /** Returns the parsed value. If problems were reported, the value is meaningless. */
+  /** Returns the parsed value, which is meaningless if problems were reported. */
   read(value: unknown, path: Path, report: Report): Value
-  /** Validators of the inner keys. `anyKey` stands for user-defined keys. */
+  /** Validators of the nested keys. `anyKey` stands for user-defined keys. */
   readonly keys: Keys
   /** Whether the key may be omitted. */
   readonly isOptional?: true
-  /** The accepted input, on the type level only. */
+  /** The accepted input. Exists only at the type level. */
   readonly input?: Taken
 }
 
@@ -183,7 +183,7 @@ export function taggedUnion<const Kinds extends Shape>(
   }
 }
 
-/** Rejects a Map, a Date and other objects whose content would be ignored. */
+/** Rejects Maps, Dates and other objects whose content would be ignored. */
 function readObject(
   value: unknown,
   path: Path,
@@ -213,8 +213,8 @@ function pipe<Value, Taken, Other>(
 }
 
 /**
- * Validators for configuration values. Each has one phrase that describes the allowed values, so that every error
- * reads "limits.maxSteps must be <phrase>".
+ * Validators for configuration values. Each has a phrase that describes the allowed values, so that all errors read
+ * "limits.maxSteps must be <phrase>".
  */
 
 export const flag = () => predicate<boolean>((value) => typeof value === 'boolean', 'true or false')
@@ -260,13 +260,13 @@ export const fractionOrOff = () => zeroWhenNull(number(0, 1, 'a number from 0 to
 
 export const numberBetween = (from: number, to: number) => number(from, to, `a number from ${from} to ${to}`)
 
-/** An object with these keys only, all optional. */
+/** An object with only these keys, all of them optional. */
 export const section = <const Of extends Shape>(shape: Of): PartialKind<Of> => {
   const loose = Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, optional(kind)]))
   return fields(loose, `an object with any of ${Object.keys(shape).join(', ')}`) as PartialKind<Of>
 }
 
-/** An object with these keys only. Keys are required unless they are optional. */
+/** An object with only these keys. Keys are required unless they are optional. */
 export const record = <const Of extends Shape>(shape: Of) =>
   fields(shape, `an object with ${Object.keys(shape).join(', ')}`)
 

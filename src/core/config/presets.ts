@@ -31,8 +31,8 @@ const openhuman = {
  */
 export const presets = /* @__PURE__ */ rejectUnknownNames({
   /**
-   * The 4th identical batch is not executed, regardless of its results. Budgets apply right after the response. An
-   * empty response ends the turn.
+   * The 4th identical batch is not executed, regardless of its results. Budgets apply immediately after the response.
+   * An empty response ends the turn.
    */
   aar: {
     limits: { maxSteps: 50, timeoutMs: 0 },
@@ -55,13 +55,13 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
    */
   openhuman,
 
-  /** The same guards for dispatched tasks and skills, with the higher limit as a number. */
+  /** The same guards for dispatched tasks and skills, with their higher step limit. */
   openhumanTask: { ...openhuman, limits: { maxSteps: 200 } },
 
   /**
-   * `max_infer_iters`: N inferences per turn, 10 by default. The calls of the last one are executed. A truncated
-   * response is final, and the preset has no guards. Shields are not plain data, so pass them separately as `shields: {
-   * input, output }`. A violation ends the turn with its message (`BLOCKED`).
+   * `max_infer_iters`: N inferences per turn, 10 by default. The calls of the last inference are executed. A truncated
+   * response is final. There are no guards. Shields are not plain data, so pass them separately as `shields: { input,
+   * output }`. A violation ends the turn with its message (`BLOCKED`).
    */
   llamaStack: {
     limits: { maxSteps: 10 },
@@ -69,7 +69,8 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
   },
 
   /**
-   * Limits per invocation: turns, tokens, output tokens. A running batch completes, and a natural end takes precedence.
+   * Limits on turns, tokens and output tokens per invocation. A running batch completes, and a natural end takes
+   * precedence.
    */
   strands: {
     limits: { maxSteps: null },
@@ -90,11 +91,14 @@ function unknownPresetError(name: string, names: readonly string[], subject: str
   return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 
-/** Spreading undefined is valid JavaScript, so a mistyped name would silently use the defaults. */
+/**
+ * Throws for unknown names. Spreading undefined is valid JavaScript, so a misspelled name would silently use the
+ * defaults.
+ */
 function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
   return new Proxy(all, {
     get(_, name) {
-      // Inspectors and matchers read other properties, such as symbols and methods of every object.
+      // Inspectors and test matchers read other properties, such as symbols and methods of `Object`.
       if (
         typeof name === 'string' &&
         /^[a-z]\w*$/i.test(name) &&

@@ -7,15 +7,15 @@ export interface ModelPrice {
   inputPerMillion: number
   /** Output tokens, including reasoning. */
   outputPerMillion: number
-  /** Input that was read from the provider's cache. Default: `inputPerMillion`. */
+  /** Input tokens read from the provider's cache. Defaults to `inputPerMillion`. */
   cachedInputPerMillion?: number | undefined
-  /** Input that was written to the provider's cache. Default: `inputPerMillion`. */
+  /** Input tokens written to the provider's cache. Defaults to `inputPerMillion`. */
   cacheWritePerMillion?: number | undefined
-  /** Maximum output tokens of the model. Shared budgets reserve them for a request without a limit. */
+  /** Maximum output tokens of the model. Shared budgets reserve them for requests without a limit. */
   maxOutputTokens?: number | undefined
 }
 
-/** Prices by requested model name. */
+/** Prices by the requested model's name. */
 export type PriceTable = Record<string, ModelPrice>
 
 const usd = number(0, 1_000_000, 'a number of USD from 0 to 1000000')

@@ -18,15 +18,18 @@ import {
   wholeNumber,
 } from './kind.js'
 
-/** Options of every request, apart from messages and tools. */
+/** Options for every request, apart from messages and tools. */
 export interface RequestOptions {
   /** The system prompt. */
   instructions?: string | undefined
-  /** Sampling parameters of every request. */
+  /** Sampling parameters for every request. */
   sampling?: Sampling | undefined
-  /** Whether the model may (`auto`, the default), must or must not call tools, or which tool it must call. */
+  /**
+   * Whether the model may (`auto`, the default) or must call tools, or must not, or the name of the tool that it must
+   * call.
+   */
   toolChoice?: ToolChoice | undefined
-  /** Merged into every request body last; `null` removes a key. */
+  /** Merged into every request body last. `null` removes a key. */
   extraBody?: JsonObject | undefined
 }
 

@@ -7,8 +7,8 @@ import { findPreset } from './presets.js'
 import { type GivenConfig, agentSchema } from './agent-sections.js'
 
 /**
- * Merges the given settings over their preset and the base, key by key. Throws a ConfigError for an unknown preset
- * or contradicting keys.
+ * Merges settings over their preset and the base, key by key. Throws a ConfigError for an unknown preset or
+ * contradictory keys.
  */
 export function mergeConfig(input: GivenConfig, base: AgentConfig, what: string): AgentConfig {
   const { preset } = input
@@ -20,13 +20,13 @@ export function mergeConfig(input: GivenConfig, base: AgentConfig, what: string)
   return merged
 }
 
-/** Guards that are off in the base start from these when one of their keys is given. */
+/** Defaults for guards that are off in the base, used when one of their keys is set. */
 const allGuardsOn = {
   ...defaultConfig,
   guardrails: { ...defaultConfig.guardrails, ...enabledGuards },
 } satisfies AgentConfig
 
-/** A guard that is off in the base starts from its defaults when one of its keys is given. */
+/** Merges settings over the base. A guard that is off in the base starts from its defaults. */
 function overlay<Value>(defaults: Value, base: Value, value: unknown): Value
 function overlay(defaults: unknown, base: unknown, value: unknown): unknown {
   if (!isObject(defaults) || value === null || (value === undefined && !isObject(base))) {
@@ -47,8 +47,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Adds implied settings. `maxRepeatedToolSteps` configures the repeated-call guard, so a number enables it and
- * `null` disables it. A guard that is configured replaces its part of the progress guard.
+ * Adds implied settings. `maxRepeatedToolSteps` configures the repeated-call guard, so a number enables it and `null`
+ * disables it. A configured guard replaces its part of the progress guard.
  */
 function applyImpliedGuards(input: GivenConfig, base: AgentConfig): unknown {
   if (!input.guardrails) return input
@@ -72,7 +72,7 @@ function applyImpliedGuards(input: GivenConfig, base: AgentConfig): unknown {
   return { ...input, guardrails: { ...guardrails, progress: parts } }
 }
 
-/** A nudge after the halt would never be sent. */
+/** Finds a nudge that could never be sent because the halt comes first. */
 function findCrossedSteps(path: string, settings: unknown): Problem[] {
   if (typeof settings !== 'object' || settings === null) return []
   const { haltAt } = settings as { haltAt?: unknown }
@@ -87,9 +87,9 @@ function findCrossedSteps(path: string, settings: unknown): Problem[] {
 export { defaultConfig }
 
 /**
- * Validates a configuration, fills in the defaults and freezes it. Omitted keys take the value of `base`; `null`
- * disables a limit or guard. `beside` lists the other options at the same level, so that misspellings are recognized.
- * Throws a ConfigError (`invalid_config`) with all problems, one per line; its `subject` is the path of the first.
+ * Validates a configuration, fills in the defaults and freezes it. Omitted keys use the value of `base`, and `null`
+ * disables a limit or guard. `beside` lists the other options at the same level, for hints about misspellings. Throws a
+ * ConfigError (`invalid_config`) with all problems, one per line. Its `subject` is the path of the first.
  *
  * @example
  * resolveConfig({ limits: { maxSteps: null, costLimit: 2 } }).limits.maxSteps // null: no cap
@@ -102,7 +102,7 @@ export function resolveConfig(
   return mergeConfig(checkInput(agentSchema, input, 'configuration', { beside }), base, 'configuration')
 }
 
-/** Changes limits for one run. Throws a ConfigError like `resolveConfig`. */
+/** Overrides limits for one run. Throws a ConfigError like `resolveConfig`. */
 export function overrideLimits(config: AgentConfig, limits: unknown): AgentConfig {
   return resolveConfig({ limits }, config)
 }

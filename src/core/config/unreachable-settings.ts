@@ -6,8 +6,8 @@ import { defaultConfig } from './defaults.js'
 import { presets } from './presets.js'
 
 /**
- * Finds settings written by the user that other settings make unreachable. Defaults and presets are ignored, because
- * their lower limits come first by design.
+ * Finds user settings that can never take effect because of other settings. Defaults and presets are ignored, because
+ * their order is intended.
  */
 export function findUnreachableSettings(input: AgentConfigInput, config: AgentConfig): Problem[] {
   const own = { ...input, guardrails: omitKnownParts(input.guardrails) }
@@ -26,7 +26,7 @@ interface Threshold {
   because: string
 }
 
-/** Counts from here on mean "never", because not all of them can be switched off. */
+/** Counts of at least this size mean "never", because some counts cannot be switched off. */
 const never = 1_000
 
 /** Counters that grow by at most one per step. */
@@ -68,7 +68,7 @@ function listProgressSteps(config: AgentConfig): Threshold[] {
   const { progress } = config.guardrails
   if (progress === null) return []
   const steps = config.limits.maxSteps ?? Infinity
-  // The first batch makes progress.
+  // The first batch always makes progress.
   const repeated = steps > 1 ? (steps - 1) * getLargestPart(progress) : 0
   const once = ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'] as const
   const because = endsBefore(config)
@@ -96,7 +96,7 @@ function listProgressSteps(config: AgentConfig): Threshold[] {
   }
 }
 
-/** The largest increment per batch: refused calls count twice, and identical calls count each execution. */
+/** The largest increment per batch. Refused calls count twice, and identical calls count each execution. */
 function getLargestPart({ stale }: ProgressConfig): number {
   return Math.max(2, stale?.blockAt ?? 0)
 }
@@ -163,7 +163,7 @@ function listAmounts(config: AgentConfig): Threshold[] {
   ]
 }
 
-/** The given guard settings that differ from the defaults and all presets. */
+/** The user's guard settings that differ from the defaults and from all presets. */
 function omitKnownParts(settings: AgentConfigInput['guardrails']): object {
   const known = [defaultConfig, ...Object.values(presets)].map(({ guardrails }) => guardrails as object)
   const isKnown = ([key, value]: [string, unknown]): boolean =>
@@ -178,7 +178,7 @@ function readPath(value: unknown, path: string): unknown {
 }
 
 const reported = new Set<string>()
-/** Limits memory if an app generates its numbers. */
+/** Limits memory in case an app generates its numbers. */
 const mostReported = 100
 
 /** Warns once per process about each setting. */

@@ -8,18 +8,18 @@ import { loadPeer } from '../base/platform.js'
  * @example createAgent({ model, context: { window: 32_000 }, tokenizer: { count: (text) => Math.ceil(text.length / 4) } })
  */
 export interface Tokenizer {
-  /** The number of tokens in a text, an integer from 0. Names of special tokens (`<|endoftext|>`) count as plain text. */
+  /** The number of tokens in a text. Names of special tokens (`<|endoftext|>`) count as plain text. */
   count(text: string): number
 }
 
-/** The number of characters that are counted at once. Merging a long word without breaks takes quadratic time. */
+/** Number of characters to count at once. The time to merge a long word without breaks is quadratic. */
 const sliceLength = 512
 
 let loadingTokenizer: Promise<Tokenizer> | undefined
 
 /**
- * The default tokenizer, `o200k_base` of the package gpt-tokenizer. It is the encoding of OpenAI's models since GPT-4o
- * and a good estimate for other models. Loaded on first use.
+ * The default tokenizer: `o200k_base` of the package gpt-tokenizer. OpenAI's models have used this encoding since
+ * GPT-4o, and it is a good estimate for other models. Loaded on first use.
  * @throws {StatewrightError} `missing_package`
  */
 export function loadDefaultTokenizer(): Promise<Tokenizer> {
@@ -33,7 +33,7 @@ export function loadDefaultTokenizer(): Promise<Tokenizer> {
   return loadingTokenizer
 }
 
-/** Wraps a custom tokenizer and checks its counts, because NaN would let every request pass. */
+/** Wraps a custom tokenizer and validates its counts, because NaN would let every request pass. */
 export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
   return {
     count: (text) => {
@@ -49,7 +49,7 @@ export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
   }
 }
 
-/** Slices end before a space if possible, because no token of the encoding extends across that boundary. */
+/** Ends slices before a space if possible, because no token extends across that boundary. */
 function createSlicedTokenizer(count: (text: string) => number): Tokenizer {
   return {
     count: (text) => {

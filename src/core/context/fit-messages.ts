@@ -3,8 +3,8 @@ import type { ContentPart, Message, UserMessage } from '../../../machines/agent/
 import { isValidGap } from './gap.js'
 
 /**
- * The transcript as sent in requests. User messages around the gap and the note are merged into one user message, so that
- * a fit never puts two in a row. Without a valid fit, returns the messages themselves. Never throws.
+ * The messages to send in requests. User messages around the gap are merged with the note into one message, so that a
+ * fit never creates two user messages in a row. Without a valid fit, returns the transcript itself. Never throws.
  */
 export function fitMessages(messages: readonly Message[], fit: Fit | null): readonly Message[] {
   if (fit === null || !isValidGap(messages, fit)) return messages
@@ -25,7 +25,7 @@ export function fitMessages(messages: readonly Message[], fit: Fit | null): read
 
 const mergedByFit = new WeakMap<Fit, { seam: readonly UserMessage[]; merged: UserMessage | null }>()
 
-/** Returns the same object while the fit lasts, because token counts and translations are cached by identity. */
+/** Returns the same object for the same fit, because token counts and translations are cached by identity. */
 function getMergedSeam(
   fit: Fit,
   seam: readonly UserMessage[],

@@ -2,7 +2,7 @@ import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
 
-/** Strategy input for a request that exceeds the window. */
+/** Input of a strategy for a request that exceeds the window. */
 export interface FitSituation {
   readonly messages: readonly Message[]
   /** The tokens of each message. */
@@ -11,13 +11,13 @@ export interface FitSituation {
   readonly fixed: number
   /** The maximum tokens of a request. */
   readonly window: number
-  /** The fit that the request has outgrown. Messages that it left out stay left out. */
+  /** The fit that the request has outgrown. Messages that it omitted stay omitted. */
   readonly previous: Fit | null
   /** The tokens of a note, as a message. */
   readonly noteSize: (note: string) => number
 }
 
-/** Whether a gap, which may come from a stored session, can be removed from a transcript without breaking it. */
+/** Whether a gap can be removed from a transcript without breaking it. The gap may come from a stored session. */
 export function isValidGap(messages: readonly Message[], { head, from, keep = [] }: Gap): boolean {
   return (
     [head, from].every(Number.isInteger) &&
@@ -32,7 +32,7 @@ export function isValidGap(messages: readonly Message[], { head, from, keep = []
   )
 }
 
-/** Whether a transcript can be split before a message. A tool result stays with its call and the other results. */
+/** Whether a transcript can be split before a message. Tool results must stay with their call and the other results. */
 function isBoundary(messages: readonly Message[], index: number): boolean {
   return messages[index]?.role !== 'tool'
 }
@@ -45,11 +45,11 @@ export function listLeftOut(messages: readonly Message[], gap: Gap): Message[] {
   return messages.filter((_, index) => isInGap(gap, index))
 }
 
-/** The maximum number of tools that a marker names. The other tools are counted. */
+/** Maximum number of tools that a marker names. Further tools are only counted. */
 const maxNames = 8
 const maxNameLength = 64
 
-/** The marker for dropped messages: their number, roles, tool calls and time range. */
+/** The marker for omitted messages. It states their number, roles, tool calls and time range. */
 export function formatGapMarker(dropped: readonly Message[]): string {
   const nouns = { user: 'user message', assistant: 'answer', tool: 'tool result', system: 'system message' }
   const whose = Object.entries(nouns).flatMap(([role, noun]) => {
@@ -82,7 +82,7 @@ function formatTimeSpan(dropped: readonly Message[]): string {
   return first === last ? `at ${first}` : `from ${first} to ${last}`
 }
 
-/** Formats a time. An invalid date, from an external session, is shown unchanged. */
+/** Formats a time. An invalid date, possible in an external session, is shown unchanged. */
 function formatTime(createdAt: number): string {
   const date = new Date(createdAt)
   return Number.isNaN(date.getTime()) ? String(createdAt) : date.toISOString()
@@ -93,24 +93,21 @@ function formatCount(count: number, noun: string): string {
 }
 
 export interface GapDemands {
-  /** Whether to keep the first user message, unless it was left out before. */
+  /** Whether to keep the first user message, unless it was already omitted. */
   keepFirst: boolean
   /** The tokens reserved for a note in the gap. 0 if it has no note. */
   note: number
 }
 
-/**
- * The share of the window that a new fit fills. The rest leaves room to grow, so that caches and summaries remain valid
- * for several steps.
- */
+/** A new fit fills this share of the window. The remaining space keeps caches and summaries valid for several steps. */
 const fill = 3 / 4
 
 /**
  * The smallest gap that reduces a request to three quarters of its window, or null if no gap makes it fit.
  *
  * Leading system messages, the newest user message (with its steering messages) and the newest unit are never removed.
- * Messages after the newest user message are removed only if nothing else helps, oldest first, and calls together with
- * their results. The remaining messages never start with an answer or a result.
+ * Messages after the newest user message are removed only as a last resort, oldest first, and calls together with their
+ * results. The remaining messages never start with an answer or a result.
  */
 export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands): Gap | null {
   const { messages, sizes, fixed, window, previous } = situation
@@ -138,14 +135,14 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
   return fitting
 }
 
-/** Kept messages directly after the head become part of it. */
+/** Kept messages directly after the head are counted as part of it. */
 function toGap(head: number, from: number, keep: readonly number[]): Gap {
   const joining = keep.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? keep.length : joining
   return { head: head + count, from, ...(count < keep.length && { keep: keep.slice(count) }) }
 }
 
-/** The minimum size of a request under any strategy that leaves messages out. */
+/** The minimum size of a request under any strategy that omits messages. */
 export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
   const { lead, userIndices, latest } = findLandmarks(messages)
   return sizes.reduce(
@@ -156,11 +153,11 @@ export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
 
 /** The messages of a transcript that a fit is built around. */
 export interface Landmarks {
-  /** The number of leading system messages, which are never left out. */
+  /** Number of leading system messages, which are never omitted. */
   lead: number
-  /** The first user message, or -1. */
+  /** Index of the first user message, or -1. */
   first: number
-  /** The newest user message that started a turn, or -1. Steering and the loop's own messages start no turn. */
+  /** Index of the newest user message that started a turn, or -1. Steering and internal messages do not start turns. */
   opening: number
   /** The opening and the steering messages after it. */
   userIndices: readonly number[]

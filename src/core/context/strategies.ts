@@ -1,12 +1,13 @@
 import type { Fit, Gap } from '../../../machines/agent/fit.js'
 import { type FitSituation, formatGapMarker, type GapDemands, listLeftOut, planGap } from './gap.js'
 
-/** A strategy to shorten a transcript. Returns a fit that brings the request within the window, or null. */
+/** Shortens a transcript. Returns a fit that brings the request within the window, or null. */
 export type FitStrategy = (situation: FitSituation) => Fit | null
 
 /**
- * Applies a strategy and checks its fit against the real request, because merged messages differ from the sum of their
- * tokens. The next attempt gets a window that is smaller by the excess. Null if no fit is small enough.
+ * Applies a strategy and checks the fit against the actual request, because merged messages differ from the sum of
+ * their tokens. Each further attempt uses a window that is smaller by the excess. Returns null if no fit is small
+ * enough.
  */
 export function drawFit(
   strategy: FitStrategy,
@@ -23,7 +24,7 @@ export function drawFit(
   }
 }
 
-/** Leaves nothing out. A request that does not fit is not sent. */
+/** Omits nothing. A request that does not fit is not sent. */
 export const fitNothing = (): null => null
 
 /** Keeps the newest messages that fit, without a note about the earlier ones. */
@@ -33,7 +34,7 @@ export const fitSlidingWindow: FitStrategy = (situation) => {
 }
 
 /**
- * Keeps the first user message and the newest messages, with a marker for the dropped ones. If the window is too small,
+ * Keeps the first user message and the newest messages, with a marker for the omitted ones. If the window is too small,
  * drops the first message, then the marker.
  */
 export const fitCompact: FitStrategy = (situation) => {
@@ -42,7 +43,7 @@ export const fitCompact: FitStrategy = (situation) => {
   return marked(true) ?? marked(false) ?? fitSlidingWindow(situation)
 }
 
-/** A fit whose note depends on the gap. Null if the note does not fit. */
+/** Creates a fit whose note depends on the gap. Returns null if the note does not fit. */
 export function fitWithNote(
   situation: FitSituation,
   { keepFirst }: Pick<GapDemands, 'keepFirst'>,
@@ -61,5 +62,5 @@ export function fitWithNote(
   return null
 }
 
-/** A note grows by a digit or a name when more is left out, so two attempts usually suffice. */
+/** A note grows by a digit or a name when more is omitted, so two attempts usually suffice. */
 const maxAttempts = 6

@@ -4,7 +4,7 @@ import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 import type { ModelRequest } from '../models/provider.js'
 import type { SummaryPlan } from './strategies/summarize.js'
 
-/** Characters to keep of a tool result and of any other text, from the first attempt to the last. */
+/** Characters to keep of a tool result and of other texts, for each attempt. */
 const cuts = [
   { result: 4_000, text: 100_000 },
   { result: 1_000, text: 20_000 },
@@ -15,8 +15,8 @@ const cuts = [
 ]
 
 /**
- * The request for a summary, without tools and within the window. Shortens tool results first, as far as needed. Null if
- * that is not enough. `base` is a request of the run, used for its parameters.
+ * Creates the request for a summary, without tools and within the window. Shortens texts as far as needed, tool results
+ * first. Returns null if that is not enough. `base` is a request of the run that provides the parameters.
  */
 export function createSummaryRequest(
   base: ModelRequest,
@@ -40,7 +40,7 @@ export function createSummaryRequest(
   return null
 }
 
-/** A token is about three quarters of a word. Models count badly, so part of the limit stays unused. */
+/** A token is about three quarters of a word. Models count imprecisely, so the limit in words includes a margin. */
 function formatInstructions(limit: number): string {
   return `${task} Answer with only the notes, in at most ${Math.max(10, Math.floor(limit / 2))} words.`
 }

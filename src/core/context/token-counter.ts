@@ -3,23 +3,23 @@ import type { ModelProvider, ModelRequest } from '../models/provider.js'
 import { createCounts, perMessage, sumTokens } from '../prices/estimate-tokens.js'
 import type { Tokenizer } from './default-tokenizer.js'
 
-/** The overhead of a chat template before the answer. */
+/** Tokens that a chat template adds before the answer. */
 const perRequest = 3
 
-/** Counts the tokens of requests as sent. Messages and tools never change, so their counts are cached. */
+/** Counts the tokens of requests as they are sent. Messages and tools are immutable, so their counts are cached. */
 export interface TokenCounter {
-  /** The tokens of a plain text. */
+  /** Tokens of a plain text. */
   readonly text: (text: string) => number
   /**
-   * The tokens of a message, including its text, calls and provider items, and 4 for its role. An image counts 765 (85
-   * with `detail: 'low'`), and audio and documents count by size. Usage estimates use the same numbers.
+   * Tokens of a message: its text, calls and provider items, plus 4 for its role. An image counts as 765 tokens (85
+   * with `detail: 'low'`). Audio and documents count by size. Usage estimates use the same numbers.
    */
   readonly message: (message: Message) => number
   readonly instructions: (request: ModelRequest) => number
   readonly tools: (request: ModelRequest) => number
-  /** The tokens of a request outside its messages: instructions, tools and nudges. */
+  /** Tokens of a request apart from its messages, which are instructions, tools and nudges. */
   readonly fixed: (request: ModelRequest) => number
-  /** The tokens of the whole request. */
+  /** Tokens of a whole request. */
   readonly request: (request: ModelRequest) => number
 }
 

@@ -19,7 +19,7 @@ export type AnyAgent<Context = unknown> = Pick<
 >
 
 /**
- * An agent with a version. `accepts` lists the versions whose sessions it continues. Default: only its own version.
+ * An agent with a version. `accepts` lists the versions whose sessions it continues. Defaults to its own version only.
  * @example
  * const billing: VersionedAgent = { agent: createAgent({ model, store: memoryStore() }), version: '4', accepts: ['3', '4'] }
  */
@@ -33,7 +33,7 @@ export interface VersionedAgent<Context = unknown> {
 export interface DefinedAgent {
   readonly name: string
   readonly agent: AnyAgent
-  /** Undefined if the agent has no version and continues every session of its name. */
+  /** Undefined if the agent has no version, in which case it continues all sessions of its name. */
   readonly version: string | undefined
   readonly accepts: readonly string[] | undefined
 }
@@ -43,12 +43,12 @@ export interface Agents<Context = unknown> extends ContextCarrier<Context> {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
   get(name: string): DefinedAgent
-  /** The agent that continues a run of this definition, or undefined. */
+  /** Finds the agent that continues a run of this definition. */
   findAgentFor(definition: AgentDefinition | null): DefinedAgent | undefined
 }
 
 /**
- * Names the agents of a process and defines whose sessions they continue. The log of each run records the name and
+ * Names the agents of a process and determines which sessions they continue. The log of each run records the name and
  * version of its agent. A process runs only sessions of its agents, in the versions that they accept.
  *
  * - `support` without a version continues every session of its name.
@@ -85,7 +85,7 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
           'createAgent.',
       )
   }
-  // Register all agents, or none.
+  // Registers either all agents or none.
   for (const [internals, name] of seen) {
     const label = toLabel(all.get(name) as DefinedAgent)
     const accepts = internals.label
@@ -117,7 +117,7 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
 type ContextOfEntries<Entries> =
   Wish<Entries[keyof Entries]> extends (context: infer Context) => void ? Context : unknown
 
-/** In a parameter position, so that the requirements of all agents are intersected. */
+/** Wraps the type in a parameter position, so that the requirements of all agents are intersected. */
 type Wish<Entry> = Entry extends { agent: infer Versioned }
   ? Wish<Versioned>
   : Entry extends ContextCarrier<infer Context>

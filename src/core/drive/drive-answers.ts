@@ -18,10 +18,11 @@ const answerTypes: readonly SessionAnswer['type'][] = [
 ]
 
 /**
- * An answer must identify its call, because a repeated answer could otherwise apply to a later call with the same id. All
- * answers are checked before any is applied. Otherwise the run would continue with the first one and the call would fail
- * at the second.
- * @throws {UsageError} `invalid_input` for an invalid answer, `unbound_answer` for an answer to a call without `fingerprint` or `at`
+ * An answer must identify its call, because a repeated answer could otherwise apply to a later call with the same id.
+ * All answers are checked before any is applied. Otherwise the run could continue with the first answer before the
+ * second one fails.
+ * @throws {UsageError} `invalid_input` for an invalid answer, `unbound_answer` for an answer to a call without
+ * `fingerprint` or `at`
  */
 export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
   const checked = answers.map((answer, i) =>
@@ -39,7 +40,7 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
   }
 }
 
-/** Errors of a duplicate or late answer. */
+/** Error codes of a duplicate or late answer. */
 const lateAnswerCodes: ReadonlySet<string> = new Set([
   'unknown_call',
   'already_answered',
@@ -49,8 +50,8 @@ const lateAnswerCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Applies answers to a run. Repeated calls are allowed, so an answer to a call that no longer waits is ignored. `at` is
- * the rest that the answers refer to, if known.
+ * Applies answers to a run. Requests may be repeated, so an answer to a call that no longer waits is ignored. `at`
+ * identifies the rest that the answers refer to, if known.
  * @throws {UsageError} `invalid_input` for an invalid `editedInput`
  */
 export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
@@ -65,7 +66,7 @@ export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: nu
   }
 }
 
-/** Whether the answer could also belong to an earlier call. */
+/** Whether the answer could also refer to an earlier call. */
 function isUnbound(
   answer: SessionAnswer,
   at: number | undefined,
@@ -74,8 +75,8 @@ function isUnbound(
 }
 
 /**
- * Whether an earlier call of the session had the same id and arguments. Both then have the same fingerprint, and the
- * answer may be a repeated answer to the earlier call.
+ * Whether an earlier call of the session had the same id and arguments. Both calls then have the same fingerprint, so
+ * the answer may be a duplicate for the earlier one.
  */
 function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
   const current = calls.find(({ id }) => id === callId)

@@ -14,35 +14,35 @@ export interface RunSessionOptions extends SentBy {
   /** The id of the session. */
   session: string
   /**
-   * The input that starts the run, ignored if the run has started. A function is called only when its result is needed.
-   * If the engine stores arguments, pass it an id instead of a text.
+   * The input that starts the run, ignored if the run has already started. A function is called only if its value is
+   * needed. If the engine stores arguments, pass a function or an id instead of a long text.
    */
   input?: RunInput | (() => RunInput | Promise<RunInput>)
-  /** Like `tags` of `agent.run`, for the run that `input` starts. */
+  /** Tags for the run that `input` starts. See `tags` of `agent.run`. */
   tags?: SessionTags
   /** Which run of the session `input` starts: 1, 2, … Defaults to the first, or to the latest if one exists. */
   turn?: number
   /**
-   * Applied to the resting run. An answer to a call needs its `fingerprint`, or `at`. An answer to a call that no longer
-   * waits is ignored.
+   * Answers to apply to the resting run. An answer to a call needs its `fingerprint`, or `at`. An answer to a call that
+   * no longer waits is ignored.
    */
   answers?: readonly SessionAnswer[]
   /** The `head` of the result that `answers` refer to. They are ignored if the log has grown since. */
   at?: number
   /**
-   * The name in `defineAgents` of the agent that starts the session. Defaults to the only agent, or to the session's
-   * previous agent.
+   * The name in `defineAgents` of the agent that starts the session. Defaults to the only agent, or to the agent that
+   * had the session last.
    */
   agent?: string
-  /** Stops this call where another call can continue. It does not cancel the run. */
+  /** Stops this call at a point where another call can continue. Does not cancel the run. */
   signal?: AbortSignal
   /**
-   * Called at once, and every 10 seconds until `runSession` settles. If it throws or rejects, the call stops as by
-   * `signal`, and rejects with the same error.
+   * Called immediately, and then every 10 seconds until `runSession` settles. If it throws or rejects, this call stops
+   * as if by `signal` and rejects with the same error.
    */
   heartbeat?: () => unknown
   /**
-   * The longest retry delay that this call waits for, in milliseconds. For a longer delay it settles as `stopped`, with
+   * The longest retry delay to wait for, in milliseconds. For a longer delay, `runSession` returns `stopped` with
    * `waitUntil`. Unlimited by default.
    */
   maxRetryWaitMs?: number
@@ -102,7 +102,7 @@ function driveOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `runSession: ${what}.`, key)
 }
 
-/** The start of a run. */
+/** How a run starts. */
 export type RunBeginning =
   | { input: NonNullable<RunSessionOptions['input']>; queued?: undefined }
   | { queued: QueuedMessage }

@@ -15,38 +15,37 @@ export interface SessionResult {
   session: string
   /** Which run of the session: 1, 2, … */
   turn: number
-  /** The state of the run. A working state only if the call was stopped before the next rest. */
+  /** The state of the run. It is active only if the call was stopped before the next rest. */
   state: AgentState
   reason: Reason | null
-  /** The last record of the log. Answers with this number as `at` are ignored once the log has grown. */
+  /** Number of the last record in the log. Answers with this number as `at` are ignored once the log has grown. */
   head: number
-  /** The call was stopped by its signal or by a long wait. Call `runSession` again. */
+  /** Whether the call was stopped by its signal or by a long wait. If so, call `runSession` again. */
   stopped?: true
-  /** The call was stopped before the run read its `answers`. Pass them again. */
+  /** Whether the call was stopped before the run read its `answers`. If so, pass them again. */
   undelivered?: true
   /**
-   * No work is possible before this time, in milliseconds since the epoch, because the model's provider requested a long
-   * wait.
+   * No work is possible before this time, in milliseconds since the epoch, because the provider requested a long wait.
    */
   waitUntil?: number
-  /** The rest of that wait when the call settled, in milliseconds. Valid on a machine with a different clock, too. */
+  /** Remainder of that wait when the call settled, in milliseconds. Also valid on a machine with a different clock. */
   waitMs?: number
-  /** The run sleeps until this time, in milliseconds since the epoch. Call `runSession` again then. */
+  /** The run sleeps until this time, in milliseconds since the epoch. Call `runSession` again at that time. */
   wakeAt?: number
-  /** The rest of the sleep when the call settled, in milliseconds. Valid on a machine with a different clock, too. */
+  /** Remainder of the sleep when the call settled, in milliseconds. Also valid on a machine with a different clock. */
   wakeMs?: number
-  /** The answer, if it is short. */
+  /** The answer, unless it is too long. */
   output?: string
-  /** The length of an answer that was too long for `output`. Read it from `(await agent.replay(session)).run.output`. */
+  /** Length of an answer that is too long for `output`. Read it from `(await agent.replay(session)).run.output`. */
   outputLength?: number
-  /** The pending calls, as far as they fit. `pendingCount` is their total number. */
+  /** As many of the pending calls as fit. `pendingCount` is the total number. */
   pending?: Pick<PendingCall, 'callId' | 'name' | 'needs' | 'fingerprint'>[]
   pendingCount?: number
-  /** Why the run ended in ERROR, or by a limit or shield. The message may be truncated. */
+  /** Why the run ended in ERROR, or was ended by a limit or a shield. The message may be truncated. */
   error?: RunFailure
-  /** The total of the session. */
+  /** Total of the session. */
   totalTokens: number
-  /** The total of the session in USD. Null if unknown. */
+  /** Total of the session in USD. Null if unknown. */
   cost: number | null
 }
 
@@ -54,13 +53,13 @@ export interface SessionResult {
 const maxRestBytes = 1000
 const countJsonBytes = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
 
-/** Facts that are not part of the run. */
+/** Values that do not come from the run. */
 export type RestParts = Pick<
   SessionResult,
   'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs'
 > & { now: number }
 
-/** A short form of a run's state. */
+/** Summarizes the state of a run. */
 export function createDriveRest(
   context: AgentContext,
   { turn, head, now, ...more }: RestParts,

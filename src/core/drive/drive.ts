@@ -37,11 +37,11 @@ import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
 const heartbeatMs = 10_000
 
 /**
- * Runs a session to its next rest. Starts its run, continues it, or reports its state. A queue or an engine can call it
- * any number of times with the id of a session, because finished work is not repeated.
+ * Runs a session to its next rest: starts its run, continues it, or reports its state. A queue or an engine can call it
+ * any number of times for the same session, because finished work is not repeated.
  *
  * - The first call for a session starts it with `input`. Later calls ignore `input`. `turn` selects the run.
- * - A sleeping run continues if its time has come, by the clock of this process. Otherwise the result has `wakeAt`.
+ * - A sleeping run continues if it is due, by the clock of this process. Otherwise the result has `wakeAt`.
  * - When the run has ended, each message queued by `agent.send` starts a run. The result belongs to the last run. After a
  *   cancelled or poisoned run the messages wait until `turn` requests another run.
  * - When `signal` aborts, no new work starts. `runSession` waits for a tool call that must not repeat. Other work is
@@ -53,8 +53,8 @@ const heartbeatMs = 10_000
  * const rest = await runSession(payer, { session: 'order-17', input: 'Pay the invoice.' })
  * if (rest.stopped) console.log('again, here or elsewhere')
  * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `store_unavailable`, …
- * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that was
- * already aborted, `no_store`, `invalid_option`
+ * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that
+ * was already aborted, `no_store`, `invalid_option`
  */
 export function runSession<Context = unknown>(
   agent: AnyAgent<Context> | Agents<Context>,
@@ -84,7 +84,7 @@ export async function runSession(
   while (drive.mayHaveNext(rest)) {
     // The next call handles queued messages.
     if (signal?.aborted) return { ...rest, stopped: true }
-    // Another process may continue the session.
+    // Another process may be continuing the session.
     const acquired = await acquire().catch(nullIfBusy)
     if (acquired === null) return rest
     drive = new SessionDrive(choice, acquired, others)
@@ -94,7 +94,7 @@ export async function runSession(
   return rest
 }
 
-/** Selects the agent that runs the session, as requested or as named in the log. */
+/** Selects the agent that runs the session, which is the requested one or the one named in the log. */
 class AgentChoice {
   readonly #agents: Agents | undefined
   #internals: AgentInternals
@@ -162,7 +162,7 @@ class SessionDrive {
   /** The run's clock. */
   readonly #time: RunClock
   #turn: number
-  /** Whether a run has worked in this call. */
+  /** Whether a run has been active in this call. */
   #hasWorked = false
 
   constructor(choice: AgentChoice, acquired: AcquiredSession, options: RunSessionOptions) {
@@ -185,7 +185,7 @@ class SessionDrive {
       await log.close()
       throw error
     }
-    // From here on the run releases the session itself.
+    // From here on, the run itself releases the session.
     if (begun) return this.#follow(begun)
     const run = await resumeAcquiredRun(this.#stored, this.#acquired, this.#options.session, {
       context: this.#options.context,
@@ -196,7 +196,7 @@ class SessionDrive {
     return this.#follow(run, this.#options.answers)
   }
 
-  /** The rest of a run that cannot continue, or not yet. Null if the run continues here. */
+  /** Returns a rest if the run cannot continue (yet), or null if it continues here. */
   async #findRest(): Promise<SessionResult | null> {
     const { folded } = this.#acquired
     const { answers = [] } = this.#options
@@ -218,7 +218,7 @@ class SessionDrive {
     return this.#choice.stored
   }
 
-  /** Whether the session may have a queued message, which starts the next run. */
+  /** Whether a queued message may be waiting to start the next run. */
   mayHaveNext({ state, stopped, error }: SessionResult): boolean {
     const isOver = stopped === undefined && !isWorkState(state) && !isRestState(state)
     return (
@@ -229,7 +229,7 @@ class SessionDrive {
     )
   }
 
-  /** The input of the run that this call starts, or the first queued message. Null if it starts none. */
+  /** The input of the run that this call starts, or the first queued message, or null. */
   async #findStart(): Promise<RunBeginning | null> {
     const { folded, log } = this.#acquired
     const { runs, run } = folded
@@ -312,7 +312,7 @@ class SessionDrive {
     }
   }
 
-  /** Whether the answers apply to this rest. The run has read its inbox by now. */
+  /** Whether the answers refer to this rest. The run has already read its inbox at this point. */
   #areAnswersForThisRest(): boolean {
     const { at } = this.#options
     return at === undefined || at === this.#acquired.log.head
@@ -326,7 +326,7 @@ class SessionDrive {
     return (run.snapshot() as { context: AgentContext }).context
   }
 
-  /** The run may have come to rest while it was being stopped. */
+  /** The result of a stopped call. The run may have come to rest while it was being stopped. */
   #createStoppedRest(run: Run, isUndelivered: boolean): SessionResult {
     const context = this.#getContext(run)
     const isAtWork = isWorkState(context.state)
@@ -369,7 +369,7 @@ class SessionDrive {
     stops.push(() => subscription.unsubscribe())
   }
 
-  /** `failed` is called when the caller is gone or its heartbeat fails. */
+  /** Starts the heartbeat. `failed` is called when the caller is gone or its heartbeat fails. */
   #startHeartbeat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
     const { clock } = this.#stored.parts
     let timer: unknown
@@ -387,7 +387,10 @@ class SessionDrive {
   }
 }
 
-/** `runSession` starts a run for each message. An interactive run would wait for the next message as a reply to the same run. */
+/**
+ * Rejects interactive agents. `runSession` starts a run for each message, but an interactive run would wait for the
+ * next message as a reply.
+ */
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
@@ -395,7 +398,7 @@ function refuseInteractive({ interactive }: AgentConfig): void {
   throw new UsageError('invalid_option', message, 'interactive')
 }
 
-/** The end of the run is not in the log, so the next call finds the session in its previous state. */
+/** The error if the end of the run is not in the log. The next call finds the session in its previous state. */
 function notWrittenError({ error }: RunResult, session: string): StoreError {
   const { code = 'store_unavailable', message = 'The session could not be stored.' } = error ?? {}
   return new StoreError(code as StoreErrorCode, message, session)

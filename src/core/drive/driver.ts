@@ -11,25 +11,25 @@ import type { SessionResult } from './drive-rest.js'
 /** Options of a session runner. */
 export interface SessionRunnerOptions {
   /**
-   * How long calls may continue after `drain`, in milliseconds. Then they stop where another process can continue.
-   * Default: 20,000.
+   * How long calls may continue after `drain`, in milliseconds. After that, they stop at a point where another process
+   * can continue. Defaults to 20,000.
    */
   drainMs?: number
 }
 
-/** Runs the sessions of one process. An engine calls `runSession`, and SIGTERM calls `drain`. */
+/** Runs the sessions of one process. An engine calls `runSession`, and the SIGTERM handler calls `drain`. */
 export interface SessionRunner<Context = unknown> {
   /**
-   * Like the function `runSession`, with the agents of this process. After `drain` it rejects with `draining`, which is
-   * `retryable`.
+   * Like the function `runSession`, with the agents of this process. After `drain`, it rejects with `draining`, which
+   * is `retryable`.
    */
   runSession: (options: WithContext<RunSessionOptions, Context>) => Promise<SessionResult>
   /**
-   * Accepts no new calls. Calls in progress continue for `drainMs`, then stop at their next durable point. Settles when
+   * Refuses new calls. Calls in progress continue for `drainMs`, then stop at their next durable point. Resolves when
    * all calls have settled.
    */
   drain: () => Promise<void>
-  /** The number of `runSession` calls in progress. */
+  /** Number of `runSession` calls in progress. */
   readonly active: number
 }
 

@@ -10,13 +10,13 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 import { getListedDefinition } from './stranded-sessions.js'
 
-/** Functions of the app that supply values per session, so that the engine does not have to store them. */
+/** App functions that supply values per session, so that the engine does not have to store them. */
 export interface HostFunctions<Context = unknown> {
   /** Returns the app's context object for the tools of this session. Called each time a process works on the session. */
   context?: (session: string) => Context | Promise<Context>
   /**
-   * Returns the input of a run whose request has no `input`, of any length. Called when the run starts. A repeated
-   * request does not call it again once the run has started.
+   * Returns the input of a run whose request has no `input`. It can have any length. Called when the run starts. A
+   * repeated request does not call it again once the run has started.
    */
   loadInput?: (session: string) => RunInput | Promise<RunInput>
 }
@@ -41,7 +41,7 @@ export function checkHostFunctions(host: string, options: HostFunctions): void {
 }
 
 /**
- * Adds the app's values for a session. `begins` means that the request may start a run.
+ * Adds the app's values for a session. `begins` is true if the request may start a run.
  * @throws {StatewrightError} `host_function_failed`, which is `retryable`
  */
 export async function addHostValues(
@@ -72,7 +72,7 @@ async function callHost<Value>(name: string, ask: () => Value | Promise<Value>):
   }
 }
 
-/** Sends a message to a session, like `agent.send`. Works without the session's agent in this process. */
+/** Sends a message to a session, like `agent.send`. Works even if this process does not have the session's agent. */
 export async function sendToSession(
   agents: Agents,
   store: SessionStore,

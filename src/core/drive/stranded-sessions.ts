@@ -14,7 +14,7 @@ import { StoreError } from '../sessions/store/store-error.js'
 /** A session that no agent of a process may continue. */
 export interface StrandedSession {
   session: string
-  /** Name and version of the required agent: `billing 3`. */
+  /** Name and version of the required agent, such as `billing 3`. */
   needs: string
   /** The time of its last record, in milliseconds since the epoch. */
   updatedAt: number
@@ -24,7 +24,7 @@ export interface StrandedSession {
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 
-/** Pages through the sessions of a store whose latest run is in one of these states, last written first. */
+/** Iterates over the sessions of a store whose latest run is in one of these states, latest record first. */
 export async function* listOpenSessions(
   store: SessionStore,
   state: readonly AgentState[] = openStates,
@@ -33,7 +33,7 @@ export async function* listOpenSessions(
   do {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
     const page = await store.list({ state, limit: pageSize, after: cursor })
-    // A custom store may not support pages and return everything at once.
+    // A custom store without paging may ignore the filter and return everything at once.
     yield* page.filter(({ summary }) => summary?.state && state.includes(summary.state))
     cursor = page.length === pageSize ? page.at(-1) : undefined
   } while (cursor)
@@ -69,13 +69,13 @@ export function getListedDefinition({ summary }: Pick<ListedSession, 'summary'>)
   return name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
 }
 
-/** The result of checking an open session against the deployed code. */
+/** The result of checking an unfinished session against the deployed code. */
 export interface CheckedSession {
   session: string
   state: AgentState | null
-  /** The agent that started it, with its version. */
+  /** The agent that started the session, with its version. */
   agent: string
-  /** Whether it can continue here. */
+  /** Whether the session can continue here. */
   ok: boolean
   /**
    * - `same`: continues with the agent that started it
@@ -83,15 +83,15 @@ export interface CheckedSession {
    * - `unknown`: continues with the requested agent, because the log does not name one
    * - `stranded`: not accepted by any agent here
    * - `missing_tool`: waits for a call of a tool that no longer exists
-   * - `missing_agent`: handed to an agent that no handoff reaches any more
+   * - `missing_agent`: handed to an agent that no handoff reaches anymore
    * - `corrupt_log`, `newer_log`, `unknown_state`: unreadable here
    */
   verdict: string
-  /** Human-readable. Set if it cannot continue. */
+  /** A sentence for people. Set if the session cannot continue. */
   why?: string
 }
 
-/** Folds every unfinished session with this code, one after the other, and reports which can continue. */
+/** Replays all unfinished sessions with this code, one after the other, and reports which of them can continue. */
 export async function* checkSessions(agents: Agents, store: SessionStore): AsyncGenerator<CheckedSession> {
   for await (const listed of listOpenSessions(store)) {
     const checked = await checkSession(agents, store, listed)
@@ -108,9 +108,9 @@ async function checkSession(
   try {
     const folded = await readSessionAt(store, id)
     const { run, definition } = folded
-    // A forked or imported session without an active run.
+    // The session was forked or imported and has no active run.
     if (run === null || run.status !== 'active') return null
-    // Its parent run continues it and is checked itself.
+    // Its parent run continues it and is checked separately.
     if (isSubAgentName(definition?.name)) return null
     const about = { ...row, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judgeSession(agents, folded, run) }

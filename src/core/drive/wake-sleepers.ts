@@ -8,7 +8,7 @@ import { findDueTime } from '../../../machines/agent/expiry.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Run } from '../run/run.js'
 
-/** A due alarm of a session with its time. Each sleep of a session has a different time. */
+/** A due alarm of a session. Each sleep of a session has a different time. */
 export interface DueAlarm extends Alarm {
   /** Milliseconds since the epoch, by the store's clock. */
   at: number
@@ -26,8 +26,8 @@ export function mayWake(agents: Agents, { agent: name, version }: Alarm): boolea
 export type SleepLeft = number | null
 
 /**
- * Passes each due session to an engine, then removes its alarm, or moves the alarm if the session still sleeps. An engine
- * that receives an alarm twice wakes the session once. Returns whether any alarm was due.
+ * Passes each due session to an engine, then removes its alarm, or moves the alarm if the session still sleeps. If an
+ * engine receives an alarm twice, it wakes the session once. Returns whether any alarm was due.
  */
 export async function wakeSleepers(
   agents: Agents,
@@ -59,12 +59,12 @@ export function isAsleep(context: AgentContext, now: number): boolean {
   return (findDueTime(context) ?? now) > now
 }
 
-/** Whether the time of a resting run has come: its sleep is over, or a question has expired. */
+/** Whether a resting run is due, because its sleep is over or a question has expired. */
 export function isDue(context: AgentContext, now: number): boolean {
   return (findDueTime(context) ?? Infinity) <= now
 }
 
-/** The remaining time of a resting run, for the code that wakes it. */
+/** How long a resting run still sleeps, for the code that wakes it. */
 export function findSleepLeft(
   context: AgentContext,
   now: number,
@@ -74,14 +74,14 @@ export function findSleepLeft(
   return { wakeAt, wakeMs: Math.max(0, wakeAt - now) }
 }
 
-/** Continues a run whose time has come. */
+/** Continues a run that is due. */
 export function wakeRun(run: Run): void {
   const { context } = run.snapshot() as { context: AgentContext }
   if (context.state === 'PAUSED') run.resume()
   else expireRun(run, findDueTime(context) ?? 0)
 }
 
-/** Wakes a run until it has no due time, including when it falls asleep again. */
+/** Wakes a run until it is no longer due, even if it falls asleep again. */
 export async function wakeWhileDue(
   run: Run,
   rest: RunResult | 'left',

@@ -21,13 +21,13 @@ import { retrieveSnippets } from './build-request.js'
 import { requestModel } from './request-model.js'
 import { loadScreening, ToolBatch } from './run-tools.js'
 
-// Optional features, each loaded by the agents that use it.
+// Optional features. Each is loaded only by agents that use it.
 const loadGuards = loadOnce(() => import('./consult-guards.js'))
 const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
 /** The actors that the machine invokes, bound to an agent. */
 export function createActors(parts: AgentParts) {
-  /** The parts of the agent that currently has the session. */
+  /** The parts of the agent that currently handles the session. */
   const speaking = ({ context }: Pick<EffectScope, 'context'>): AgentParts =>
     toSpeaker(parts, context.speaker)
   const counters = new WeakMap<AgentParts, Promise<TokenCounter>>()
@@ -46,7 +46,7 @@ export function createActors(parts: AgentParts) {
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
         const { runtime, context, parent } = getAgent(self)
         const abort = new CallAbort()
-        // A spread would need more memory, and many runs may be parked in a batch.
+        // Avoids a spread to save memory, because many runs may be parked in a batch.
         const batch = new ToolBatch(speaking({ context }), {
           runtime,
           context,
@@ -68,10 +68,7 @@ export function createActors(parts: AgentParts) {
     screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
     prepareStep: fromAgent(async (effect) => prepareStep(speaking(effect), effect)),
     retrieve: fromAgent(async (effect) => retrieveSnippets(parts, effect)),
-    /**
-     * Rejects with a plain failure, which is `context_overflow` if nothing fits, or `missing_package` without a
-     * tokenizer.
-     */
+    /** Rejects with a plain failure: `context_overflow` if nothing fits, `missing_package` without a tokenizer. */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
       const agent = speaking(effect)
@@ -90,7 +87,7 @@ export function createActors(parts: AgentParts) {
 
 type Work<Input> = { input: Input } & Pick<EffectScope, 'abort' | 'self'>
 
-/** An actor that works for the agent that invoked it. */
+/** Creates an actor that works for the agent that invoked it. */
 const fromAgent = <Output, Input = NonReducibleUnknown>(
   work: (effect: { input: Input } & EffectScope) => Promise<Output>,
 ) =>
@@ -103,8 +100,8 @@ const resolvedType = 'xstate.promise.resolve'
 const rejectedType = 'xstate.promise.reject'
 
 /**
- * `fromPromise` with a `CallAbort` instead of an AbortController, and as a light actor. Without the two, a step takes
- * 1.2 to 1.3 × the CPU each (93 µs against 112 to 134 µs and 118 to 140 µs).
+ * `fromPromise` with a `CallAbort` instead of an AbortController, and as a light actor. Without either of these, a step
+ * takes 1.2 to 1.3 × the CPU time (93 µs against 112 to 134 µs and 118 to 140 µs).
  */
 export function fromEffect<Output, Input = NonReducibleUnknown>(
   work: (started: Work<Input>) => Promise<Output>,
@@ -153,12 +150,12 @@ const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) =
   return new Promise((resolve) => {
     let timer: unknown
     const wait = (): void => {
-      // A restored run may resume after the time.
+      // A restored run may resume after that time.
       const delay = Math.max(0, input.until - time.now())
       timer = clock.setTimeout(() => {
         const left = input.until - time.now()
-        // Platform timers can fire early and have a maximum delay. A clock that does not move while its timers fire
-        // would wait forever.
+        // Platform timers can fire early, and their delay is limited. The check on progress prevents an endless wait on
+        // a clock that does not advance.
         if (left > 0 && (left < delay || left <= 1)) wait()
         else resolve()
       }, delay)
@@ -176,7 +173,7 @@ const deadline = fromCallback<AgentMachineEvent, { at: number }>(({ input, sendB
   let timer: unknown
   const wait = (): void => {
     const left = input.at - time.now()
-    // Platform timers have a maximum delay, so a distant deadline takes several.
+    // Platform timers have a maximum delay, so a distant deadline needs several.
     if (left <= 0) sendBack({ type: 'DEADLINE' })
     else timer = clock.setTimeout(wait, left)
   }

@@ -33,33 +33,34 @@ import { checkPriceKnown } from './check-run-start.js'
 import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
-/** The run that asks a model. */
+/** The run that sends a model request. */
 export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
 /** A request and its callbacks. */
 export interface AskOptions<Output> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']
-  /** Whether the request needs a known price. */
+  /** Whether the price of the request must be known. */
   needsPrice: boolean
-  /** Right before the request is sent. */
+  /** Called right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
-  /** Omit it if partial calls are not needed. */
+  /** Omitted if partial calls are not needed. */
   onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
-  /** A provider-run tool has started or ended. */
+  /** Called when a tool that the provider runs has started or ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
-  /** The next fallback model is asked and the deltas so far are dropped. */
+  /** Called when the next fallback model is asked and the deltas so far are dropped. */
   onFallback?: () => void
-  /** The cleared text of an answer that failed midway. */
+  /** Returns the cleared text of an answer that failed midway. */
   getKnownText: (partialText: string) => string
-  /** Turns the whole answer into the output. If it throws, the request fails. */
+  /** Converts the whole answer to the output. If it throws, the request fails. */
   toOutput: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
 }
 
 /**
- * The only way to ask a model. No request is sent before the log is durable, without a required price or
- * budget, or without a silence limit. Every outcome is classified and billed. Rejects with a plain failure.
+ * The only function that sends model requests. Before a request is sent, the log must be durable, and required prices
+ * and budgets must be available. Each request has a silence limit. Every outcome is classified and billed. Rejects with
+ * a plain failure.
  */
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
@@ -77,7 +78,7 @@ export async function askModel<Output>(
   }: AskOptions<Output>,
 ): Promise<Output> {
   const { config } = context
-  // Before any timing, because a slow store is not a silent provider.
+  // Comes before any timing, because a slow store does not mean that the provider is silent.
   await runtime.waitUntilDurable()
   const request = withAcceptedMessages(draftRequest, parts.model, context)
   const hold = hasSharedBudgets(parts, runtime)
@@ -90,7 +91,7 @@ export async function askModel<Output>(
   // Releases the budget even if the provider does not stop.
   const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
   let currentModel: NamedModel = parts.model
-  // Set while the answer is awaited. An answer that is stopped midway is priced at once.
+  // Set while the answer is awaited. An answer that is stopped midway must be priced synchronously.
   let isPricing = false
   const loadPrices = (): void => {
     if (isPricing) return
@@ -170,7 +171,7 @@ export async function askModel<Output>(
       jitter: toJitter(getPlatform().random()),
       ...(refusal && { refusal }),
     }
-    // The thrown error still contains the text that a shield removed.
+    // The thrown error would still contain the text that a shield removed.
     throw message === failure.message ? rememberThrown(plain, reason) : plain
   } finally {
     idle.stop()
@@ -179,7 +180,7 @@ export async function askModel<Output>(
   }
 }
 
-/** Only agents with shared budgets load it. */
+/** Loaded only by agents with shared budgets. */
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
@@ -195,7 +196,7 @@ async function openHold(scope: HoldScope): Promise<BudgetHold> {
   }
 }
 
-/** A provider with fallback models filters per model. */
+/** Removes refused content. A provider with fallback models does this per model. */
 function withAcceptedMessages(
   request: ModelRequest,
   model: ModelProvider,
@@ -221,7 +222,7 @@ function findRefusal(
   })
 }
 
-/** Warnings already emitted per run, because most providers repeat them with every request. */
+/** Warnings that were already emitted, per run, because most providers repeat them with every request. */
 const warningsByRun = new WeakMap<AgentRuntime, Set<string>>()
 
 function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void {
@@ -233,7 +234,7 @@ function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void 
   runtime.emit({ type: 'warning', code: truncate(scrubEvidence(code), 100), message: words })
 }
 
-/** `budget.preflight`: does not send a request whose input alone exceeds the budget. */
+/** Implements `budget.preflight`, which withholds a request whose input alone exceeds the budget. */
 function checkPreflightBudget(request: ModelRequest, context: AgentContext): void {
   const { budget, limits } = context.config
   if (!budget.preflight || limits.tokenBudget === 0) return
@@ -248,8 +249,8 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
 }
 
 /**
- * The failure message for people and logs. Providers can repeat request content, so it passes the output
- * shields like an answer.
+ * The failure message for people and logs. Providers can repeat request content in it, so it passes the output shields
+ * like an answer.
  */
 async function screenFailureMessage(
   { message }: ModelFailure,

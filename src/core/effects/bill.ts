@@ -14,7 +14,7 @@ import { ModelError, type ModelProvider, type ModelRequest } from '../models/pro
 import type { PriceBook } from '../prices/price-book.js'
 import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
-/** The requested model, for its price. */
+/** The requested model, which determines the price. */
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
 
 /** The usage of one model. */
@@ -24,13 +24,13 @@ interface BillItem {
   estimated: boolean
 }
 
-/** The cost of one request, including all fallback models. */
+/** The usage and cost of one request, including all fallback models. */
 export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
   readonly #estimates: boolean
   #model: AskedModel
-  /** The text so far, cleared or not, because all text is paid for. */
+  /** The text so far, cleared or not, because all of it must be paid for. */
   #text = ''
   #reasoning = ''
   #answer: BillItem | null = null
@@ -63,8 +63,8 @@ export class Bill {
   }
 
   /**
-   * The whole answer has arrived, although its processing may take longer. `total` is the token count if the
-   * response has no usage; its output share is estimated.
+   * Called when the whole answer has arrived, although its processing may take longer. If the response has no usage,
+   * `total` is its token count, and its output share is estimated.
    */
   receive({ usage, ...response }: ModelResponse, total: number | null): void {
     const guess = usage === null && (this.#estimates || total !== null)
@@ -73,14 +73,15 @@ export class Bill {
     this.#answer = { model: this.#model, tokens, estimated: usage === null }
   }
 
-  /** Synchronous if prices are known. @throws before the answer has arrived */
+  /** Synchronous if prices are known. @throws if the answer has not arrived */
   getAnswerUsage(): Usage | Promise<Usage> {
     if (this.#answer === null) throw new Error('There is no answer yet.')
     return this.#sumItems([...this.#givenUp, this.#answer])
   }
 
   /**
-   * The reported usage, or an estimate if part of an answer arrived. Null for a refused request, which costs nothing.
+   * The reported usage, or an estimate if part of an answer arrived. Null for a refused request, because it costs
+   * nothing.
    */
   async getFailureUsage(failure: ModelFailure): Promise<Usage | null> {
     const last = this.#findFailureItem(failure)
@@ -88,7 +89,7 @@ export class Bill {
     return items.length === 0 ? null : this.#sumItems(items)
   }
 
-  /** The cost so far, or null. A stopped answer is estimated, because its provider reports no usage. */
+  /** The usage so far, or null. A stopped answer is estimated, because its provider reports no usage. */
   getUsageSoFar(): Usage | null {
     const last = this.#answer ?? this.#estimateItem()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -149,16 +150,16 @@ function pickCounts({ providerCost: _cost, ...counts }: TokenUsage): TokenUsage 
   return counts
 }
 
-/** The usage with its cost. Without a known price, the charge reported by the provider applies. */
+/** Adds the cost to usage. Without a known price, the charge reported by the provider applies. */
 function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
   return extendObject(pickCounts(tokens), { cost: cost ?? tokens.providerCost ?? null, estimated })
 }
 
-/** A request that a budget refuses, so it is not sent. */
+/** The error of a request that is not sent because a budget refuses it. */
 export class OverBudgetError extends ModelError {
-  /** The shared budget, or undefined for the limits of the run itself. */
+  /** The shared budget, or undefined for the run's own limits. */
   readonly budget: string | undefined
-  /** Time when a waiting run continues, in milliseconds since the epoch. Undefined if it does not wait. */
+  /** When a waiting run continues, in milliseconds since the epoch. Undefined if the run does not wait. */
   readonly wakeAt: number | undefined
 
   constructor(
@@ -177,7 +178,7 @@ export const toBudgetCode = ({ code }: BudgetError): string =>
     ? 'shared_budget'
     : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
 
-/** A search that a budget refuses, as plain data. */
+/** The plain failure of a memory search that a budget refuses. */
 export function toRefusedSearch(error: BudgetError): ModelActorError {
   const { message, subject } = error
   const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
@@ -188,7 +189,7 @@ export function toRefusedSearch(error: BudgetError): ModelActorError {
 /** The machine's codes for requests refused by a budget. */
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
 
-/** Prefixes the same code from a provider, which does not refer to our budget. */
+/** Prefixes the same code if it comes from a provider, because it does not refer to our budget. */
 export function withoutOurCode(
   failure: ModelFailure,
   error: unknown,

@@ -20,7 +20,7 @@ import type { ModelRequest } from '../models/provider.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
 
-/** The request that makes the reservation. */
+/** The request to reserve for. */
 export interface HoldScope {
   parts: AgentParts
   runtime: AgentRuntime
@@ -29,14 +29,14 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-/** The reservation of one request in the shared budgets, for its current model. It is settled once. */
+/** The reservation of one request in the shared budgets, for its current model. It is settled exactly once. */
 export class BudgetHold {
   readonly #scope: HoldScope
   #model: AskedModel
   #held: HeldAmount[] = []
   /** Whether the request may have cost money. */
   #isAsked = false
-  /** Settled usage of models that were replaced. */
+  /** Settled usage of the models that were replaced. */
   #before = { usd: 0, tokens: 0 }
 
   private constructor(scope: HoldScope, model: AskedModel) {
@@ -55,12 +55,12 @@ export class BudgetHold {
     return hold
   }
 
-  /** From now on, the request may cost money. */
+  /** Marks the request as sent. From now on, it may cost money. */
   markAsked(): void {
     this.#isAsked = true
   }
 
-  /** Switches to another model. `spent` is the usage of the previous one. */
+  /** Switches to another model. `spent` is the usage of the previous model. */
   async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
     if (spent !== null)
       this.#before = {
@@ -73,20 +73,20 @@ export class BudgetHold {
     await this.#take()
   }
 
-  /** The complete answer has arrived. */
+  /** Settles after the complete answer has arrived. */
   async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
     if (isReported) learnInputTokens(this.#model, this.#scope.request, usage.inputTokens)
     // The cost is unknown without usage and without an estimate.
     await this.#settle(isReported || usage.estimated ? this.#takeBefore(toPaid(usage)) : null)
   }
 
-  /** The request failed, or was stopped. */
+  /** Settles after the request failed or was stopped. */
   async settleFailure(failure: ModelFailure, usage: Usage | null, error: unknown): Promise<void> {
     if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
     await this.#settle(usage === null ? this.#judgeFailure(failure, error) : this.#takeBefore(toPaid(usage)))
   }
 
-  /** The request was stopped. `usage` is the known part. */
+  /** Settles after the request was stopped. `usage` is the known part. */
   async settleStopped(usage: Usage | null): Promise<void> {
     if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
@@ -134,7 +134,10 @@ export class BudgetHold {
     }
   }
 
-  /** Null if the cost is unknown; the reservation then counts in full. Only the first call counts. */
+  /**
+   * Settles the reservation. Null means that the cost is unknown, so the reserved amount counts in full. Only the first
+   * call has an effect.
+   */
   async #settle(paid: Paid | null): Promise<void> {
     const held = this.#held
     this.#held = []
@@ -152,7 +155,7 @@ export class BudgetHold {
 interface Paid {
   usd: number | null
   tokens: number
-  /** An estimate. A stopped answer may have cost slightly more, up to the reservation. */
+  /** The amount is an estimate. A stopped answer may have cost slightly more, up to the reserved amount. */
   estimated?: boolean
 }
 
@@ -171,10 +174,7 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
 
-/**
- * An exhausted budget ends the run or makes it wait. An unavailable store may recover, so the request is
- * retried.
- */
+/** An exhausted budget ends the run or makes it wait. An unavailable store may recover, so the request is retried. */
 function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
   if (!(error instanceof BudgetError)) {
@@ -182,7 +182,7 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   }
   return new OverBudgetError(
     { kind: 'fatal', code: toBudgetCode(error), message },
-    // The clocks of the budget and the sleeping session can differ.
+    // The clocks of the budget and of the sleeping session can differ.
     { budget, ...(error.waitMs !== null && { wakeAt: now + error.waitMs }) },
   )
 }
@@ -196,7 +196,7 @@ interface WorstCase {
 
 const nameOf = ({ provider, model }: AskedModel): string => `${provider}/${model}`
 
-/** The worst case of a request, as estimated input with a margin and the output cap. */
+/** The worst case of a request: estimated input with a margin, and the output cap. */
 export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCase {
   return {
     inputTokens: addInputMargin(nameOf(model), estimateRequestTokens(request)),
@@ -204,7 +204,7 @@ export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCa
   }
 }
 
-/** Calibrates the worst case with the input tokens that a model counted. */
+/** Calibrates the worst case with the number of input tokens that a model reported. */
 export function learnInputTokens(model: AskedModel, request: ModelRequest, inputTokens: number): void {
   learnInputCount(nameOf(model), estimateRequestTokens(request), inputTokens)
 }

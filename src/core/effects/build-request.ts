@@ -23,7 +23,7 @@ import {
 import type { Usage } from '../../../machines/agent/usage.js'
 import { askModel, type AskScope } from './ask-model.js'
 
-/** The next request. `conclude` requests a final answer without tool calls. */
+/** Builds the next request. `conclude` requests a final answer without tool calls. */
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
@@ -49,7 +49,7 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   return offersAll ? whole : { ...whole, tools: appendLoadedTools(parts.tools, whole.tools, context.loaded) }
 }
 
-/** The list of deferred tools comes last in the instructions. It is cached for the same tools. */
+/** Appends the list of deferred tools to the instructions. Cached by tool set. */
 function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search: ToolSearch): string | null {
   let index = indexes.get(deferred)
   if (index === undefined) {
@@ -61,7 +61,7 @@ function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search:
 
 const indexes = new WeakMap<readonly Tool[], string>()
 
-/** Loaded tools come last, in loading order, to keep the cached prefix stable. */
+/** Appends loaded tools in loading order, to keep the cached prefix stable. */
 function appendLoadedTools(
   { deferred }: ToolSet,
   offered: readonly ToolSpec[],
@@ -78,16 +78,16 @@ function appendLoadedTools(
   return tools
 }
 
-/** Providers and token counters cache lists of tools by identity. */
+/** Cached because providers and token counters cache lists of tools by identity. */
 const appended = new WeakMap<
   readonly string[],
   { deferred: readonly Tool[]; offered: readonly ToolSpec[]; tools: readonly ToolSpec[] }
 >()
 
 /**
- * Tools are part of the cached prefix, so a request without them would be paid in full. They stay in the
- * request if the model respects a ban on calls and the answer itself is not a call, unless the transcript was
- * compacted and room is scarce.
+ * Whether to keep the tools and forbid calls. Tools are part of the cached prefix, so a request without them would be
+ * charged in full. They are kept if the model respects a ban on calls and the answer itself is not a call, unless the
+ * transcript was compacted and space is limited.
  */
 function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }: AgentParts): boolean {
   if (model.canForbidCalls !== true || tools.length === 0) return false
@@ -95,7 +95,7 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
   return output === undefined || canTakeFormat(output, { tools }, model)
 }
 
-/** The request includes the retrieved snippets as data. The transcript does not. */
+/** Formats the retrieved snippets as data for the request. They are not part of the transcript. */
 function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
@@ -128,7 +128,7 @@ export async function retrieveSnippets(
   }
 }
 
-/** The summary or a short problem, with the usage. */
+/** The summary or a short description of the problem, with the usage. */
 export interface Summary {
   text: string | null
   problem: string
@@ -136,8 +136,8 @@ export interface Summary {
 }
 
 /**
- * One attempt at a summary. It emits no `stream_chunk`, only a step marked as summary. Rejects only when
- * stopped; every failure is an outcome.
+ * Makes one attempt at a summary. Emits no `stream_chunk`, only a step marked as summary. Failures are returned as an
+ * outcome. Rejects only if stopped.
  */
 export async function requestSummary(scope: AskScope, request: ModelRequest): Promise<Summary> {
   const { context, abort } = scope

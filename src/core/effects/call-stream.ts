@@ -16,14 +16,14 @@ import { nameCall } from '../models/calls.js'
 interface StreamedCall {
   id: string
   name: string
-  /** Its arguments until they are emitted. */
+  /** Its arguments that have not been emitted. */
   pending: string
   state: 'unnamed' | 'empty' | 'streams' | 'whole'
 }
 
 /**
- * Emits the parts of an answer's calls under their final ids. Calls whose id may change, the final tool and calls
- * through `call_tool` are only emitted when complete.
+ * Emits the parts of an answer's calls under their final ids. Calls whose id may change, calls of the final tool and
+ * calls through `call_tool` are emitted only when complete.
  */
 export class CallStream {
   readonly #stream: AnswerStream
@@ -42,13 +42,13 @@ export class CallStream {
     this.#wholeTools = wholeTools
   }
 
-  /** Another model answers, so calls are counted from zero. */
+  /** Restarts counting, because another model answers. */
   restart(): void {
     this.#calls = new Map()
     this.#ids = new Set()
   }
 
-  /** Ignores invalid deltas instead of failing the run. */
+  /** Writes a delta. Invalid deltas are ignored instead of failing the run. */
   write({ index, ...delta }: ToolCallDelta): void {
     if (!Number.isInteger(index)) return
     const [id, name, added] = [delta.id, delta.name, delta.arguments].map(asText) as [string, string, string]
@@ -85,7 +85,7 @@ export class CallStream {
     if (call.state === 'empty') this.#emit(index, call, '')
   }
 
-  /** Repeated ids, and ids with a slash, may change when the answer is complete. */
+  /** Whether the id is final. Repeated ids, and ids with a slash, may change when the answer is complete. */
   #isCertain(id: string): boolean {
     return !id.includes('/') && ![...this.#ids].some((known) => known === id || known.startsWith(`${id}/`))
   }
@@ -108,7 +108,7 @@ function isPlaceholder(text: string): boolean {
   return text === '' || text === '{}' || text === 'null'
 }
 
-/** Removes the `{}` before the real arguments. */
+/** Removes a `{}` that precedes the actual arguments. */
 function withoutPlaceholder(text: string): string {
   const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
   return rest.startsWith('{') ? rest : text
@@ -120,8 +120,8 @@ type Reasoning = Pick<
 >
 
 /**
- * An answer with the reasoning that output shields have cleared. Blocked reasoning is omitted, and the run continues.
- * Signed details and provider items are sent back unchanged or omitted.
+ * Returns the answer with the reasoning that output shields have cleared. Blocked reasoning is omitted, and the run
+ * continues. Signed details and provider items are either sent back unchanged or omitted.
  */
 export async function clearReasoning<Response extends Reasoning>(
   parts: AgentParts,
@@ -134,7 +134,7 @@ export async function clearReasoning<Response extends Reasoning>(
     (await screenReasoning(texts, parts, scene)) === texts
   const keeps = async (value: Json | undefined): Promise<boolean> =>
     value !== undefined && screenedReasoning === reasoning && isClear(listTexts(value).join('\n'))
-  // Shields check only the text of pictures and documents.
+  // Only the text of pictures and documents can be screened.
   const readable = (media ?? []).map(getReadableText).filter((text) => text !== '')
   return {
     ...rest,
@@ -169,7 +169,9 @@ function listTexts(value: Json): string[] {
   return Object.entries(value).flatMap(([key, item]) => (keysWithoutText.has(key) ? [] : listTexts(item)))
 }
 
-/** Values that only the provider reads. Shields would report false secrets and card numbers in ids and ciphertexts. */
+/**
+ * Keys with values that only the provider reads. Shields would report ids and ciphertexts as secrets or card numbers.
+ */
 const keysWithoutText = new Set(
   `id call_id itemId fingerprint signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
     ' ',
@@ -179,13 +181,13 @@ const keysWithoutText = new Set(
 /** Receives the deltas of an answer. */
 export interface DeltaSink {
   write(text: string, reasoning: string): void
-  /** Drops the written text because another answer starts. */
+  /** Drops the text written so far, because another answer starts. */
   restart(): void
-  /** Ends the stream. Unreleased text waits for the screening of the complete answer. */
+  /** Ends the stream. Text that is still held back waits for the screening of the complete answer. */
   finish?(): Promise<void>
 }
 
-/** The part of a stream that output shields have cleared, without reasoning. */
+/** Streams the text that output shields have cleared, without reasoning. */
 export function createClearedStream(
   parts: AgentParts,
   stream: AnswerStream,
@@ -218,7 +220,7 @@ export function createClearedStream(
   }
 }
 
-/** The call ids of a run's transcript, up to the message with this index. */
+/** The call ids in a run's transcript, up to the message with this index. */
 interface UsedIds {
   ids: Set<string>
   messages: number
@@ -227,7 +229,7 @@ interface UsedIds {
 const noIds: ReadonlySet<string> = new Set()
 const usedByRun = new WeakMap<AgentRuntime, UsedIds>()
 
-/** Returns the id for a call of the next message, unique in the session. */
+/** Returns a function that makes the call ids of the next message unique in the session. */
 export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (id: string) => string {
   return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))
 }

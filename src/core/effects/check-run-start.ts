@@ -8,7 +8,7 @@ import type { AgentRuntime } from '../live/runtime.js'
 import type { SkillInfo } from '../tools/tool-outcomes.js'
 import type { ToolSpec } from '../models/provider.js'
 
-/** Refuses a run with a cost limit if past or future costs are unknown. */
+/** Rejects a run with a cost limit if past or future costs are unknown. */
 export async function checkPriceKnown(
   { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
   { limits, budget }: AgentConfig,
@@ -36,7 +36,8 @@ export async function checkPriceKnown(
 }
 
 /**
- * A search for deferred tools needs a search engine. Checked before the first request instead of at the first search.
+ * Checks before the first request that the search engine for deferred tools is installed, instead of failing at the
+ * first search.
  * @throws {ConfigError} `missing_package`
  */
 export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>): Promise<void> {
@@ -57,7 +58,7 @@ const anyUsage = {
 }
 
 /**
- * Fitting a request needs a tokenizer. Checked before the first request instead of when a request becomes too large.
+ * Checks before the first request that a tokenizer is installed, instead of failing when a request becomes too large.
  * @throws {ConfigError} `missing_package`
  */
 export async function checkTokenizerInstalled(
@@ -74,7 +75,7 @@ export async function checkTokenizerInstalled(
   }
 }
 
-/** Checked runs, with the skills that were active at that time. */
+/** Runs that were checked, with the skills that were active at that time. */
 const checked = new WeakMap<AgentRuntime, readonly ActiveSkill[]>()
 
 /** Warns once for each active skill whose file differs from the loaded version. */
@@ -98,19 +99,16 @@ export function warnOfChangedSkills(
 interface ToolsReport {
   speaker: string | null
   specs: readonly ToolSpec[]
-  /** Names of changed tools that are not in a record yet. */
+  /** Names of changed tools that are not recorded yet. */
   changed: readonly string[]
 }
 
 const nothing: readonly string[] = []
 
-/** The skills already reported per run. */
+/** What has been reported, per run. */
 const reports = new WeakMap<AgentRuntime, ToolsReport>()
 
-/**
- * Warns of each tool that has changed since the run's last request, because an MCP server can change its
- * list.
- */
+/** Warns about each tool that has changed since the run's last request, because an MCP server can change its tools. */
 export function warnOfChangedTools(
   runtime: AgentRuntime,
   speaker: string | null,
@@ -118,7 +116,7 @@ export function warnOfChangedTools(
 ): void {
   const before = reports.get(runtime)
   if (before?.specs === specs) return
-  // Agents of a handoff have different tools.
+  // After a handoff, the tools belong to another agent.
   const changes = before?.speaker === speaker ? findChanges(before.specs, specs) : []
   const known = before?.changed ?? nothing
   const changed = changes.length === 0 ? known : [...known, ...changes.map(({ name }) => name)]
@@ -145,7 +143,7 @@ function findChanges(
   })
 }
 
-/** The changed tools for the record of an answer, or null. */
+/** Takes the names of changed tools for the record of an answer, or null. */
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = reports.get(runtime)
   if (last === undefined || last.changed.length === 0) return null

@@ -31,8 +31,8 @@ import { createModelFailure, type ModelActorError } from '../../../machines/agen
 import { readOutput } from '../structured/read-output.js'
 
 /**
- * Asks the user guards about the current batch. Errors and missing verdicts become plain data. For results,
- * it also determines whether one is the answer of the run.
+ * Asks the user guards about the current batch. Errors and missing verdicts become plain data. For results, it also
+ * determines whether one of them is the answer of the run.
  */
 export async function consultGuards(
   parts: AgentParts,
@@ -81,18 +81,18 @@ function toGuardedCall({ tools }: AgentContext, { id, name, arguments: text }: B
   }
 }
 
-/** Parses arguments like tools do. For a tool without parameters, models send empty arguments or null. */
+/** Parses arguments in the same way as tools. For a tool without parameters, models send empty arguments or null. */
 function readArguments(text: string): Json {
   if (text.trim() === '') return {}
   try {
-    // Content nested too deeply to freeze counts as unreadable.
+    // Content that is nested too deeply to freeze counts as unreadable.
     return deepFreeze((JSON.parse(text) as Json) ?? {})
   } catch {
     return null
   }
 }
 
-/** A checked verdict; null means no objection. */
+/** A validated verdict, or null for no objection. */
 type CheckedGuardVerdict =
   | { action: 'nudge'; message: string }
   | { action: 'block'; message: string; callIds: string[] | null }
@@ -101,7 +101,7 @@ type CheckedGuardVerdict =
 
 const longestMessage = 2000
 
-/** Reads the return value of `verdict()`, or returns the problem as a sentence. */
+/** Reads the return value of `verdict()`. Returns a sentence if it is invalid. */
 function readGuardVerdict(
   value: unknown,
   fact: GuardFact,
@@ -123,7 +123,7 @@ function readGuardVerdict(
     return { verdict: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
   const callIds = ids === undefined ? null : toList(ids)
-  // An empty list refuses nothing, so guards need not check for remaining calls.
+  // An empty list refuses nothing, so guards do not have to check whether calls remain.
   if (callIds?.length === 0) return { verdict: null }
   const problem = findBlockProblem(callIds, fact)
   return problem === null
@@ -131,7 +131,7 @@ function readGuardVerdict(
     : { problem }
 }
 
-/** A value that is not a list becomes a list with one invalid id. */
+/** A value that is not a list is treated as a list with one invalid id. */
 function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
 }
@@ -275,8 +275,8 @@ function describeCalls(name: string, fact: GuardFact, callIds: readonly string[]
 }
 
 /**
- * Whether a result of the batch is the answer of the run, and its mismatches with the output schema. Rejects with a
- * plain failure if `stopWhen` fails.
+ * Whether a result of the batch is the answer of the run, and how it mismatches the output schema. Rejects with a plain
+ * failure if `stopWhen` fails.
  */
 async function findResultAnswer(
   { stopWhen, output }: AgentParts,

@@ -22,7 +22,7 @@ export async function loadCounter({ tokenizer, model }: AgentParts): Promise<Tok
   return createTokenCounter(counting, model.echoesReasoning)
 }
 
-/** The strategies without a model request. */
+/** The strategies that need no model request. */
 const strategies: Record<ContextStrategy, FitStrategy> = {
   sliding_window: fitSlidingWindow,
   compact: fitCompact,
@@ -62,7 +62,7 @@ export async function fitTranscript(base: FitScope, counter: TokenCounter): Prom
   return done(plain, { strategy: 'compact', usage, warning: formatNoSummary(problem) })
 }
 
-/** Messages chosen by the agent's author are not compacted, so they must fit. */
+/** Messages selected by `prepareStep` are not compacted, so they must fit. */
 function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: TokenCounter): CompactionOutput {
   const { window, strategy } = context.config.context
   const size = counter.request(buildRequest(parts, context, false))
@@ -75,7 +75,7 @@ function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: Tok
   })
 }
 
-/** The fit with a summary, or the problem (empty if there was nothing to summarize). */
+/** Returns a fit with a summary, or the problem as a string, which is empty if there was nothing to summarize. */
 async function tryFitWithSummary(
   situation: FitSituation,
   scope: FitScope,
@@ -120,7 +120,7 @@ export function toActorError(error: unknown): ModelActorError {
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
 }
 
-/** The error for a request that cannot fit, with its size and largest parts. */
+/** The error of a request that cannot fit, with its size and its largest parts. */
 function contextOverflowError(
   situation: FitSituation,
   strategy: ContextStrategy,
@@ -150,7 +150,7 @@ function contextOverflowError(
 type BuildRequest = (fit: Fit | null) => ModelRequest
 
 interface FitCheck {
-  /** The valid fit, or the outgrown one together with a situation. */
+  /** The fit if it is valid, or the outgrown one together with a situation. */
   readonly fit: Fit | null
   /** Tokens of the next request. */
   readonly before: number
@@ -158,10 +158,10 @@ interface FitCheck {
   readonly situation: FitSituation | null
 }
 
-/** A fit is dropped only if the transcript without it has room to grow. */
+/** A fit is dropped only if the transcript without it leaves room to grow. */
 const comfortable = 3 / 4
 
-/** Whether the next request fits. An existing fit stays valid until it is outgrown. */
+/** Checks whether the next request fits. An existing fit stays valid until it is outgrown. */
 export function checkFit(
   { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
   counter: TokenCounter,

@@ -11,7 +11,7 @@ import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 
 export type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
-/** Undefined if nothing measures the run. */
+/** Starts measuring a request. Returns undefined if the run has no telemetry. */
 export function measureRequest(
   { telemetry, clock }: AgentRuntime,
   { provider, model, endpoint }: NamedModel,
@@ -46,7 +46,7 @@ const unknownOutcome = {
   usage: null,
 }
 
-/** A request as telemetry sees it. */
+/** A request, as reported to telemetry. */
 class MeasuredRequest {
   readonly #telemetry: SafeTelemetry
   readonly #clock: Clock
@@ -66,7 +66,7 @@ class MeasuredRequest {
     this.#info.firstChunkAt ??= this.#clock.now()
   }
 
-  /** Null ends the wait for a limiter. */
+  /** Records that the request waits for a limiter. Null ends the wait. */
   noteWait(wait: { limiter: string } | null): void {
     const { waits } = this.#info
     const now = this.#clock.now()
@@ -74,7 +74,7 @@ class MeasuredRequest {
     else for (const one of waits) one.until ??= now
   }
 
-  /** The request is sent to another model: a new request if the last model failed. */
+  /** Switches to another model. If the previous model failed, this is a new request. */
   switchModel(next: NamedModel, givenUp: { failure: ModelFailure; spent: Usage | null } | null): void {
     const { provider, model } = next
     const endpoint = readEndpoint(next.endpoint)
@@ -88,14 +88,14 @@ class MeasuredRequest {
     this.around(() => undefined)
   }
 
-  /** Only telemetry receives the provider's response id. */
+  /** Records the response. The provider's response id is passed only to telemetry. */
   noteResponse(response: ModelResponse, { id }: ModelResponse): void {
     this.#info.response = response
     this.#info.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null
   }
 }
 
-/** The endpoint reported by the provider, if it is a valid host and port, else null. */
+/** The endpoint reported by the provider, or null if its host or port is invalid. */
 function readEndpoint(endpoint: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
   const { host, port }: { host?: unknown; port?: unknown } = endpoint ?? {}
   if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null

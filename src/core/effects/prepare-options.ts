@@ -5,7 +5,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 import type { Binding, PoliciesAbove } from '../live/runtime.js'
 import type { PrepareOptions } from '../tools/prepare-calls.js'
 
-/** The policies of a run, including those of the runs above it. */
+/** The policies of a run, including those of its parents. */
 function getPoliciesInForce(
   { policies = [] }: Pick<AgentParts, 'policies'>,
   { policiesAbove }: Binding,
@@ -13,7 +13,7 @@ function getPoliciesInForce(
   return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
 }
 
-/** The policies that also judge the calls of a sub-agent. */
+/** The policies that also apply to the calls of a sub-agent. */
 export function getPoliciesBelow(
   parts: Pick<AgentParts, 'policies'>,
   binding: Binding,
@@ -23,7 +23,7 @@ export function getPoliciesBelow(
   return policies.length === 0 ? undefined : { policies, path: [...path, name] }
 }
 
-/** Decides whether the calls of a run may execute. `abort` aborts when the run stops. */
+/** Options for checking whether the calls of a run may execute. `abort` aborts when the run stops. */
 export function toPrepareOptions(
   parts: AgentParts,
   context: AgentContext,

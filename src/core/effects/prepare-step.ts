@@ -17,8 +17,8 @@ import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
 /**
- * Asks the agent's author for the settings of the next request. Rejects with a plain failure that names the
- * invalid option and key.
+ * Calls `prepareStep` for the settings of the next request. Rejects with a plain failure that names the invalid option
+ * and key.
  */
 export async function prepareStep(
   parts: AgentParts,
@@ -57,7 +57,7 @@ async function ask(option: 'instructions' | 'prepareStep', question: () => unkno
 
 const keys = ['model', 'tools', 'toolChoice', 'instructions', 'sampling', 'messages'] as const
 
-/** Checks the return value of `prepareStep`. */
+/** Validates the return value of `prepareStep`. */
 function readStepSettings(
   returned: unknown,
   parts: AgentParts,
@@ -117,7 +117,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
   }
 }
 
-/** Messages of the transcript are stored by id, other messages in full. */
+/** Messages of the transcript are stored by id, others in full. */
 function readMessages(
   messages: unknown,
   transcript: readonly Message[],
@@ -136,11 +136,11 @@ function readMessages(
   )
 }
 
-/** Checks a list of messages. Each call must have its result, and the last message must not be from the model. */
+/** Validates a list of messages. Each call must have its result, and the last message must not be from the model. */
 function readWhole(items: readonly unknown[], now: number, refuse: Refuse): Message[] {
   const last = items.at(-1) as { role?: unknown } | null | undefined
   try {
-    // Run input ends with a user message; a request may end with tool results.
+    // The input of a run ends with a user message. A request may also end with tool results.
     const isAfterCalls = last?.role === 'tool' || (last as { internal?: unknown } | null)?.internal === true
     const { history, newMessages } = readConversation(isAfterCalls ? [...items, closing] : items, now)
     const own = isAfterCalls ? newMessages.slice(0, -1) : newMessages
@@ -164,7 +164,7 @@ function getCallId(message: unknown): unknown {
 
 const closing = { role: 'user', content: '…' }
 
-/** The results right after the last response that asked for calls. */
+/** The results that follow the last response with calls. */
 function listLastResults({ messages, steps }: AgentContext): StepResult[] {
   const at = messages.findLastIndex(({ role }) => role === 'assistant')
   const asking = messages[at]
@@ -196,7 +196,7 @@ function createFailure(option: 'instructions' | 'prepareStep', problem: string):
   return { ...failure, usage: null, jitter: 1 }
 }
 
-/** The agent configuration for the next step. Throws a plain failure if the planned model does not exist. */
+/** Applies a step's plan to the agent's configuration. Throws a plain failure if the planned model does not exist. */
 export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base
@@ -218,13 +218,13 @@ export function applyPlan(base: AgentParts, context: AgentContext | null): Agent
   }
 }
 
-/** The agent's tool choice, if the step has that tool. */
+/** Keeps the agent's tool choice only if the step has that tool. */
 function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
   const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
   return isLeft ? toolChoice : undefined
 }
 
-/** Another process may have other models. */
+/** The plan may come from another process with other models. */
 function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   const model = Object.hasOwn(models, name) ? models[name] : undefined
   if (model !== undefined) return getMarkedModel(model)
@@ -236,7 +236,7 @@ function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   throw { ...failure, usage: null, jitter: 1 }
 }
 
-/** The tools of the request. The search and call tools are offered only with deferred tools. */
+/** The tools of the request. The search and call tools are offered only if there are deferred tools. */
 function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   const { search } = set
   const dispatcher = search?.dispatcher?.name
@@ -256,7 +256,7 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   }
 }
 
-/** Providers and token counters cache lists of tools by identity. */
+/** Cached because providers and token counters cache lists of tools by identity. */
 function narrowSpecs(
   offered: readonly ToolSpec[],
   names: readonly string[],
@@ -272,7 +272,7 @@ function narrowSpecs(
 
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
 
-/** The messages that replace the transcript in the request, or null for the transcript. */
+/** The messages that replace the transcript in the request, or null to use the transcript. */
 export function findPlannedMessages(
   context: AgentContext,
   transcript: readonly Message[] = context.messages,

@@ -33,9 +33,9 @@ import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './che
 import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
-/** `self` is the actor that runs it; `stream` receives its deltas. */
+/** `self` is the actor that runs the request. `stream` receives its deltas. */
 interface RequestScope extends EffectScope {
-  /** Whether this is the last request, without tool calls. */
+  /** Whether this is the concluding request, without tool calls. */
   conclude: boolean
   stream: AnswerStream
 }
@@ -49,14 +49,14 @@ export function requestModel(
   { conclude, abort, self, runtime, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
-  // A final answer does not count as a step.
+  // The concluding request is not a step, so it has no plan.
   const parts = applyPlan(base, conclude ? null : context)
   warnOfChangedSkills(runtime, context.skills, parts.skills)
   warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
   const request = buildRequest(parts, context, conclude)
   const scene = features.outputShields ? { runtime, context, abort } : null
   const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
-  // Shields that may withhold a call check the complete call.
+  // Shields that may withhold a call have to see the complete call.
   const isScreened = features.outputShields || features.callShields
   const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
   const calls = streamsCalls
@@ -91,13 +91,13 @@ export function requestModel(
         shown.restart()
         calls?.restart()
       },
-      // Uncleared text is not stored either.
+      // Uncleared text must not be stored either.
       getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
       toOutput: async (response, price) => {
         const finalTool = parts.output && findFinalTool(parts.output, request)
         const final = unwrapCalls(readFinalAnswer(response, finalTool), parts.tools.search)
         if (!request.stream) shown.write(final.text, final.reasoning)
-        // Arguments of a call are not streamed. If they are the answer, they are emitted in one piece.
+        // If the answer is the arguments of a call, it is not streamed but emitted in one piece.
         else if (final !== response && response.text === '') shown.write(final.text, '')
         if (shown.finish) await shown.finish()
         if (!response.complete && config.completion.onMissingEnd === 'retry') throw incompleteError(response)
@@ -118,13 +118,13 @@ export function requestModel(
   )
 }
 
-/** Replaces calls through `call_tool` with calls of the named tools. */
+/** Replaces calls through `call_tool` with calls of the tools that they name. */
 function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): ModelResponse {
   if (search?.dispatcher === undefined || response.toolCalls.length === 0) return response
   return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }
 }
 
-/** Synchronous where no check is asynchronous. */
+/** Synchronous unless a check is asynchronous. */
 function toModelOutput(
   parts: AgentParts,
   response: ModelOutput['response'],
@@ -154,19 +154,19 @@ function incompleteError(response: ModelResponse): ModelError {
   })
 }
 
-/** The unchecked report of the provider. */
+/** The provider's report before validation. */
 type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
 /**
- * Emits provider-run tools as steps. An open one ends with the request. Input and output are model content, so they are
- * omitted if shields screen that content.
+ * Emits tools that the provider runs as steps. A step that is still open ends with the request. Input and output are
+ * model content, so they are omitted if shields screen that content.
  */
 function createHostedSteps(
   runtime: AgentRuntime,
   self: AnyActorRef,
   context: AgentContext,
 ): (call: ReportedHostedCall) => void {
-  /** Created lazily, because most answers have no such calls. */
+  /** Created lazily, because most answers have no hosted calls. */
   let open: Map<string, StepWork<'hosted', unknown>> | undefined
   const { outputShields, callShields } = context.features
   let begun = 0
@@ -190,8 +190,8 @@ function createHostedSteps(
 }
 
 /**
- * Converts a response that calls the final tool into an answer, with the call's arguments as its text and its
- * text as reasoning. Other calls are dropped. Returns other responses unchanged.
+ * Converts a response that calls the final tool into an answer. The call's arguments become its text, and the
+ * response's text becomes its reasoning. Other calls are dropped. Other responses are returned unchanged.
  */
 function readFinalAnswer(response: ModelResponse, finalTool: string | undefined): ModelResponse {
   const call = response.toolCalls.find(({ function: { name } }) => name === finalTool)
@@ -205,7 +205,7 @@ function readFinalAnswer(response: ModelResponse, finalTool: string | undefined)
   }
 }
 
-/** The warning for calls dropped with the final answer, or null. */
+/** A warning about the calls that were dropped with the final answer, or null. */
 function describeDroppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
   const names = response.toolCalls.map(({ function: { name } }) => name)
   const answer = names.findIndex((name) => name === finalTool)
@@ -214,7 +214,7 @@ function describeDroppedCalls(response: ModelResponse, finalTool: string | undef
   return `The model gave its final answer together with other calls, which are not executed: ${others.join(', ')}.`
 }
 
-/** The step of one attempt at an answer. If shields screen answers or calls, uncleared content is omitted. */
+/** Creates the step of one attempt at an answer. If shields screen answers or calls, uncleared content is omitted. */
 function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
   const { attempt, features } = context
   const stepId = getStepId(context)
@@ -240,7 +240,7 @@ function getWords({ text, refusal }: ModelOutput['response']): AnswerWords {
   return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
 }
 
-/** The text of an answer that output shields have cleared into the transcript. */
+/** The text of an answer, if output shields have cleared it into the transcript. */
 function getClearedWords(
   response: ModelOutput['response'],
   { pendingAnswer, messages, batchAt }: AgentContext,
@@ -248,13 +248,13 @@ function getClearedWords(
   const { text, refusal } = getWords(response)
   if (text === '' && refusal === undefined) return { text }
   const message = messages[batchAt]
-  // A message that replaces an uncleared answer has `data` that marks it.
+  // If an answer is uncleared, the message in its place is marked in `data`.
   if (pendingAnswer !== null || message?.role !== 'assistant' || message.data !== undefined)
     return { text: null }
   return getWords({ ...response, text: message.content ?? '', refusal: message.refusal ?? null })
 }
 
-/** A request for a summary; `written` provides its outcome. */
+/** Creates the step of a summary request. `written` provides its outcome. */
 export function createSummaryStep(
   context: AgentContext,
   written: () => Summary | null,

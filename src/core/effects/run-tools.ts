@@ -21,14 +21,14 @@ import type { StepProgress, ToolStepResponse } from '../../../machines/agent/ann
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, describeError, hasThrown } from '../base/errors.js'
 
-/** Only agents with shields load it. */
+/** Loaded only by agents with shields. */
 export const loadScreening = loadOnce(() => import('./screening-effects.js'))
-// Only calls that ask people load it.
+// Loaded only by calls that ask people.
 const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js'))
-// Only batches with a sub-agent load it.
+// Loaded only by batches with a sub-agent.
 const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
-/** Runs the started calls of a batch, and sends each result when it arrives. */
+/** Runs the started calls of a batch and sends each result as it arrives. */
 export class ToolBatch implements RunBatchOptions {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
@@ -51,14 +51,17 @@ export class ToolBatch implements RunBatchOptions {
     const { runtime } = this.#scope
     runtime.onHalt(() => this.#halt())
     await runtime.waitUntilDurable()
-    // Their usage counts for the results of this batch.
+    // Usage of sub-agents counts toward the results of this batch.
     if (runtime.hasChildren) await this.#openSubAgents()
     if (this.abort.aborted || runtime.isHalted) return
     this.#running = new RunningBatch(this.#calls, this)
     this.#running.start()
   }
 
-  /** Call it once. Aborting creates an exception with a stack trace. After the last result, it has no listeners. */
+  /**
+   * Stops the batch. Only the first call has an effect: aborting creates an exception with a stack trace, and there are
+   * no listeners after the last result.
+   */
   stop(): void {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
@@ -68,8 +71,8 @@ export class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Another process resumes the run. The log records the whole batch as started, so an event names the non-repeatable
-   * and expiring calls that have not started, and the other process runs them.
+   * Called when another process resumes the run. The log records the whole batch as started, so an event lists the
+   * non-repeatable and expiring calls that have not started. The other process runs them.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
@@ -138,7 +141,7 @@ export class ToolBatch implements RunBatchOptions {
 
   onProgress(callId: string, name: string, progress: Json): void {
     const { runtime, context } = this.#scope
-    // Shields screen results when a tool has ended; its progress is uncleared, so it is not emitted.
+    // Progress is uncleared, because shields screen a result only when its tool has ended. It is therefore not emitted.
     if (context.features.resultShields) return
     runtime.emit({ type: 'tool_progress', callId, name, progress })
     runtime.emit(createToolProgress(context, callId, name, progress))
@@ -157,13 +160,13 @@ export class ToolBatch implements RunBatchOptions {
     } catch (error) {
       return createLoadFailure('The question', error)
     }
-    // Shields screen a question before people see it, like a result before the model reads it.
+    // Shields screen a question before people see it, just as they screen a result before the model reads it.
     if (this.#scope.context.features.resultShields && !(await this.#isCleared(call, ask))) return refusedToAsk
     this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions: toQuestions(call, ask), memo: ask.memo })
     return null
   }
 
-  /** A question changed by a shield is not asked, because a form with gaps has no meaning. */
+  /** A question that a shield changed is not asked, because a form with gaps is meaningless. */
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const text = JSON.stringify(elicitations)
     const { screenText } = await loadScreening()
@@ -190,7 +193,7 @@ export class ToolBatch implements RunBatchOptions {
   async onHandle(callId: string, handle: Json): Promise<void> {
     const { runtime, sendBack } = this.#scope
     sendBack({ type: 'HANDLE_SAVED', callId, handle })
-    // During a transition, the event is processed right after it.
+    // If a transition is in progress, the event is processed right after it.
     await Promise.resolve()
     await runtime.waitUntilDurable()
   }
@@ -205,7 +208,10 @@ export class ToolBatch implements RunBatchOptions {
     return this.#scope.runtime.waitUntilHeld()
   }
 
-  /** A call that waits for a free place or for the store can expire. A call that another process started continues. */
+  /**
+   * Refuses a call that expired while it waited for a free slot or for the store. A call that another process started
+   * continues.
+   */
   refuseNext(): ToolResult | null {
     const { context, runtime } = this.#scope
     const call = this.#calls[this.#begun]
@@ -220,7 +226,7 @@ export class ToolBatch implements RunBatchOptions {
     const call = this.#calls[this.#begun]
     this.#begun += 1
     if (call) runtime.steps.start(self, new ToolStep(context, call))
-    // The provider loaded the tool in the answer that calls it.
+    // The provider loaded the tool in the same answer that calls it.
     if (call && this.#parts.tools.isHosted?.(call.name)) this.onLoad(call.id, [call.name])
   }
 
@@ -252,7 +258,7 @@ export class ToolBatch implements RunBatchOptions {
   }
 }
 
-/** Shields screen only `content`, so the other fields of a result are dropped. */
+/** Drops all fields of a result other than `content`, because shields screen only `content`. */
 function withoutUnseen(result: ToolResult): ToolResult {
   delete result.publicMessage
   delete result.appData
@@ -281,8 +287,8 @@ const notStarted: ToolResult = {
 type ToolWork = StepWork<'tool_execution', ToolResult>
 
 /**
- * A call executed by a tool. If shields screen results, its events omit the return value. Events are built
- * lazily because many runs may be parked in such calls.
+ * A call that is executed by a tool. If shields screen results, its events omit the return value. Events are built
+ * lazily, because many runs may be parked in such calls.
  */
 class ToolStep implements ToolWork {
   readonly #context: AgentContext

@@ -23,9 +23,9 @@ import { toPrepareOptions } from './prepare-options.js'
 import { runStaggered } from '../base/platform.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
-/** The screenings of input, calls, results and output. Only agents with shields load them. */
+/** Screenings of input, calls, results and output. Loaded only by agents with shields. */
 
-/** Screens the user messages. Each part is screened, and all texts together. */
+/** Screens the user messages: each part separately, and all texts together. */
 export async function screenInput(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -60,17 +60,18 @@ export async function screenContent(
     return text === '' ? [] : [{ ...(await look(text)), part }]
   })
   const screenings = (await Promise.all(looks)).flat()
-  // A message without text is screened too, because an unscreened message counts as blocked.
+  // A message without text is screened too, because a message without a screening counts as blocked.
   if (screenings.length === 0) return [{ ...(await look('')), part: null }]
   const seen = screenings.some(({ action }) => action === 'block')
     ? screenings
     : await screenJoinedTexts(screenings, content, look)
-  // A refused message is dropped completely, including harmless parts.
+  // A blocked message is dropped completely, including its harmless parts.
   return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
 }
 
 /**
- * Screens texts joined directly and with a line break, because texts that are harmless alone can be forbidden together.
+ * Screens the texts joined directly and with a line break, because texts that are harmless alone can be forbidden
+ * together.
  */
 async function screenJoinedTexts(
   screenings: PartScreening[],
@@ -86,7 +87,7 @@ async function screenJoinedTexts(
     if (joined.action === 'block') return [...screenings, { ...joined, part: null }]
     if (joined.action === 'redact') {
       const merged = { ...joined, findings: [...first.findings, ...joined.findings], part: first.part }
-      // The finding spans them, so they become one text.
+      // The finding spans several texts, so they are merged into one.
       const emptied = others.map((text) => ({ ...text, action: 'redact' as const, content: '' }))
       return [...screenings.filter((one) => !texts.includes(one)), merged, ...emptied]
     }
@@ -94,7 +95,9 @@ async function screenJoinedTexts(
   return screenings
 }
 
-/** Screens a complete answer together with its earlier pieces. The held-back text is emitted once cleared. */
+/**
+ * Screens a complete answer together with its earlier pieces. Text that was held back is emitted once it is cleared.
+ */
 export async function screenOutput(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -120,7 +123,7 @@ export async function screenOutput(
     : screening
 }
 
-/** The schema problem of the redacted answer. Redacting alone does not make an answer invalid. */
+/** The schema problem of a redacted answer. Redaction as such does not make an answer invalid. */
 async function findRedactedProblem(
   { content }: Screening,
   { output }: AgentParts,
@@ -131,7 +134,7 @@ async function findRedactedProblem(
   return { outputProblem: reading.ok ? null : reading.problem }
 }
 
-/** Reduces the screening of a complete answer to its last part. The earlier parts were already emitted and stay. */
+/** Reduces the screening of a complete answer to its last piece. The earlier pieces have already been emitted. */
 function toLastPiece(pieces: string, screening: Screening): Screening {
   const { action, content, message } = screening
   if (action === 'block') return screening
@@ -170,7 +173,7 @@ export async function screenCalls(
       screenText(parts, { runtime, context, abort }, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
     if (parts.tools.get(toolName) !== undefined) return screening
-    // An unknown tool name is model output, like its arguments.
+    // An unknown tool name was written by the model, like the arguments.
     const named = await look(toolName)
     if (named.action !== 'block' && named.action !== 'redact') return screening
     return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
@@ -192,7 +195,7 @@ export async function screenCalls(
   })
 }
 
-/** Screens the received results. Input shields screen the reasons of rejected calls. */
+/** Screens the received results. Reasons of rejected calls are screened by input shields. */
 export async function screenResults(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -236,7 +239,7 @@ async function screenToolResult(
   const screening = await look(words)
   const readable = media.map(getReadableText).filter((text) => text !== '')
   if (readable.length === 0 || screening.action === 'block') return screening
-  // A file cannot be redacted, so it passes unchanged or is dropped.
+  // A file cannot be redacted, so it is either passed on unchanged or dropped.
   const { action, findings } = await look(readable.join('\n'))
   if (action !== 'block' && action !== 'redact') return screening
   const content = `${screening.content}\n${withheldMedia}`
@@ -253,7 +256,8 @@ const allowedScreening = { action: 'allow' as const, message: null, findings: []
 const withheldMedia = '[Withheld: a shield refused the content of the files in this result.]'
 
 /**
- * The steps of the screenings of one batch. The actor returns all screenings at once; `said` picks the report of one.
+ * Creates the steps for the screenings of one batch. The actor returns all screenings at once, and `said` picks the
+ * report of one.
  */
 function createShieldSteps(
   getReport: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
@@ -276,7 +280,7 @@ function createShieldSteps(
 type ShieldReport = Omit<Screening, 'content'>
 type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
 
-/** The step of a screening at one point; `pickReports` picks its reports from the actor's output. */
+/** Creates the step of a screening at one point. `pickReports` picks its reports from the actor's output. */
 function createShieldStep<Output>(
   step: Omit<ShieldStep, 'stepType'>,
   pickReports: (output: Output) => readonly ShieldReport[],
@@ -298,7 +302,7 @@ function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | n
   return { action, message: gravest?.message ?? null, shields: [...new Set(objecting)] }
 }
 
-/** Screens a text with the shields of one point, on the run's clock. Blocked content is dropped here. */
+/** Screens a text with the shields of one point, on the run's clock. The content of a block is dropped here. */
 export async function screenText(
   { shields }: AgentParts,
   { runtime, context, abort }: Omit<EffectScope, 'self'>,

@@ -25,14 +25,14 @@ import { ChildRun, toChildResult } from '../live/child-run.js'
 
 /** The scope shared by the tools and sub-agents of a batch. */
 export interface BatchScope extends EffectScope {
-  /** The agent's actor. `self` is the actor of the batch. */
+  /** The agent's actor. (`self` is the actor of the batch.) */
   parent: AnyActorRef
   sendBack: (event: AgentMachineEvent) => void
 }
 
-/** The sub-agents of one batch. They share the run's budget and pause and stop together with it. */
+/** The sub-agents of one batch. They share the run's budget, and pause and stop together with the run. */
 export class SubAgentBatch {
-  /** `self`, the actor of the batch, is the parent of the sub-agents' actors. */
+  /** `self` is the actor of the batch and the parent of the sub-agents' actors. */
   readonly #scope: BatchScope
   readonly #parts: Pick<AgentParts, 'budgets' | 'policies'>
   #unfollow: (() => void) | undefined
@@ -46,7 +46,7 @@ export class SubAgentBatch {
     return (this.#scope.parent.getSnapshot() as { context: AgentContext }).context
   }
 
-  /** Runs a sub-agent's call. Null if it is settled and has reported its questions. Never rejects. */
+  /** Runs a sub-agent's call. Returns null if the sub-agent rests and has reported its questions. Never rejects. */
   async execute(
     tool: Tool,
     delegate: Delegate,
@@ -70,13 +70,13 @@ export class SubAgentBatch {
       child.onUsage(() => {
         this.#reportUsage(call.id, child)
       })
-      // Usage of a resumed sub-agent from before this listener existed.
+      // Reports usage of a resumed sub-agent from before this listener existed.
       this.#reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
       if (questions) await child.resumeWithAnswers(questions, context.pausing !== false)
       if (this.#context.pausing) child.pause()
       const result = await this.#nextRest(child)
-      // The process that resumes the run reads the sub-agent's state, and delivers answers that it has not read.
+      // The process that resumes the run reads the sub-agent's state and delivers the answers that it has not read.
       if (child.isReleasing && isAtRest(result)) return await waitForever()
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
@@ -86,20 +86,20 @@ export class SubAgentBatch {
       this.#reportRest(call.id, result.pending, result.state === 'PAUSED' ? result.wakeAt : undefined)
       return null
     } catch (error) {
-      // The process that resumes the run opens it.
+      // The process that resumes the run opens the sub-agent.
       if (runtime.children.get(call.id)?.isReleasing) return waitForever()
       return failed(`The sub-agent '${tool.name}' could not run: ${describeError(error)}`)
     }
   }
 
-  /** Waits until the sub-agent ends or settles. A pause that was withdrawn in the meantime is resumed. */
+  /** Waits until the sub-agent ends or rests. If a pause was withdrawn in the meantime, resumes the sub-agent. */
   async #nextRest(child: ChildRun): Promise<RunResult> {
     const result = await child.waitForRest()
     const isResumed = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()
     return isResumed ? this.#nextRest(child) : result
   }
 
-  /** The usage to report with a result. It includes the usage of other sub-agents that the result stops. */
+  /** The usage to report with a result, including the usage of other sub-agents that the result stops. */
   takeUsage(callId: string, result: ToolResult): Usage | null {
     const child = this.#scope.runtime.children.get(callId)
     const usage = child?.takeUsage() ?? null
@@ -135,7 +135,7 @@ export class SubAgentBatch {
       return failed('Not executed: the budget of the run is used up.', 'not_executed')
     }
     const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
-    // A pending pause comes first.
+    // A pending pause takes precedence.
     if (context.pausing && !isBegun) return this.#reportRest(call.id, [])
 
     const child = new ChildRun(childUsage)
@@ -196,7 +196,7 @@ export class SubAgentBatch {
     }
   }
 
-  /** Whether shields of this run, or of a run above it, screen the results of calls before they are emitted. */
+  /** Whether shields of this run or of a parent screen call results before they are emitted. */
   get #isWithheld(): boolean {
     const { binding } = this.#scope.runtime
     return this.#context.features.resultShields || binding.above?.isUncleared === true
@@ -225,7 +225,7 @@ export class SubAgentBatch {
     return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
   }
 
-  /** The other sub-agents stop before the run, so that their usage is counted. */
+  /** Stops the other sub-agents before the run, so that their usage is counted. */
   #stopOthers(child: ChildRun | undefined): Usage | null {
     return this.#scope.runtime.stopChildren(child)
   }
@@ -248,8 +248,8 @@ export class SubAgentBatch {
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
 /**
- * Whether an answer, `resume()` or a date can continue the sub-agent. A sub-agent that a guard paused counts as ended
- * for its caller.
+ * Whether the sub-agent can be continued by an answer, by `resume()` or at a later time. For its caller, a sub-agent
+ * that a guard paused has ended.
  */
 function isAtRest(result: RunResult): boolean {
   const { state, reason } = result
@@ -264,7 +264,7 @@ function addUsages(a: Usage | null, b: Usage | null): Usage | null {
   return a && b ? addUsage(a, b) : (a ?? b)
 }
 
-/** The event of a sub-agent as the parent emits it. Each level extends its path. */
+/** Converts an event of a sub-agent to an event of its parent. Each level extends the path. */
 function toChildEvent(
   event: Extract<EmittedEvent, { type: 'child_event' }>['event'],
   callId: string,
@@ -280,7 +280,7 @@ function toChildEvent(
     : { type: 'child_event', callId, path: [name], event }
 }
 
-/** Whether events of a type contain content of a model, a tool or a person. */
+/** Whether events of a type contain content from a model, a tool or a person. */
 const hasContentByType: Record<AgentEvent['type'], boolean> = {
   run_started: false,
   state_changed: false,
@@ -318,8 +318,8 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
 }
 
 /**
- * Whether a sub-agent's event may be emitted when shields screen results. Its answer is the result of its
- * call, which is screened when the call ends.
+ * Whether a sub-agent's event may be emitted although shields screen results. The sub-agent's answer is the result of
+ * its call, which is screened when the call ends.
  */
 function isContentFree(event: AgentEvent): boolean {
   return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]

@@ -5,22 +5,22 @@ import { CallAbort } from '../base/abort.js'
 import { type Clock, readElapsed } from '../base/clock.js'
 
 export interface IdleWatch {
-  /** Aborts when the outer signal aborts, or after a silence above the limit. */
+  /** Aborts when the outer signal aborts, or when the silence exceeds the limit. */
   readonly abort: CallAbort
   readonly onActivity: ModelRequestOptions['onActivity']
-  /** Rejects at once when the work becomes silent, even if the provider ignores its signal. */
+  /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
   readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
-  /** Whether the request is queued, which is not silence. The timer restarts afterwards. */
+  /** Sets whether the request is queued, which does not count as silence. The timer restarts afterwards. */
   readonly hold: (isHeld: boolean) => void
   readonly stop: () => void
 }
 
-/** `contentIdleMs` is missing in early logs. */
+/** `contentIdleMs` is missing in logs of early versions. */
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
 
 /**
- * Ends an answer that is silent or contains only keep-alives. Uses one timer per answer. An answer without streaming is
- * silent from its first piece. `outer` has no other listener.
+ * Ends an answer that is silent or consists only of keep-alives. Uses one timer per answer. For an answer without
+ * streaming, silence is measured from its first piece. `outer` has no other listener.
  */
 export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits

@@ -2,8 +2,8 @@ import { readJson } from '../tools/parse-arguments.js'
 import { shorten } from './format-words.js'
 
 /**
- * Formats calls for people who decide about them. Nothing in a call may look like text of the program, and nothing
- * may be hidden, so invisible characters are shown as escapes.
+ * Formats calls for the people who decide about them. A call must not be able to imitate text of the program or hide
+ * anything, so invisible characters are shown as escapes.
  */
 
 const maxNameLength = 64
@@ -13,7 +13,7 @@ export function formatToolName(name: string): string {
   return /^[\w.-]+$/.test(name) ? shorten(name, maxNameLength) : quoteText(name, maxNameLength)
 }
 
-/** Prefixes the call of a sub-agent with the tools that lead to it. */
+/** Adds the path of tools in front of a sub-agent's call. */
 export function formatCallPath({ path = [], name }: { path?: readonly string[]; name: string }): string {
   return [...path, name].map(formatToolName).join(' › ')
 }
@@ -23,8 +23,8 @@ export function formatCallId(callId: string): string {
 }
 
 /**
- * Formats `{"path":"a.txt","lines":3}` as `path: "a.txt", lines: 3`. Unusual names are quoted, and values other
- * than objects are unchanged.
+ * Formats `{"path":"a.txt","lines":3}` as `path: "a.txt", lines: 3`. Unusual names are quoted, and values other than
+ * objects are returned unchanged.
  */
 export function formatArguments(json: string, width: number): string {
   const value = parseArguments(json)
@@ -32,7 +32,7 @@ export function formatArguments(json: string, width: number): string {
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.entries(value).map(([key, field]) => `${formatKey(key)}: ${JSON.stringify(field)}`)
       : [json]
-  // Text beyond this cannot be visible.
+  // Text beyond this length is cut anyway.
   const text = fields.join(', ').slice(0, width * 4 + 1)
   return shorten(escapeInvisible(text), width)
 }
@@ -52,8 +52,8 @@ export function escapeInvisible(text: string): string {
     .replaceAll(/ {3,}/g, (spaces) => `⟨${spaces.length} spaces⟩`)
 }
 
-// Control and formatting characters, ignorable ones, lone surrogates, private ones, the empty Braille pattern,
-// and all spaces but U+0020.
+// Control, formatting, ignorable and private characters, lone surrogates, the empty Braille pattern, and all spaces
+// except U+0020.
 const invisible = /[\p{Cc}\p{Cf}\p{DI}\p{Cs}\p{Co}\u2800]|[^\S ]/gu
 
 function escapeUnit(unit: number): string {

@@ -27,20 +27,26 @@ import {
 
 /** Options of `createEventFormatter`. */
 export interface EventFormatterOptions {
-  /** Columns, at least 40. Default 100. Longer lines are cut, except for text of people and models. */
+  /**
+   * Number of columns, at least 40. Defaults to 100. Longer lines are cut, except for text written by people and
+   * models.
+   */
   width?: number
-  /** Use terminal escape sequences. Default: off. */
+  /** Whether to use terminal escape sequences. Defaults to false. */
   color?: boolean
-  /** For a terminal: render the Markdown of models, and wrap text at `width`. Default: off. */
+  /** For a terminal: whether to render the Markdown of models and wrap text at `width`. Defaults to false. */
   markdown?: boolean
-  /** Show the duration of inferences, shield calls and memory retrievals. Default: on. Tools always show it. */
+  /**
+   * Whether to show the duration of inferences, shield calls and memory retrievals. Defaults to true. Tools always show
+   * it.
+   */
   timings?: boolean
 }
 
 /**
- * Formats the events of a run for a terminal: streamed text, one line for other events, and a summary at the end.
- * Call the returned function with the events of one run in order, and write its result without a line break.
- * Control characters of models and tools are removed.
+ * Formats the events of a run for a terminal: streamed text, one line per other event, and a summary at the end. Call
+ * the returned function with the events of one run in order, and write the results without adding line breaks. Control
+ * characters from models and tools are removed.
  *
  * @example
  * const format = createEventFormatter({ color: true })
@@ -83,7 +89,7 @@ class Screen {
         this.#usage = event.run
         return ''
       case 'step_completed':
-        // An accepted response counts as a step. Its id contains the number, also after a resume.
+        // Each accepted response counts as a step. The id contains the step number, even after a resume.
         if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
           this.#steps = parseStepNumber(event.stepId) ?? this.#steps + 1
         return this.#writeAfterText(formatEventLine(event, this.#style))
@@ -129,7 +135,7 @@ class Screen {
     return `${this.#startLine()}${line}\n`
   }
 
-  /** A hosted tool may end while text is streamed. */
+  /** A hosted tool may end while text is being streamed. */
   #writeAfterText(text: string | null): string {
     if (this.#column === 'start' || text === null) return this.#writeLine(text)
     this.#waiting += `${text}\n`
@@ -162,7 +168,7 @@ interface LineStyle {
   paint: Paint
   /** Columns. */
   width: number
-  /** Whether steps show their duration. */
+  /** Whether to show the duration of steps. */
   timings: boolean
 }
 
@@ -275,7 +281,7 @@ function formatPreparedStep({
   return `prepared: ${changes.map((change) => named[change] ?? change).join('; ')}`
 }
 
-/** Events of a sub-agent that are shown: its actions, not its text. */
+/** Types of sub-agent events that are shown, which are its actions but not its text. */
 const childEventTypes: ReadonlySet<string> = new Set([
   'tool_call',
   'tool_result',
@@ -298,7 +304,7 @@ function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineSty
 const restStates: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
 const workStates: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 
-/** The summary shows final states. */
+/** Formats a change of state. Final states are shown by the summary. */
 function formatStateLine(
   { to, reason, wakeAt }: EventOf<'state_changed'>,
   { paint }: LineStyle,

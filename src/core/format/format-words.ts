@@ -4,7 +4,7 @@ import { getCacheHitRate } from '../../../machines/agent/usage.js'
 
 export { stripControls }
 
-/** Shortens to `width` (at least 1) characters on one line. */
+/** Shortens a text to one line of at most `width` characters. */
 export function shorten(text: string, width: number): string {
   // Avoids scanning large results.
   const line = stripControls(text.slice(0, width * 4))
@@ -23,7 +23,7 @@ const wide =
 // oxlint-disable-next-line no-control-regex -- escape sequences of `createPaint`
 const escapes = /\u001b\[\d+m/g
 
-/** The width of a text on a terminal. Combining marks and escape sequences take no column. */
+/** The width of a text on a terminal. Combining marks and escape sequences have no width. */
 export function getColumns(text: string): number {
   let columns = 0
   for (const char of text.replaceAll(escapes, ''))
@@ -31,7 +31,7 @@ export function getColumns(text: string): number {
   return columns
 }
 
-/** Breaks lines between words. Wrapped lines start with `indent`. */
+/** Breaks lines between words. Wrapped lines are indented by `indent`. */
 export function wrapWords(text: string, width: number, indent = ''): string {
   return text
     .split('\n')
@@ -57,7 +57,7 @@ export function getFirstLine(text: string): string {
   return end < 0 ? start : `${start.slice(0, end)} …`
 }
 
-/** `340 ms`, `2.1 s`, `47 s`, `1 min 47 s`, `12 min`, `3 h 5 min`, `2 d` */
+/** Formats `340 ms`, `2.1 s`, `47 s`, `1 min 47 s`, `12 min`, `3 h 5 min` or `2 d`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 59_500) return `${(ms / 1000).toFixed(ms < 9_950 ? 1 : 0)} s`
@@ -72,7 +72,7 @@ function joinUnits(large: number, unit: string, small: number, smaller: string):
   return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
 }
 
-/** `just now`, `12 s ago`, `3 h ago`, `2 d ago`; the date (UTC) after a week. */
+/** Formats `just now`, `12 s ago`, `3 h ago` or `2 d ago`. After a week, the date (UTC). */
 export function formatAgo(at: number, now: number): string {
   const ms = now - at
   if (ms < 5000) return 'just now'
@@ -80,20 +80,20 @@ export function formatAgo(at: number, now: number): string {
   return `${formatDuration(ms).replace(/^(\S+ \S+) .*/, '$1')} ago`
 }
 
-/** `1,234`; with a noun, `1 session` or `1,234 sessions`. */
+/** Formats `1,234`, or with a noun `1 session` or `1,234 sessions`. */
 export function formatCount(value: number, noun?: string, nouns = `${noun}s`): string {
   const count = value.toLocaleString('en-US')
   return noun === undefined ? count : `${count} ${value === 1 ? noun : nouns}`
 }
 
-/** `$1.25`; amounts below one dollar with four decimals; `unknown` without a price. */
+/** Formats `$1.25`. Amounts below one dollar have four decimals. `unknown` without a price. */
 export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   if (usd === null) return unknown
   if (usd > 0 && usd < 0.0001) return '< $0.0001'
   return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
 }
 
-/** The cached share of the input in whole percent, rounded down, so that only fully cached input has 100. */
+/** The cached share of the input in percent, rounded down so that only fully cached input has 100. */
 export function getCachedPercent(usage: Parameters<typeof getCacheHitRate>[0]): number {
   return Math.floor(getCacheHitRate(usage) * 100)
 }

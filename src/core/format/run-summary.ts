@@ -10,14 +10,14 @@ import {
   getCachedPercent,
 } from './format-words.js'
 
-/** The end of a run and its totals with their limits. */
+/** Formats the end of a run and its totals with their limits. */
 export function formatRunSummary(
   result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason; wakeAt?: number },
   limits: Partial<AgentConfig['limits']>,
-  /** Null: unknown. */
+  /** Null if unknown. */
   durationMs: number | null,
   paint: Paint,
-  /** The number of the run, if the usage is that of several runs. */
+  /** Number of the run, if the usage covers several runs. */
   runNumber = 1,
 ): string {
   const { state, reason, steps, usage, wakeAt } = result

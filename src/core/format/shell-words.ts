@@ -5,7 +5,7 @@ export function quoteShellWord(text: string): string {
   return text.search(unprintable) >= 0 ? quoteAnsi(text) : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** An option with its value. Values that start with a dash follow an equals sign. */
+/** An option with its value. Values that start with a dash are joined with an equals sign. */
 export function formatShellOption(name: string, value: string): string {
   return `--${name}${value.startsWith('-') ? '=' : ' '}${quoteShellWord(value)}`
 }
@@ -21,8 +21,8 @@ function quoteAnsi(text: string): string {
 const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 /**
- * Splits a command line at spaces, with '…', "…" and `\` (in "…" only before " and \). Nothing is expanded. Null
- * for an unclosed quote.
+ * Splits a command line at spaces. Supports '…', "…" and `\` (within "…" only before " and \). Nothing is expanded.
+ * Returns null for an unclosed quote.
  */
 export function splitShellWords(line: string): string[] | null {
   const words: string[] = []

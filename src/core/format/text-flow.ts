@@ -7,7 +7,7 @@ interface TextFlowOptions {
   style?: Style
 }
 
-/** The start of a line that more characters may turn into a heading, a list item, a quote, a rule or code. */
+/** The start of a line that may still become a heading, a list item, a quote, a rule or code. */
 const undecided = /^ *(#{0,6}|[-*_]*|\+|\d{1,3}[.)]?|>|`{0,2})$/
 
 /** A heading, a list item or a quote, with its indent. */
@@ -16,8 +16,8 @@ const lineStart = /^( *)(#{1,6}|[-*+]|\d{1,3}[.)]|>) +/
 const rule = /^ *([-*_])( ?\1){2,} *$/
 
 /**
- * Shows streamed Markdown on a terminal. Words wrap at the width and appear as soon as they are complete. A table appears when
- * its last row is complete.
+ * Renders streamed Markdown on a terminal. Words wrap at the width and appear as soon as they are complete. A table
+ * appears when its last row is complete.
  */
 export class TextFlow {
   readonly #width: number
@@ -38,7 +38,7 @@ export class TextFlow {
     this.#style = style
   }
 
-  /** Returns the output that the text completes. */
+  /** Returns the output that can be shown after this text. */
   write(text: string): string {
     this.#pending += text
     let out = ''
@@ -55,7 +55,7 @@ export class TextFlow {
     return this.write('\n') + this.#flushTable()
   }
 
-  /** A line that is shown as a whole, or the start of one. Null if more text decides. */
+  /** Takes a line that is shown as a whole, or the start of one. Returns null if more text is needed to decide. */
   #takeLine(): string | null {
     const end = this.#pending.indexOf('\n')
     const line = end < 0 ? this.#pending : this.#pending.slice(0, end)
@@ -109,7 +109,7 @@ export class TextFlow {
     return (breaks ? `\n${indent}` : isFirst ? '' : ' ') + text
   }
 
-  /** Applies and removes the marks of bold text and code, which may include several words. */
+  /** Applies and removes the markers of bold text and code, which can span several words. */
   #styleWord(word: string): string {
     let out = ''
     let before = ''
@@ -169,7 +169,7 @@ export class TextFlow {
     ].join('\n')
   }
 
-  /** A table that is wider than the terminal: one line for each cell. */
+  /** Formats a table that is wider than the terminal, with one line per cell. */
   #listCells(heads: readonly string[], rows: readonly (readonly string[])[]): string {
     return rows
       .map((row) =>

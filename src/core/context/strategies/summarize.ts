@@ -5,17 +5,17 @@ import { fitCompact, fitWithNote } from '../strategies.js'
 /** A planned summary of newly omitted messages and the previous summary. */
 export interface SummaryPlan {
   readonly gap: Gap
-  /** Messages that no summary contains yet. */
+  /** Messages that are not summarized yet. */
   readonly fresh: readonly Message[]
   /** The summary of earlier omitted messages. */
   readonly earlier: string | null
-  /** The maximum tokens of the summary. An eighth of the window, at most 4,096. */
+  /** Maximum tokens of the summary: an eighth of the window, but at most 4,096. */
   readonly limit: number
 }
 
 /**
- * Like `compact`, but reserves space for a summary instead of the marker. Null if the space is insufficient. Incremental,
- * so summarized messages are not read again.
+ * Plans like `compact`, but reserves space for a summary instead of the marker. Returns null if there is not enough
+ * space. Incremental: messages that are already summarized are not sent again.
  */
 export function planSummary(situation: FitSituation): SummaryPlan | null {
   const limit = Math.min(4_096, Math.floor(situation.window / 8))
@@ -30,7 +30,7 @@ export function fitWithSummary({ messages }: FitSituation, gap: Gap, summary: st
   return { ...gap, note, summary: { ...gap, length: note.length } }
 }
 
-/** The fallback without a new summary: like `compact`, but keeps the previous summary. */
+/** The fallback if no new summary was written. Works like `compact`, but keeps the previous summary. */
 export function fitWithoutSummary(situation: FitSituation): Fit | null {
   const earlier = findEarlierSummary(situation)
   const summary = situation.previous?.summary
