@@ -80,8 +80,8 @@ const scripts: Record<string, Script> = {
   'docs/deferred-tools.md › The search': {
     because: { 'npm install': 'the packages of the development dependencies' },
   },
-  'docs/mcp.md › Tools of MCP servers': {},
-  'docs/mcp.md › Tools of MCP servers (3)': {
+  'docs/mcp.md › MCP': {},
+  'docs/mcp.md › MCP (3)': {
     turns: [says('Files.'), says('More files.')],
     instead: {
       'npx -y @modelcontextprotocol/server-filesystem': filesystem,

@@ -517,7 +517,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     because: 'test/scenarios/hosted-tool-search.test.ts',
   },
   'docs/deferred-tools.md › The search (2)': {},
-  'docs/mcp.md › Tools of MCP servers (2)': {
+  'docs/mcp.md › MCP (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],
     instead: throughNode,
     expect: ({ said }) => {
@@ -625,7 +625,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[0]).toContain('"tools":[{"type":"web_search"}]')
     },
   },
-  'docs/models.md › Models of the AI SDK': {
+  'docs/models.md › AI SDK models': {
     turns: [says('Hello.')],
     shows: ['model'],
     expect: async ({ values }) => {
@@ -892,7 +892,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['listed'],
     expect: ({ values }) => expect(values.listed).toMatchObject({ list: [{ name: 'code-review' }] }),
   },
-  'docs/skills.md › Instructions of a project': {
+  'docs/skills.md › Project instructions': {
     own: async ({ folder }) => {
       await writeFile(`${folder}/AGENTS.md`, 'Run the tests.')
       return {}
@@ -949,7 +949,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [call('submit_report', { title: 'Rivers', text: 'They flow.' })],
     expect: ({ said }) => expect(said).toBe('{"title":"Rivers","words":2}\n'),
   },
-  'docs/steps.md › Stop when the results are enough': {
+  'docs/steps.md › Stop when the results are sufficient': {
     shows: ['booking'],
     expect: ({ values }) => expect(values.booking).toHaveProperty('machine'),
   },
