@@ -9,16 +9,16 @@ import type {
 import { findContextStep, type ContextStep } from '../../../machines/agent/update-action.js'
 import { type BuiltinAction, type BuiltinGuard, toBuiltinGuard, toSpawn, toStop } from './xstate-internals.js'
 
-/** A state without children. The active states are the leaf and its ancestors. */
+/** A state without children. It and its ancestors are active. */
 export interface Leaf {
   node: AnyStateNode
-  /** The active states, the root first. */
+  /** The active states, root first. */
   nodes: AnyStateNode[]
   value: StateValue
   tags: Set<string>
-  /** The `always` branches of the active states, the innermost first. */
+  /** The `always` branches of the active states, innermost first. */
   always: readonly Branch[]
-  /** By type of event; filled as events come. */
+  /** Branches by event type, filled when an event of that type arrives. */
   branches: Map<string, readonly Branch[]>
   plans: Map<AnyTransitionDefinition, Plan>
 }
@@ -31,7 +31,7 @@ export interface Branch {
 type PlainGuard = (args: { context: unknown; event: AnyEventObject }, params: undefined) => boolean
 
 export interface TableGuard {
-  /** A plain function without parameters, the usual case; undefined for any other guard. */
+  /** A plain function without parameters, which is the usual case. Undefined for other guards. */
   plain: PlainGuard | undefined
   builtin: BuiltinGuard
 }
@@ -39,14 +39,14 @@ export interface TableGuard {
 /** The effects of a transition in one leaf state. */
 export interface Plan {
   to: Leaf
-  /** Whether other states are active afterwards, or a history state remembers something. */
+  /** Whether different states are active afterwards, or a history state stores a value. */
   changesStates: boolean
-  /** What history states remember, by their ids; null for none. */
+  /** The stored values of history states by id, or null if there are none. */
   remembered: Readonly<Record<string, AnyStateNode[]>> | null
-  /** The states that are left, the innermost first. */
+  /** The states that are left, innermost first. */
   exits: readonly Exit[]
   actions: readonly TableAction[]
-  /** The states that are entered, the outermost first. */
+  /** The states that are entered, outermost first. */
   entries: readonly Entry[]
 }
 
@@ -65,7 +65,7 @@ export interface Entry {
   actions: readonly TableAction[]
   invokes: readonly Invoke[]
   childIds: readonly string[]
-  /** The actions of `initial`, if it enters the state. */
+  /** The actions of `initial`, if it enters this state. */
   initialActions: readonly TableAction[]
 }
 
@@ -74,26 +74,27 @@ export interface Invoke {
   src: string
   /** A value, or a function of context, event and self. */
   input: unknown
-  /** XState's own action for it. */
+  /** XState's own action that starts the actor. */
   spawn: BuiltinAction
-  /** True: `onSnapshot` and `systemId` are left to XState. */
+  /** If true, `onSnapshot` and `systemId` are left to XState. */
   isUnusual: boolean
 }
 
 export interface TableAction {
-  /** The name that inspectors see. */
+  /** The name reported to inspectors. */
   type: string
   /** A value, or a function of context and event. */
   params: unknown
-  /** An action of this package, run without XState's wrapper. */
+  /** An action of this package, which runs without XState's wrapper. */
   step: ContextStep | undefined
-  /** A function of the user's, or an action of XState's own; undefined where it is missing. */
+  /** A user's function or one of XState's actions. Undefined if it is missing. */
   implementation: BuiltinAction | ((info: never, params: never) => void) | undefined
 }
 
 /**
- * A chart as lazily filled tables. XState computes candidates, exits, entries and the state value at each
- * transition. The chart itself stays XState's, and `provide()` creates another machine with separate tables.
+ * The chart as lazily filled tables. XState computes candidates, exits, entries and the state value at each transition;
+ * here, each is computed once. The chart itself belongs to XState. `provide()` creates another machine, which has
+ * separate tables.
  */
 export class ChartTables {
   readonly #machine: AnyStateMachine
@@ -134,7 +135,7 @@ export class ChartTables {
     if (known) return known
     const inwardsOut = leaf.nodes.toReversed()
     const branches = inwardsOut.flatMap((node) => this.#toBranches(listCandidates(node, type)))
-    // Only for types named in the chart, so that sent events do not grow the tables.
+    // Only types named in the chart are cached, so that external events do not grow the tables.
     if (inwardsOut.some(({ transitions }) => transitions.has(type))) leaf.branches.set(type, branches)
     return branches
   }
@@ -143,7 +144,7 @@ export class ChartTables {
     const known = leaf.plans.get(transition)
     if (known) return known
     const plan = this.#readPlan(leaf, transition, historyValue)
-    // Where a history state leads to depends on the run.
+    // The target of a history state depends on the run.
     if (transition.target?.[0]?.type !== 'history') leaf.plans.set(transition, plan)
     return plan
   }
@@ -168,7 +169,7 @@ export class ChartTables {
     return actions.map((action) => this.toAction(action))
   }
 
-  /** An action as the chart or another action names it. */
+  /** An action, as named by the chart or another action. */
   toAction(action: unknown): TableAction {
     const { actions } = this.#machine.implementations
     if (typeof action === 'function') {
@@ -202,7 +203,7 @@ export class ChartTables {
     if (transition.reenter && transition.source === domain && !left.includes(domain)) left.push(domain)
     left.sort((a, b) => b.order - a.order)
     const remembered = listRemembered(left, leaf)
-    // A history state that is left in this very transition leads back to where the run just was.
+    // A history state that is left in this transition leads back to the states that are currently active.
     const { entered, byInitial } = collectEntered(transition, target, {
       ...history,
       ...Object.fromEntries(remembered),
@@ -249,7 +250,7 @@ interface InvokeDefinition {
   onSnapshot?: unknown
 }
 
-/** One sentence about the first part of a chart that the tables do not know; null when they know all of it. */
+/** A sentence about the first part of a chart that the tables do not support, or null. */
 export function findUnknownPart({ root }: AnyStateMachine): string | null {
   const look = (node: AnyStateNode): string | null => {
     const { type, id, initial, config } = node
@@ -282,7 +283,7 @@ function listAncestors(node: AnyStateNode, below?: AnyStateNode): AnyStateNode[]
   return ancestors
 }
 
-/** Every state is a descendant of `undefined`, the parent of the root. */
+/** `undefined` is the parent of the root, so every state is its descendant. */
 function isDescendant(node: AnyStateNode, ancestor: AnyStateNode | undefined): boolean {
   return ancestor === undefined || listAncestors(node).includes(ancestor)
 }
@@ -296,8 +297,7 @@ function toStateValue(nodes: readonly AnyStateNode[]): StateValue {
 }
 
 /**
- * The transitions of one state for an event, exact types before wildcards and long wildcards before short
- * ones.
+ * The transitions of one state for an event. Exact types come before wildcards, and long wildcards before short ones.
  */
 function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransitionDefinition[] {
   const byType: Map<string, AnyTransitionDefinition[]> = transitions
@@ -323,7 +323,7 @@ function resolveHistory(target: AnyStateNode, history: HistoryValue): AnyStateNo
   return history[target.id]?.[0] ?? target.parent?.initial.target[0] ?? target
 }
 
-/** The innermost state that stays active while a transition is taken; undefined when the root is left, too. */
+/** The innermost state that stays active during a transition, or undefined if even the root is left. */
 function findDomain(
   { source, reenter }: AnyTransitionDefinition,
   target: AnyStateNode,

@@ -5,7 +5,7 @@ import { getPlatform } from '../base/platform.js'
 
 type AnyLogic = ActorLogic<Snapshot<unknown>, AnyEventObject>
 
-/** The states of an actor, as XState numbers them. */
+/** Actor states, numbered as in XState. */
 const notStarted = 0
 const running = 1
 const stopped = 2
@@ -18,9 +18,8 @@ interface LightOptions {
 }
 
 /**
- * A child actor for one task, a request or a batch. It replaces XState's `Actor` for such logic with the same
- * inspection events, but without a mailbox, scope and closures per actor. It emits nothing and has no
- * children.
+ * A child actor for one task, such as a request or a batch. It replaces XState's `Actor` and emits the same inspection
+ * events, but needs no mailbox, scope and closures per actor. It has no children and emits nothing.
  */
 export class LightActor {
   readonly logic: AnyLogic
@@ -35,7 +34,7 @@ export class LightActor {
   _processingStatus = notStarted
   _snapshot: Snapshot<unknown>
   #observers: Set<Observer<Snapshot<unknown>>> | undefined
-  /** Events that come while another one is taken; undefined while none is. */
+  /** Events that arrive while another one is processed. Undefined if none is processed. */
   #waiting: AnyEventObject[] | undefined
 
   constructor(logic: AnyLogic, options: LightOptions) {
@@ -51,7 +50,7 @@ export class LightActor {
     this._snapshot = logic.getInitialSnapshot(this.#scope, input)
   }
 
-  /** The actor is its own scope, because it has all members that such logic uses. */
+  /** The actor is its own scope, because it has all members that such logic needs. */
   get #scope(): never {
     return this as never
   }
@@ -64,7 +63,7 @@ export class LightActor {
     return this
   }
 
-  /** Required by XState's callbacks and promises; nothing subscribes to it. */
+  /** Required by XState's callbacks and promises, but never subscribed to. */
   emit(): void {}
 
   start(): this {
@@ -216,7 +215,7 @@ function notifyError(observer: Observer<Snapshot<unknown>>, error: unknown): voi
   })
 }
 
-/** Rethrows observer errors globally, like XState. */
+/** Rethrows errors of observers globally, like XState. */
 function report(work: () => void): void {
   try {
     work()
@@ -228,7 +227,8 @@ function report(work: () => void): void {
 }
 
 /**
- * Marks logic with a single task, without emits and children, so that the tables create light actors for it.
+ * Marks logic that has a single task, no children and no emitted events, so that the tables create a light actor for
+ * it.
  */
 export function toLightLogic<Logic extends object>(logic: Logic): Logic {
   return Object.assign(logic, { isLight: true })

@@ -22,18 +22,18 @@ import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop 
 type Children = Record<string, AnyActorRef | undefined>
 
 /**
- * One event and everything that follows before the machine settles, in XState's order. After the selected
- * transition, `always` transitions and raised events run. Actions, inspectors and subscribers see the same as
- * with XState.
+ * Processes one event and everything that follows until the machine settles, in XState's order: the selected
+ * transition, then `always` transitions and raised events. Actions, inspectors and subscribers observe the same as with
+ * XState.
  */
 export class Macrostep {
   readonly #tables: ChartTables
   readonly #scope: TransitionScope
-  /** The current event, sent or raised. */
+  /** The current event, whether sent or raised. */
   #event: AnyEventObject
   #snapshot: AnyMachineSnapshot
   #leaf: Leaf
-  /** The context after the actions of the current transition, before the snapshot has it. */
+  /** The context after the actions of the current transition. The snapshot does not have it yet. */
   #context: unknown
   #children: Children
   #isChanged = false
@@ -57,18 +57,18 @@ export class Macrostep {
     this.#children = snapshot.children
   }
 
-  /** The transition that the event selects, if any. */
+  /** The transition that the event selects, or undefined. */
   select(): AnyTransitionDefinition | undefined {
     const { type } = this.#event
     try {
       return this.#pick(this.#tables.listBranches(this.#leaf, type))
     } catch {
-      // A guard threw: XState asks it again, and names it in its error.
+      // A guard threw. XState evaluates it again to name it in the error.
       return this.#snapshot.machine.getTransitionData(this.#snapshot, this.#event as never)[0]
     }
   }
 
-  /** Takes the selected transition, and all that follow. */
+  /** Takes the selected transition and all that follow from it. */
   run(selected: AnyTransitionDefinition | undefined): AnyMachineSnapshot {
     this.#take(selected)
     const { maxIterations = Infinity } = this.#snapshot.machine.options
@@ -80,7 +80,7 @@ export class Macrostep {
       const eventless = mayBeEventless ? this.#pick(this.#leaf.always) : undefined
       if (eventless) {
         this.#take(eventless)
-        // One that changes nothing is not taken again and again.
+        // A transition that changes nothing must not be repeated.
         mayBeEventless = this.#snapshot !== before
         continue
       }
@@ -105,7 +105,7 @@ export class Macrostep {
     return undefined
   }
 
-  /** One microstep: leaves states, acts, and enters states. */
+  /** Performs one microstep: exits states, executes actions, and enters states. */
   #take(transition: AnyTransitionDefinition | undefined): void {
     if (transition) this.#carryOut(this.#tables.getPlan(this.#leaf, transition, this.#snapshot))
     const { self, system } = this.#scope
@@ -170,7 +170,7 @@ export class Macrostep {
     }
   }
 
-  /** An action of XState's own, or a function of the user's. */
+  /** Executes one of XState's actions, or a user's function. */
   #actAsXState(
     action: TableAction,
     childIds: readonly string[] | undefined,
@@ -248,7 +248,7 @@ export class Macrostep {
     this.#execute(stop, info, actorRef)
   }
 
-  /** Stops the children of a machine that has ended. Its last snapshot still names them. */
+  /** Stops the children of a machine that has ended. Its last snapshot still lists them. */
   #stopChildren(): void {
     for (const child of Object.values(this.#children))
       this.#resolve(toStop(child), undefined, undefined, undefined)
@@ -263,7 +263,7 @@ export class Macrostep {
     return { context: this.#context, event: this.#event, self, system }
   }
 
-  /** The snapshot as the actions so far have left it, in the same states. */
+  /** The snapshot after the actions so far, with the same states. */
   #stay(): AnyMachineSnapshot {
     const { _nodes: nodes, value, tags, historyValue } = this.#snapshot
     return this.#isChanged ? this.#copy(nodes, value, tags, historyValue) : this.#snapshot
@@ -272,14 +272,14 @@ export class Macrostep {
   #move({ to, remembered }: Plan): AnyMachineSnapshot {
     const { historyValue } = this.#snapshot
     const history = remembered ? { ...historyValue, ...remembered } : historyValue
-    // XState leaves the states of a machine that is done in the order of their exits.
+    // When a machine is done, XState leaves its states in exit order.
     const isDone = this.#status === 'done'
     const nodes = isDone ? to.nodes.toReversed() : to.nodes
     const tags = isDone ? new Set<string>(nodes.flatMap((node) => node.tags)) : to.tags
     return this.#copy(nodes, to.value, tags, history)
   }
 
-  /** In XState's order of members, so that all snapshots have one hidden class. */
+  /** Creates a snapshot with its members in XState's order, so that all snapshots have the same hidden class. */
   #copy(
     nodes: AnyMachineSnapshot['_nodes'],
     value: AnyMachineSnapshot['value'],
@@ -331,7 +331,7 @@ function resolveOutput(
   return typeof output === 'function' ? (output({ context, event, self }) as unknown) : output
 }
 
-/** In XState's words. */
+/** Uses XState's wording. */
 function endlessError(maxIterations: number): Error {
   return new Error(
     `Infinite loop detected: the machine has processed more than ${maxIterations} microsteps without reaching a stable state. ` +

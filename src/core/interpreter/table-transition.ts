@@ -20,10 +20,10 @@ type Transition = (
 ) => AnyMachineSnapshot
 
 /**
- * The machine's `transition` computed from tables, with the same snapshots, actions and inspection events as
- * XState and less than half of its garbage. XState itself handles the end of an actor (`xstate.stop`),
- * unhandled actor errors, snapshots of other machines, and charts with unsupported parts.
- * @param tables for tests: the tables of the machine, or spoilt ones
+ * Computes the machine's `transition` from tables, with the same snapshots, actions and inspection events as XState and
+ * less than half of its garbage. XState itself handles the end of an actor (`xstate.stop`), unhandled actor errors,
+ * snapshots of other machines, and charts with unsupported parts.
+ * @param tables the tables of the machine, or broken ones in tests
  */
 export function createTableTransition(
   machine: AnyStateMachine,
@@ -53,7 +53,7 @@ function isTaken(type: string): boolean {
   return type !== 'xstate.stop' && type !== 'xstate.init'
 }
 
-/** The problem of a chart by its config, because `provide()` creates machines with the same one. */
+/** Cached by config, because machines created by `provide()` have the same one. */
 const problems = new WeakMap<object, string | null>()
 const reported = new Set<string>()
 
@@ -73,7 +73,7 @@ function canUseTables(
   return false
 }
 
-/** Development only, because behaviour is the same and only the cost differs. */
+/** Warns only in development, because the behavior is the same and only the cost differs. */
 function warnInDevelopment(sentence: string): void {
   const { process } = globalThis as { process?: Partial<NodeJS.Process> }
   if (process?.env?.NODE_ENV !== 'production') warnProcess(sentence, 'interpreter')
@@ -85,9 +85,9 @@ type PureTransition<Machine extends AnyStateMachine> = (
 ) => ReturnType<typeof transition<Machine>>
 
 /**
- * XState's `transition` for one machine, computed from tables. Returns the next snapshot and the actions that
- * a running actor would execute, and starts nothing. XState creates an actor per event; this creates one in
- * total.
+ * XState's pure `transition` for one machine, computed from tables. Returns the next snapshot and the actions that a
+ * running actor would execute, without starting anything. XState creates an actor per event, this function creates only
+ * one.
  */
 export function createPureTransition<Machine extends AnyStateMachine>(
   machine: Machine,
@@ -104,7 +104,7 @@ export function createPureTransition<Machine extends AnyStateMachine>(
   }
 }
 
-/** The scope of an actor that never starts, so its effects do nothing. */
+/** The scope of an actor that never starts, so its effects are ignored. */
 function createInertScope(): TransitionScope {
   const self = createEmptyActor()
   const ignore = (): void => undefined
@@ -122,7 +122,7 @@ function createInertScope(): TransitionScope {
   return scope as unknown as TransitionScope
 }
 
-/** What takes the transitions of a machine: tables that are read from its chart, or XState's own interpreter. */
+/** The implementation of transitions: tables that are derived from the chart, or XState's own interpreter. */
 export type Interpreter = 'tables' | 'xstate'
 
 /** @throws {ConfigError} `invalid_config` */

@@ -10,8 +10,8 @@ import {
 } from 'xstate'
 
 /**
- * The undocumented parts of XState that the tables use. `findChangedInternal` detects changes in other
- * versions of XState.
+ * The undocumented parts of XState that the tables use. `findChangedInternal` detects when another version of XState
+ * changes them.
  */
 
 /** The members of a machine's snapshot, in XState's order. */
@@ -33,7 +33,7 @@ const snapshotKeys = [
   'toJSON',
 ]
 
-/** The system that an actor and its children share. */
+/** The system of an actor and its children. */
 export interface ActorSystemInternals {
   _bookId: () => string
   _register: (sessionId: string, actor: object) => void
@@ -62,13 +62,13 @@ export interface ActionArguments {
 }
 
 export interface ActionExtra {
-  /** Events that the machine takes before it rests: `raise`, and states that are done. */
+  /** Events that the machine processes before it settles, from `raise` and from states that are done. */
   internalQueue: AnyEventObject[]
-  /** The actors that the state starts which is being entered. */
+  /** The ids of the actors started by the state that is being entered. */
   deferredActorIds: readonly string[] | undefined
 }
 
-/** An action of XState's own: `assign`, `enqueueActions`, `spawnChild`. */
+/** One of XState's actions, such as `assign`, `enqueueActions` or `spawnChild`. */
 export interface BuiltinAction {
   type: string
   resolve: (
@@ -83,21 +83,21 @@ export interface BuiltinAction {
   retryResolve?: (scope: TransitionScope, snapshot: AnyMachineSnapshot, params: unknown) => void
 }
 
-/** A guard of XState's own: `and`, `not`, `stateIn`. */
+/** One of XState's guards, such as `and`, `not` or `stateIn`. */
 export interface BuiltinGuard {
   check: (snapshot: AnyMachineSnapshot, args: object, guard: BuiltinGuard) => boolean
 }
 
-/** XState's action that starts an invoked actor, or stops a child. */
+/** XState's action that starts an invoked actor or stops a child. */
 export const toSpawn = (src: string, how: object): BuiltinAction =>
   spawnChild(src as never, how as never) as unknown as BuiltinAction
 export const toStop = (child: unknown): BuiltinAction => stopChild(child as never) as unknown as BuiltinAction
 
-/** Evaluates a guard of any kind: `and` of one is that one. */
+/** Evaluates a guard of any kind by wrapping it in `and`. */
 export const toBuiltinGuard = (guard: unknown): BuiltinGuard =>
   (and as unknown as (guards: readonly unknown[]) => BuiltinGuard)([guard])
 
-/** One sentence about the first internal of XState that is not as the tables need it; null while all are. */
+/** A sentence about the first internal of XState that differs from what the tables need, or null. */
 export function findChangedInternal(
   machine: AnyStateMachine,
   snapshot: AnyMachineSnapshot,

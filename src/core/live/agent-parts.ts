@@ -45,22 +45,22 @@ export interface AgentParts {
   toolChoice: ToolChoice | undefined
   extraBody: JsonObject
   prices: PriceBook
-  /** Counts the tokens of requests for `context.window`. Default: gpt-tokenizer. */
+  /** Counts the tokens of requests for `context.window`. Defaults to gpt-tokenizer. */
   tokenizer?: Tokenizer
   /** The required format of answers. */
   output?: StructuredOutput
   shields: ShieldSet
-  /** Its policies. After a handoff, also the policies of the first agent. Absent if none. */
+  /** Its policies. After a handoff, also the policies of the first agent. Absent if there are none. */
   policies?: readonly Policy[]
   /** Who may approve its calls. Absent if anyone may. */
   approvers?: readonly Approvers[]
-  /** The time limit of its questions. Absent: none. */
+  /** The time limit of its questions. Absent if there is none. */
   expiry?: Expiry
   /** Consulted for each user message. */
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
-  /** Receives the machine's transitions. */
+  /** Receives XState's inspection events. */
   interpreter: Interpreter
   /** Shared budgets of its runs. */
   budgets?: BudgetsOption | undefined
@@ -72,7 +72,7 @@ export interface AgentParts {
 export interface StepQuestion {
   /** The step number. The first step after a user message is 1. */
   readonly step: number
-  /** The transcript; frozen. */
+  /** The frozen transcript. */
   readonly messages: readonly Message[]
   readonly usage: Usage
   /** The app's object passed to the run. */
@@ -88,19 +88,19 @@ export type StepResult = Pick<GuardedResult, 'id' | 'name' | 'arguments' | 'stat
 export interface StepSettings {
   /** A name in `models` of the agent. */
   model?: string | undefined
-  /** The names of the tools that the model may call; any other call is refused. `[]` allows none. */
+  /** The names of the tools that the model may call. Calls of other tools are refused. `[]` allows none. */
   tools?: readonly string[] | undefined
   toolChoice?: ToolChoice | undefined
-  /** Replaces the agent's value. */
+  /** Replaces the agent's instructions. */
   instructions?: string | undefined
   /** Merged over the agent's values, key by key. */
   sampling?: Sampling | undefined
-  /** Replaces the transcript in this request; the transcript itself does not change. */
+  /** Replaces the transcript in this request only. */
   messages?: readonly (Message | HistoryMessage)[] | undefined
 }
 
 /**
- * Configures the next request. Called once per step. The result is logged, so resumes, replays and forks reuse it.
+ * Configures the next request. Called once per step. The result is logged, so that resumes, replays and forks reuse it.
  *
  * @example
  * const prepareStep: PrepareStep = ({ step }) => (step > 3 ? { model: 'small', tools: ['search'] } : {})
@@ -113,7 +113,10 @@ export type PrepareStep = (
 /** Writes the instructions for each step. */
 export type WriteInstructions = (context: unknown) => string | Promise<string>
 
-/** The parts of the agent that received the conversation. Throws a plain failure if no handoff leads to it anymore. */
+/**
+ * The parts of the agent that received the conversation. Throws a plain failure if that agent is no longer reachable by
+ * handoffs.
+ */
 export function toSpeaker(parts: AgentParts, speaker: string | null | undefined): AgentParts {
   if (speaker == null) return parts
   const mixed = parts.tools.team?.mix(speaker, parts) as AgentParts | undefined
@@ -134,8 +137,7 @@ export function getSpeakerTools(tools: ToolSet, speaker: string | null | undefin
 }
 
 /**
- * Tools as the machine sees them. Without a store, a sub-agent's call cannot be resumed, so `delegate` is
- * dropped.
+ * The tools as the machine sees them. Without a store, a sub-agent's call cannot be resumed, so `delegate` is dropped.
  */
 export function getTraits(
   { traits }: ToolSet,
@@ -156,7 +158,7 @@ export function hasSharedBudgets(
 }
 
 /**
- * The shared budgets of a run, without duplicates: from its parent runs, its agent and its options. @throws as
+ * The shared budgets of a run from its parent runs, its agent and its options, without duplicates. @throws as
  * `indexBudgets`
  */
 export function listRunBudgets(

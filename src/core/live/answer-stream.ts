@@ -1,6 +1,6 @@
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 
-/** Emits, or defers emitting until the machine's transition has been applied. */
+/** Emits immediately, or after the machine's current transition has been applied. */
 export type Defer = (emit: () => void) => void
 
 export interface Emitter {
@@ -12,13 +12,13 @@ export interface ShownAnswer {
   stepId: string
   attempt: number
   text: string
-  /** Whether parts of its calls have been shown. */
+  /** Whether parts of its calls have been emitted. */
   hasCalls: boolean
 }
 
 /**
- * The streamed answer of one attempt. It always emits exactly one chunk with `finished: true` and ignores
- * later input. The first chunk of a retry has `reset`: readers drop the earlier text of the step.
+ * The streamed answer of one attempt. It emits exactly one chunk with `finished: true` and ignores later input. The
+ * first chunk of a retry has `reset`, so that readers discard the earlier text of the step.
  */
 export class AnswerStream {
   readonly stepId: string
@@ -42,7 +42,7 @@ export class AnswerStream {
     return this.#text
   }
 
-  /** Whether parts of its calls have been shown. */
+  /** Whether parts of its calls have been emitted. */
   get hasCalls(): boolean {
     return this.#hasCalls
   }
@@ -54,7 +54,7 @@ export class AnswerStream {
     this.#emitter.emit(this.#chunk(text, reasoning, false))
   }
 
-  /** Emits part of a call, after a reset if one is due. */
+  /** Emits a part of a call, preceded by a reset if necessary. */
   writeCall(part: { callId: string; name: string; index: number; delta: string }): void {
     if (!this.#open) return
     if (this.#reset) this.#emitter.emit(this.#chunk('', '', false))
@@ -63,7 +63,7 @@ export class AnswerStream {
     this.#emitter.emit({ type: 'tool_call_delta', stepId, attempt, ...part })
   }
 
-  /** Drops the emitted text; the next chunk has `reset`. */
+  /** Discards the emitted text. The next chunk has `reset`. */
   restart(): void {
     this.#text = ''
     this.#reset ||= this.#begun

@@ -14,12 +14,12 @@ import { isAccountExhausted } from '../models/to-model-failure.js'
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
 
-/** The run of a sub-agent, as its call sees it. It outlives pauses of the sub-agent and of the parent run. */
+/** The run of a sub-agent, as seen by its call. It outlives pauses of the sub-agent and of the parent run. */
 export class ChildRun {
   #run: DelegateRun | undefined
   #end: RunResult | undefined
   #total: Usage = noUsage
-  /** The usage already counted by the parent run. */
+  /** Usage that the parent run has already counted. */
   #reported: Usage
   #isPausing = false
   #isWithdrawn = false
@@ -46,7 +46,7 @@ export class ChildRun {
     return this.#isReleasing
   }
 
-  /** Whether it may incur cost. */
+  /** Whether it may still use tokens. */
   get isUnderWay(): boolean {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
@@ -56,7 +56,7 @@ export class ChildRun {
     return this.#end?.reason === 'store_error' || this.#isNotBegun
   }
 
-  /** Calls back if its end could not be written. */
+  /** Calls back if the end of the run could not be written. */
   onUnsaved(listener: () => void): void {
     const notify = ({ error }: RunResult): void => {
       if (error?.recoverable === true) listener()
@@ -64,7 +64,7 @@ export class ChildRun {
     this.#run?.result.then(notify, () => undefined)
   }
 
-  /** Observes each state immediately, even before it is durable. */
+  /** Receives each state immediately, even before it is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
@@ -75,12 +75,12 @@ export class ChildRun {
     this.#onEnd(this.#end)
   }
 
-  /** Called when it has used tokens but has not ended. */
+  /** Calls back when the run has used tokens but has not ended. */
   onUsage(listener: () => void): void {
     this.#onUsage = listener
   }
 
-  /** The usage since the last call. */
+  /** Returns the usage since the last call. */
   takeUsage(): Usage | null {
     const usage = subtractUsage(this.#reported, this.#total)
     if (usage !== null) this.#reported = addUsage(this.#reported, usage)
@@ -99,15 +99,15 @@ export class ChildRun {
     this.#isOpened()
   }
 
-  /** Releases it to the process that resumes the parent run. */
+  /** Releases the run to the process that resumes the parent run. */
   async release(): Promise<void> {
     this.#isReleasing = true
-    // Its session may be about to be acquired.
+    // Its session may be in the process of being acquired.
     await this.#opened
     if (this.#run) await releaseRun(this.#run)
   }
 
-  /** Resolves when the run ends or settles. Rejects if the run is refused. */
+  /** Resolves when the run ends or rests. Rejects if the run is refused. */
   waitForRest(): Promise<RunResult> {
     return new Promise((resolve, reject) => {
       if (this.#end) return resolve(this.#end)
@@ -116,9 +116,11 @@ export class ChildRun {
     })
   }
 
-  /** Resumes an idle run with the answers to its questions. A run that is past these questions ignores them. */
+  /**
+   * Resumes a resting run with the answers to its questions. A run that has moved past these questions ignores them.
+   */
   async resumeWithAnswers(questions: readonly ChildQuestion[], isPausing: boolean): Promise<void> {
-    // It may have asked before the pause reached it.
+    // The run may have asked before the pause reached it.
     if (!isPausing && this.#latest?.pausing) this.withdrawPause()
     this.#isPausing = false
     this.#isWithdrawn = false
@@ -135,7 +137,7 @@ export class ChildRun {
     }
   }
 
-  /** An approval that comes too late here ends the question, too. */
+  /** An approval that arrives too late ends the question here, too. */
   #answer(run: DelegateRun, question: ChildQuestion): void {
     try {
       answerQuestion(run, question)
@@ -160,7 +162,7 @@ export class ChildRun {
     else this.#isWithdrawn = true
   }
 
-  /** Resumes it if its pause was withdrawn in the meantime. Returns whether it resumes. */
+  /** Resumes the run if its pause was withdrawn in the meantime. Returns whether it resumes. */
   resumeWithdrawnPause(): boolean {
     const isWithdrawn = this.#isWithdrawn
     this.#isWithdrawn = false
@@ -203,7 +205,7 @@ function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { t
   return media ? new ToolContent(content, media) : content
 }
 
-/** The result that the model reads for a sub-agent that has ended. Only a completed one is a success. */
+/** The result that the model reads for a sub-agent that has ended. Only a completed run counts as success. */
 export function toChildResult(
   result: RunResult,
   durationMs: number,
@@ -211,7 +213,7 @@ export function toChildResult(
   { resultShields }: Pick<Features, 'resultShields'>,
 ): ToolResult {
   const { state, error, output } = result
-  // Guards repeat the message, and may do so before shields have seen the result.
+  // Guards repeat the message, possibly before shields have seen the result.
   const child = { state, code: toChildErrorCode(result), message: (!resultShields && error?.message) || '' }
   if (state === 'COMPLETED') {
     return {
@@ -265,17 +267,17 @@ function describeProgress({ output, steps, messages }: RunResult): string {
   return `It had no output yet. In ${steps} steps it called ${counts.join(', ')}.`
 }
 
-/** Provider errors about the account or the configuration. A retry does not help. */
+/** Provider errors about the account or the configuration, for which a retry is pointless. */
 const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit|http_402/i
 const configuration =
   /model|api_?key|auth|permission|forbidden|denied|access|unsupported|not_?found|deployment|parameter|invalid_(request|value|type)|unknown_(url|parameter)|http_4(00|01|03|04|05|22)\b/i
-/** Different content may succeed. */
+/** Errors about content. Other content may succeed. */
 const content = /content|prompt|policy|safety|moderation|filter/i
 
 /**
  * The error code for the guard against terminal delegation: `provider_quota` if the account is exhausted,
- * `provider_config` if model, key or parameters were rejected. Derived from the code and message of the
- * failed request, and only if a retry does not help.
+ * `provider_config` if the model, the key or parameters were rejected. Derived from the code and message of the failed
+ * request, and only if a retry is pointless.
  */
 function toChildErrorCode({ state, reason, error }: RunResult): string | null {
   if (error === undefined) return null

@@ -25,8 +25,8 @@ import { toPlainError } from '../base/errors.js'
 import type { FoldedRun } from '../sessions/fold-session.js'
 
 /**
- * The agent machine. Its input can also be a string or messages. Only an actor restored from a snapshot needs
- * no input. If tools require a `context`, the input must come from `agent.createInput`.
+ * The agent machine. Its input can also be a string or messages. An actor that is restored from a snapshot needs no
+ * input. If tools require a `context`, create the input with `agent.createInput`.
  */
 export type AgentMachine<AppContext = unknown> =
   typeof agentMachine extends StateMachine<
@@ -64,23 +64,23 @@ export type AgentMachine<AppContext = unknown> =
     : never
 
 export interface JournaledOptions extends RuntimeOptions {
-  /** Receives the machine's transitions. */
+  /** Receives XState's inspection events. */
   interpreter: Interpreter
-  /** Converts the `input` of an actor to machine input and binding. */
+  /** Splits the `input` of an actor into machine input and binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
-  /** The binding for a restored snapshot; undefined for a snapshot kept by the app. */
+  /** The binding of a restored snapshot. Undefined for a snapshot that the app stored. */
   findBinding(snapshot: object): Binding | undefined
-  /** The agent's tools in this program, for a bound run. */
+  /** The agent's tools in this program, for a run with a binding. */
   toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits>
   /** Ends a sub-agent that exists only in the store. */
   abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
 }
 
 /**
- * The agent machine with a write-ahead log: each event is made plain, timestamped, appended, then applied.
- * Effects start after `transition()` and await `journal.flush()`, so none precedes its durable cause. It also
- * works as a child of other machines, where an inspector does not. It modifies `machine`, which must be a
- * copy made by `provide`; a copy costs over a millisecond.
+ * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then applied.
+ * Effects start after `transition()` and await `journal.flush()`, so that none precedes its durable cause. This also
+ * works for children of other machines, for which an inspector would not. It modifies `machine`, which must be a copy
+ * made by `provide`, because making another copy takes over a millisecond.
  */
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
@@ -90,7 +90,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       ? transitionByXState
       : (createTableTransition(machine) as unknown as AgentMachine['transition'])
   let plain: AgentMachine | undefined
-  /** Without the journal. Created on demand, because only telemetry uses it. */
+  /** The machine without the journal. Created on demand, because only telemetry needs it. */
   const getPlain = (): AgentMachine => (plain ??= provide.call(machine, {}) as AgentMachine)
 
   return Object.assign(machine, {
@@ -114,14 +114,14 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** A snapshot lacks the app's `context`, which is part of the actor's input. */
+      /** A snapshot does not contain the app's `context`. It is read from the actor's input. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
         const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined
         return bound ? { context: bound.context } : {}
       }
       const binding = options.findBinding(snapshot)
-      // A bound snapshot comes from a log, which was checked when it was read.
+      // A bound snapshot comes from a log that was checked when it was read.
       const whole = binding ? { ...snapshot, historyValue: {} } : completeSnapshot(snapshot)
       const { runId } = (whole as unknown as { context: AgentContext }).context
       const runtime = new AgentRuntime(
@@ -132,7 +132,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
         null,
       )
       setRuntime(scope.self as AnyActorRef, runtime)
-      // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
+      // XState would restart the stored children with their old input. RESUMED starts them with fresh input.
       const childless = { ...whole, children: {} }
       return restoreSnapshot(
         childless as unknown as typeof snapshot,
@@ -143,7 +143,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     start: (snapshot: Parameters<typeof start>[0], scope: AgentActorScope) => {
       const runtime = findRuntime(scope.self)
       runtime?.begin()
-      // Effects write the log when they start, and the first write must list the session as running.
+      // Effects write to the log as soon as they start, and the first write must list the session as running.
       if (runtime?.isRestored === false) runtime.binding.journal?.onReached?.(snapshot)
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)
@@ -159,12 +159,12 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
 
     transition: ((snapshot, event, scope) => {
       const runtime = findRuntime(scope.self as AnyActorRef)
-      // A pure `transition()` uses an actor that never starts.
+      // A pure `transition()` uses an actor that is never started.
       if (!runtime?.started) return transition(snapshot, event, scope)
-      // The closing chunk and the step ends are emitted after the transition, so that subscribers find the
-      // answer in the transcript.
+      // The closing chunk and the step ends are emitted after the transition, so that the answer is in the transcript
+      // when subscribers receive them.
       const scene = { context: snapshot.context, event }
-      // The attempt is repeated when budget is available.
+      // The attempt is repeated once budget is available.
       const isOver = endsRequest.has(event.type) && !needsOutputScreening(scene) && !waitsForBudget(scene)
       const text = isOver ? runtime.closeStream(scope.defer) : ''
       runtime.endSteps(event, scope.defer)
@@ -211,13 +211,13 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
   })
 }
 
-/** Events of a working run after which another question may be the next to expire. */
+/** Events of an active run that may change which question expires next. */
 const timesQuestions: ReadonlySet<string> = new Set(['APPROVE', 'APPROVAL_EXPIRED', 'CHILD_WAITING'])
 
-/** Events that stop a request and keep the partial answer. */
+/** Events that stop a request but keep its partial answer. */
 const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
 
-/** Events that end a request, by its outcome or from outside. */
+/** Events that end a request, either with its outcome or from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
   'xstate.done.actor.model',
   'xstate.error.actor.model',
@@ -232,14 +232,14 @@ const endsRequest: ReadonlySet<string> = new Set([
   'xstate.stop',
 ])
 
-/** The partial answer of a stopped request, with its usage and the usage of sub-agents. Null if none. */
+/** The partial answer of a stopped request, with its usage and the usage of sub-agents, or null. */
 function collectPartialAnswer(
   runtime: AgentRuntime,
   text: string,
   event: AgentMachineEvent,
 ): PartialAnswer | null {
   const spent = runtime.openBill?.getUsageSoFar() ?? null
-  // Sub-agents stop before the run does, because their usage belongs to it.
+  // Sub-agents are stopped before the run, because their usage is part of the run's.
   const below = runtime.hasLostRun(event) ? runtime.takeChildrenUsage() : runtime.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }
@@ -256,7 +256,7 @@ function startsWork(event: AgentMachineEvent, before: AgentContext, after: () =>
   return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
 }
 
-/** The event in journal format: plain JSON with a timestamp. */
+/** Converts the event to journal format, which is plain JSON with a timestamp. */
 function sealEvent(
   event: AgentMachineEvent,
   features: Features,
@@ -279,8 +279,8 @@ export interface ActorFollower {
 }
 
 /**
- * Passes the journal entries of a running actor to a follower, in addition to its journal. Returns a function
- * that stops it.
+ * Passes the journal entries of a running actor to a follower, in addition to its journal. Returns a function that
+ * stops this.
  */
 export function followRuntime({ binding }: AgentRuntime, follower: ActorFollower): () => void {
   const { journal } = binding

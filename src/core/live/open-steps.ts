@@ -10,19 +10,19 @@ import { attachCause, toPlainError } from '../base/errors.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
 
-/** The end of a step. Without an `outcome`, it is `ok`. */
+/** The end of a step. Without `outcome`, the outcome is `ok`. */
 export interface StepEnding<Type extends StepType> extends Partial<Pick<StepCompleted, 'outcome' | 'error'>> {
   payload: PayloadOf<Type>
 }
 
-/** A step as the actor that does the work describes it; `Output` is the actor's output. */
+/** A step, as described by the actor that does the work. `Output` is the actor's output. */
 export interface StepWork<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
-  /** The id of the call, for the step of a call. */
+  /** The call's id, for steps of calls. */
   readonly callId?: string
-  /** Called when the end is emitted, with the current context. Null means no output. */
+  /** Called with the current context when the end is emitted. Null means no output. */
   toEnding(output: Output | null, context: AgentContext): StepEnding<Type>
-  /** Whether shields still screen the output. The end is emitted after that. */
+  /** Whether shields still have to screen the output, in which case the end is emitted after the screening. */
   isUncleared?(context: AgentContext): boolean
 }
 
@@ -30,13 +30,14 @@ interface OpenStep {
   work: StepWork<StepType, unknown>
   owner: AnyActorRef
   startedAt: number
-  /** While shields screen the output, the event that ended the work, and its time. */
+  /** While shields screen the output: the event that ended the work, and its time. */
   endedBy?: { event: AgentMachineEvent; completedAt: number }
   isOver?: true
 }
 
 /**
- * The open steps. A step ends with the event that contains its outcome or stops its actor, so each ends exactly once.
+ * The steps in progress. A step ends with the event that contains its outcome or stops its actor, so each step ends
+ * exactly once.
  */
 export class OpenSteps {
   #open: OpenStep[] = []
@@ -52,8 +53,8 @@ export class OpenSteps {
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
-    // Usually few. `concat` allocates exactly, while `push` reserves room for sixteen more. With thousands, `push`
-    // avoids a copy per step.
+    // There are usually few. `concat` allocates exactly, but `push` reserves space for sixteen more. With thousands of
+    // steps, `push` avoids a copy per step.
     if (this.#open.length < 16) this.#open = this.#open.concat(step)
     else this.#open.push(step)
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })
@@ -77,7 +78,7 @@ export class OpenSteps {
       const begun = this.#open
       const { length } = begun
       for (const [at, open] of begun.entries()) {
-        // Steps that start in reaction to these events are not ended by this event.
+        // This event must not end steps that start in reaction to it.
         if (at === length) break
         if (open.isOver) continue
         if (status === 'active' && open.work.isUncleared?.(context)) {
@@ -93,7 +94,7 @@ export class OpenSteps {
     })
   }
 
-  /** Drops ended steps in one pass, because one event can end thousands. */
+  /** Removes ended steps in one pass, because one event can end thousands. */
   #dropEnded(): void {
     if (this.#open.some(({ isOver }) => isOver)) this.#open = this.#open.filter(({ isOver }) => !isOver)
   }
@@ -109,7 +110,7 @@ export class OpenSteps {
   }
 }
 
-/** How an event ends a step; null if the event does not concern it. */
+/** How an event ends a step, or null if it does not. */
 function findEnding(
   event: AgentMachineEvent,
   open: OpenStep,
@@ -139,7 +140,7 @@ function createCancelledEnding({ work }: OpenStep, context: AgentContext): StepE
   return { outcome: 'cancelled', payload: work.toEnding(null, context).payload }
 }
 
-/** The step id of a call in the current batch. It starts with the step id of the response that made the call. */
+/** The step id of a call in the current batch. It starts with the step id of the response with the call. */
 export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
   return `${getStepId({ runId, steps: steps - 1, lastMessageNumber: batchNumber - 1 })}.tool.${callId}`
 }

@@ -29,45 +29,45 @@ export interface PoliciesAbove {
   path: readonly string[]
 }
 
-/** Options of one run apart from its input. Neither the model nor the journal sees them. */
+/** Options of one run besides its input. Neither the model nor the journal receives them. */
 export interface Binding {
   journal?: Journal | undefined
   /** The app's object, passed to `execute`. */
   context?: unknown
-  /** The number of events emitted by earlier processes. Numbering continues from there. */
+  /** Number of events emitted by earlier processes. Numbering continues after it. */
   lastEventSeq?: number
   /** The store of the run's log and the logs of its sub-agents. */
   store?: SessionStore
-  /** The nesting depth of the run. Absent for a top-level run. */
+  /** Nesting depth of the run. Absent for a top-level run. */
   depth?: number
-  /** The maximum nesting depth of sub-agents. */
+  /** Maximum nesting depth of sub-agents. */
   maxDepth?: number
-  /** For a sub-agent, its prices combined with the prices of the parent run. */
+  /** For a sub-agent: its prices combined with those of the parent run. */
   prices?: PriceBook
   /** Shared budgets of the run, in addition to the agent's. */
   budgets?: BudgetsOption | undefined
-  /** For a sub-agent, the shared budgets of the parent run. */
+  /** For a sub-agent: the shared budgets of the parent run. */
   budgetsAbove?: readonly SharedBudget[] | undefined
   /** The current tags of the session. */
   tags?: () => Readonly<Record<string, string>>
-  /** For a sub-agent, the policies of the parent run and the names of the sub-agents that lead to it. */
+  /** For a sub-agent: the policies of the parent run, and the names of the sub-agents that lead to it. */
   policiesAbove?: PoliciesAbove | undefined
-  /** For a sub-agent, the terms of approvals of the parent run. */
+  /** For a sub-agent: the parent run's terms of approval. */
   termsAbove?: Pick<AgentInput, 'approvers' | 'expiry'> | undefined
-  /** Telemetry data from the log. */
+  /** Link to the telemetry of an earlier process, from the log. */
   link?: string | null
-  /** For a sub-agent, the telemetry of the parent run. */
+  /** For a sub-agent: the telemetry of the parent run. */
   above?: TelemetryParent | undefined
 }
 
-/** The services that all runs of an agent share. */
+/** Services shared by all runs of an agent. */
 export interface RuntimeOptions {
   clock: Clock
   prices: PriceBook
   measuring: MeasuringOptions
 }
 
-/** Listens to the events that the machine has processed. */
+/** Receives the events that the machine has processed. */
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
   /** Called when a question has expired. */
@@ -78,42 +78,42 @@ interface MachineEventListener {
 export type AgentActorScope = ActorScope<never, AnyEventObject>
 
 /**
- * The non-state parts of a running agent actor, such as its clock, journal and current stream. Looked up by
+ * The parts of a running agent actor that are not state, such as its clock, journal and current stream. Looked up by
  * actor, never by run id. Only this file and journaled-machine.ts use XState's actor scope.
  */
 export class AgentRuntime {
-  /** The scope of the machine. It stamps emitted events. */
+  /** The scope of the machine, which stamps emitted events. */
   readonly scope: AgentActorScope
   readonly clock: Clock
   /** The clock of the machine's events. */
   readonly time: RunClock
   readonly binding: Binding
-  /** The prices for responses. A sub-agent also uses the prices of the parent run. */
+  /** The prices of responses. A sub-agent also uses the prices of the parent run. */
   readonly prices: PriceBook
   /** The telemetry of the run, if any. */
   telemetry: SafeTelemetry | undefined
   readonly #measuring: MeasuringOptions
   readonly #runId: string
-  /** The input until the run starts; null when restored. */
+  /** The input until the run starts. Null for a restored run. */
   #input: AgentInput | null
   readonly isRestored: boolean
   #started = false
   #seq: number
   /** Makes the event ids of a restored run unique across processes. */
   readonly #origin: string
-  /** Events for late subscribers, the last state change and the open requests since. */
+  /** Events for late subscribers: the last state change and the open requests since then. */
   #currentEvents: AgentEvent[] = []
   #hasEmittedState = false
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, ChildRun> | undefined
   #listener: MachineEventListener | undefined
-  /** The request in progress. Its cost so far is billed when it is stopped. */
+  /** The request in progress. If it is stopped, its cost so far is billed. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
   #isHalted = false
   #expiryTimer: unknown
   #hasWarnedOfTimers = false
-  /** Another process resumes the run, so work started elsewhere is still needed. */
+  /** Whether another process resumes the run, so that work started elsewhere must continue. */
   isLeft = false
   #onHalt: (() => void) | undefined
 
@@ -142,7 +142,7 @@ export class AgentRuntime {
         this.telemetry?.event(announcement as unknown as EmittedEvent)
         const { type } = announcement as unknown as EmittedEvent
         if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
-          // An event without a listener also uses a number, so late subscribers never see a number twice.
+          // Events without a listener also use a number, so that late subscribers never receive a number twice.
           this.#seq += 1
           freezeOnce(announcement)
           return
@@ -159,8 +159,8 @@ export class AgentRuntime {
   }
 
   /**
-   * The input is logged before the run emits or does anything. XState does not start a machine whose initial state is
-   * final but lets it emit, so the first event also counts as a start.
+   * Logs the input before the run emits or does anything. If its initial state is final, XState emits events without
+   * starting the machine, so the first event also counts as a start.
    */
   begin(): void {
     if (this.#started) return
@@ -188,19 +188,19 @@ export class AgentRuntime {
     })
   }
 
-  /** Whether anything subscribes to events of this type. */
+  /** Whether there are subscribers for events of this type. */
   hasListener(type: EmittedEvent['type']): boolean {
     return hasListener(this.scope.self as AnyActorRef, type)
   }
 
-  /** Listens to the events that the machine has processed, as the original objects. */
+  /** Receives the events that the machine has processed, as the original objects. */
   listenToEvents(listener: MachineEventListener): void {
     this.#listener = listener
   }
 
   /**
-   * The time of the run. It stands still at rest, and is then synchronized with the clock. A restored run that rests
-   * with a question that can expire keeps the time of the process that asked it.
+   * The time of the run. It stands still at rest and is synchronized with the clock afterwards. A restored run that
+   * rests with an expiring question keeps the time of the process that asked it.
    */
   readTime({ state, attempt, calls }: AgentContext): number {
     const isIdle = isRestState(state) && attempt === 1
@@ -208,7 +208,7 @@ export class AgentRuntime {
     return this.time.now()
   }
 
-  /** Reports when the next question expires. The parent run does that for a sub-agent. Null: never. */
+  /** Sets the timer for the next expiring question. For a sub-agent, the parent run has the timer. Null disables it. */
   watchExpiry(context: AgentContext | null): void {
     const at = context && this.binding.depth === undefined ? findNextExpiry(context) : null
     if (this.#expiryTimer !== undefined) this.clock.clearTimeout(this.#expiryTimer)
@@ -223,7 +223,7 @@ export class AgentRuntime {
       else this.scope.self.send({ type: 'APPROVAL_EXPIRED' })
     }
     this.#expiryTimer = this.clock.setTimeout(look, Math.max(0, at - this.time.now()))
-    // The alarm of the store ends the question if this process exits.
+    // If this process exits, the alarm in the store ends the question.
     unrefTimer(this.#expiryTimer)
   }
 
@@ -241,24 +241,24 @@ export class AgentRuntime {
     this.#listener?.onMachineEvent(event)
   }
 
-  /** Emits an event immediately, for deltas and progress that are not machine events. */
+  /** Emits an event immediately. For deltas and progress, which are not machine events. */
   emit(announcement: EmittedEvent): void {
     this.scope.emit(announcement)
   }
 
   /**
-   * Resolves when all entries so far are durable. No effect starts before. If they cannot be stored, no
-   * effect starts and the run ends.
+   * Resolves when all entries so far are durable. No effect may start before. If they cannot be stored, no effect
+   * starts and the run ends.
    */
   waitUntilDurable(): Promise<void> | undefined {
-    // The caller is stopped by the process that halts the run.
+    // Never resolves, because the process that halts the run also stops the caller.
     if (this.#isHalted) return new Promise<never>(() => undefined)
     return this.#endOnFailure(this.binding.journal?.flush())
   }
 
   /**
    * Resolves once this process is confirmed to still own the run. Undefined if that is already certain. If this process
-   * no longer owns the run, the run ends here, as after a failed `waitUntilDurable`.
+   * no longer owns it, the run ends here, as after a failed `waitUntilDurable`.
    */
   waitUntilHeld(): Promise<void> | undefined {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())
@@ -267,7 +267,7 @@ export class AgentRuntime {
   #endOnFailure(written: Promise<void> | undefined): Promise<void> | undefined {
     return written?.catch((error: unknown) => {
       this.scope.self.send(createStoreFailedEvent(error))
-      // The event that was just sent stops the caller.
+      // Never resolves, because the event that was just sent stops the caller.
       return new Promise<never>(() => undefined)
     })
   }
@@ -283,7 +283,7 @@ export class AgentRuntime {
     return this.#isHalted
   }
 
-  /** Calls the current batch's listener when no more calls may start. */
+  /** Calls back when no more calls of the current batch may start. */
   onHalt(listener: () => void): void {
     this.#onHalt = listener
     if (this.#isHalted) listener()
@@ -301,14 +301,14 @@ export class AgentRuntime {
     return { stepId, attempt, text, hasCalls }
   }
 
-  /** Streams the rest of a cleared answer. If the shown text differs, `reset` takes it back. */
+  /** Streams the rest of a cleared answer. If the emitted text differs, the next chunk has `reset`. */
   streamCleared(text: string): void {
     const shown = this.#stream?.text ?? ''
     if (text.startsWith(shown)) this.#stream?.write(text.slice(shown.length), '')
     else this.#stream?.replaceText(text)
   }
 
-  /** Ends the current stream, if any, and returns its text so far. */
+  /** Ends the current stream, if any. Returns its text so far. */
   closeStream(defer: Defer): string {
     const stream = this.#stream
     this.#stream = null
@@ -316,12 +316,12 @@ export class AgentRuntime {
     return stream?.text ?? ''
   }
 
-  /** The steps in progress that were announced. */
+  /** The announced steps that are in progress. */
   get steps(): OpenSteps {
     return (this.#steps ??= new OpenSteps(this.clock, this))
   }
 
-  /** Completes the steps that an event ends, before its other effects are emitted. */
+  /** Ends the steps that an event completes, before its other effects are emitted. */
   endSteps(event: AgentMachineEvent, defer: Defer): void {
     this.#steps?.endByEvent(event, this.scope.self as AnyActorRef, defer)
   }
@@ -335,14 +335,14 @@ export class AgentRuntime {
     return this.#children !== undefined && this.#children.size > 0
   }
 
-  /** Stops all active sub-agents except one, and returns their uncounted usage. */
+  /** Stops all active sub-agents, optionally except one. Returns their uncounted usage. */
   stopChildren(except?: ChildRun): Usage | null {
     for (const child of this.#children?.values() ?? [])
       if (child !== except && child.isUnderWay) child.cancel()
     return this.takeChildrenUsage(except)
   }
 
-  /** The uncounted usage of all sub-agents except one. */
+  /** The uncounted usage of all sub-agents, optionally except one. */
   takeChildrenUsage(except?: ChildRun): Usage | null {
     let sum: Usage | null = null
     for (const child of this.#children?.values() ?? []) {
@@ -353,22 +353,22 @@ export class AgentRuntime {
     return sum
   }
 
-  /** Whether this process can no longer write the log. The run is then in the last logged state. */
+  /** Whether this process can no longer write the log. The run then remains in the last logged state. */
   hasLostRun(event: AgentMachineEvent): boolean {
     return event.type === 'STORE_FAILED' || this.binding.journal?.hasFailed === true
   }
 
   /**
-   * Releases the sub-agents to the process that resumes this run. If the log can no longer be written, it
-   * shows the run as active, so its sub-agents stay active too.
+   * Releases the sub-agents to the process that resumes this run. If the log can no longer be written, it shows the run
+   * as active, so its sub-agents stay active too.
    */
   releaseChildren(): void {
-    // An unwritable log of a sub-agent stays unchanged.
+    // A sub-agent's log that cannot be written stays unchanged.
     for (const child of this.#children?.values() ?? []) child.release().catch(() => undefined)
     this.#children?.clear()
   }
 
-  /** Ends sub-agents whose calls are closed. `onUnsaved` is called for an end that could not be written. */
+  /** Ends sub-agents whose calls are closed. `onUnsaved` is called for each end that could not be written. */
   endChildren(calls: readonly BatchCall[], onUnsaved: (callId: string) => void): void {
     for (const [callId, child] of this.#children ?? []) {
       if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
@@ -378,7 +378,7 @@ export class AgentRuntime {
     }
   }
 
-  /** The events that late subscribers receive first, the current state and the open requests. */
+  /** The events that late subscribers receive first: the current state and the open requests. */
   listCurrentEvents(context: AgentContext): readonly AgentEvent[] {
     const open = listAnswerableCalls(context)
     return this.#currentEvents.filter(
@@ -388,9 +388,7 @@ export class AgentRuntime {
     )
   }
 
-  /**
-   * A restored run emits its state and open requests again, because this process had no subscribers before.
-   */
+  /** Emits the state and open requests of a restored run again, because this process had no subscribers before. */
   emitRestoredState(context: AgentContext): void {
     if (!this.isRestored || this.#hasEmittedState || context.state === null) return
     this.#hasEmittedState = true
@@ -418,7 +416,7 @@ const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set([
   'elicitation_requested',
 ])
 
-/** XState has no API for this. If the internals change, every type counts as having a listener. */
+/** XState has no API for this. If its internals change, all types count as having a listener. */
 function hasListener(actor: AnyActorRef, type: string): boolean {
   const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
   return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)
@@ -434,7 +432,7 @@ export function findRuntime(actor: AnyActorRef): AgentRuntime | undefined {
   return runtimes.get(actor)
 }
 
-/** The scope of an effect, with the agent's context when it started. `self` is the actor of the effect. */
+/** The scope of an effect, with the agent's context from when it started. `self` is the actor of the effect. */
 export interface EffectScope {
   /** Aborts when the actor is stopped. */
   abort: CallAbort

@@ -5,14 +5,14 @@ import type { RetrievedSnippet } from './retriever.js'
 
 /** Options of `formatSnippets`. */
 export interface FormatSnippetsOptions {
-  /** The maximum number of characters of text in all snippets, without delimiters. Default: 20,000. */
+  /** Maximum number of characters of all snippets together, without delimiters. Defaults to 20,000. */
   maxChars?: number
 }
 
 /**
- * Formats retrieved snippets for the model. They are marked as data, not instructions. Delimiters around each snippet
- * contain a mark derived from all snippets, so that no snippet can close or open a frame. The output is deterministic,
- * and empty without snippets.
+ * Formats retrieved snippets for the model, marked as data and not instructions. The delimiters around each snippet
+ * contain a mark derived from all snippets, so that no snippet can forge a delimiter. The output is deterministic. It
+ * is empty if there are no snippets.
  *
  * ```ts
  * formatSnippets([{ source: 'leave.md', text: 'Everyone has 30 days.' }])
@@ -48,7 +48,7 @@ export function formatSnippets(
   return lines.join('\n')
 }
 
-/** 64 bits of a hash of all shown text, incremented in case a snippet contains its own mark. */
+/** 64 bits of a hash of the whole text, incremented until no snippet contains the mark. */
 function createMark(snippets: readonly RetrievedSnippet[]): string {
   const content = JSON.stringify(snippets.map(({ source, text }) => [source, text]))
   for (let round = 0; ; round++) {

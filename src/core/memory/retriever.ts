@@ -4,7 +4,8 @@ import { ConfigError, StatewrightError } from '../base/errors.js'
 export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 
 /**
- * Finds text relevant to a query. `memory()` creates a retriever. Implement your own to query a search service.
+ * Finds text that is relevant to a query. `memory()` creates a retriever. To query a search service, implement your
+ * own.
  * @example
  * const wiki: Retriever = {
  *   retrieve: async (query, { signal, limit = 5 }) => (await search(query, { signal })).slice(0, limit),
@@ -62,8 +63,8 @@ export function checkMemory(memory: unknown): Retriever | undefined {
 }
 
 /**
- * Validates a retriever's result and copies it to plain JSON. Keeps only `source`, `text` and a finite `score`, because
- * custom retrievers are not trusted.
+ * Validates a retriever's result and copies it to plain JSON. Only `source`, `text` and a finite `score` are copied,
+ * because custom retrievers are not trusted.
  * @example
  * const snippets = parseSnippets([{ source: 'a.md', text: 'A.', score: 2, internal: 'left out' }])
  * @throws {MemoryError} `invalid_snippets`

@@ -3,8 +3,8 @@ import type { Annotation } from '../../../machines/agent/messages.js'
 import { asObject, asText } from '../base/values.js'
 
 /**
- * Returns each source once. Accepts the nested form of Chat Completions, the flat form of the Responses API, `{
- * url, title }` search results, and plain URLs.
+ * Reads citations and drops duplicates. Accepts the nested form of Chat Completions, the flat form of the Responses
+ * API, `{ url, title }` search results, and plain URLs.
  */
 export function readCitations(input: readonly unknown[]): Annotation[] {
   const read = new Map<string, Annotation>()

@@ -10,7 +10,7 @@ export interface ErrorBody {
   /** Path of the field that caused the error. */
   param: string
   message: string
-  /** Status in the body. A stream with status 200 reports errors only here. */
+  /** Status in the body. A stream with status 200 can report an error only here. */
   status: number | null
   /** Wait time requested in the body, in milliseconds. */
   retryAfterMs: number | null
@@ -87,8 +87,8 @@ function readRetryInfoMs(details: unknown): number | null {
 type ErrorWords = Pick<ErrorBody, 'code' | 'type' | 'param' | 'message'>
 
 /**
- * Finds the content that a provider refused, or null for any other error (wrong key, unknown model, bad
- * parameter). Each pattern matches the wording of at least one provider.
+ * Finds the content that a provider refused. Returns null for other errors (wrong key, unknown model, bad parameter).
+ * Each pattern matches the wording of at least one provider.
  */
 export function findRefusedContent(status: number | null, words: ErrorWords): RefusedContent | null {
   if (status !== null && !contentStatuses.has(status)) return findUnsupported(status, words)
@@ -96,7 +96,7 @@ export function findRefusedContent(status: number | null, words: ErrorWords): Re
   return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
 }
 
-/** OpenRouter and OpenAI answer 404 for parts of a request; xAI answers 403. */
+/** OpenRouter and OpenAI answer 404 for parts of a request, and xAI answers 403. */
 const contentStatuses = new Set([400, 403, 404, 415, 422, 451])
 
 /** Local servers answer 500 if a model does not accept images. */

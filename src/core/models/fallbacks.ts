@@ -19,11 +19,11 @@ interface Candidate extends MarkedModel {
 const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
 
 /**
- * Returns a model that tries each of the given models in order. It moves on when a model is overloaded, rate limited,
- * out of quota or unreachable, but not for an invalid request or a rejected key. Each switch emits a `retry` event with
- * the name of the model, and usage is priced per model. The model that answered stays first for the rest of the run,
- * even after a resume. The next user message starts with the first model again. Provider-specific data, such as
- * encrypted reasoning, is only sent back to the model it came from.
+ * Returns a model that tries each of the given models in order. It moves on if a model is overloaded, rate limited, out
+ * of quota or unreachable, but not for an invalid request or a rejected key. Each switch emits a `retry` event with the
+ * name of the model, and usage is priced per model. The model that answered stays first for the rest of the run, even
+ * after a resume. The next user message starts with the first model again. Provider-specific data, such as encrypted
+ * reasoning, is only sent back to the model it came from.
  *
  * @example
  * const model = withFallbacks([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])
@@ -62,7 +62,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       const chosen = Math.max(0, findAnsweredCandidate(request.messages, candidates))
       const order = orderCandidates(candidates, silenced?.at ?? chosen)
       let failure = silenced?.failure ?? null
-      /** First failure that a later attempt may avoid. */
+      /** The first failure that a later attempt may avoid. */
       let passing = failure
       let turn = 0
       const stop = onAbort(options.signal, () => {
@@ -153,7 +153,7 @@ function getIdentity({
 }
 
 /**
- * The request adapted to this model.
+ * Adapts the request to this model.
  *
  * @throws ModelError `unsupported_content` if an image would be omitted that a later model accepts
  */
@@ -192,7 +192,10 @@ function isTransient({ kind }: ModelFailure): boolean {
   return kind === 'transient' || kind === 'rate_limit'
 }
 
-/** The error when no model answered but one of them may recover. A later quota or media failure must not hide this. */
+/**
+ * The error if no model answered but at least one may recover. A later failure because of quota or media must not hide
+ * this.
+ */
 function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
   return new ModelError({ ...passing, partialText, usage })
 }
@@ -201,7 +204,7 @@ const quotaCodes = /insufficient|billing|balance|payment|credit|quota|hard_limit
 
 export interface MarkedModel {
   name: string
-  /** Messages as sent to this model. */
+  /** Messages with the data of other models removed. */
   strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
 }
 
@@ -245,8 +248,7 @@ function createMarkedModel(whole: ModelProvider): ModelProvider {
 }
 
 /**
- * A copy of the model with another `request`. Fields are copied by name because a class may define them as
- * getters.
+ * Copies the model with a different `request`. Fields are copied by name because a class may define them as getters.
  */
 export function replaceRequest(whole: ModelProvider, request: ModelProvider['request']): ModelProvider {
   const { provider, model, fallbacks, structuredOutput, canForbidCalls, searchesTools } = whole

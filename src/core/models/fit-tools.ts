@@ -5,8 +5,7 @@ import { mapObject } from './normalize-schema.js'
 import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 
 /**
- * Providers check tool schemas by different rules. One tool that breaks them makes the API reject the whole
- * request.
+ * Providers validate tool schemas by different rules, and reject a whole request for a single invalid tool.
  * - All require an object at the top level. OpenAI and Anthropic reject other keywords there: "schema must have type
  *   'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804),
  *   "input_schema does not support oneOf, allOf, or anyOf at the top level" (dearlordylord/huly-mcp#66).
@@ -15,8 +14,8 @@ import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
  *   enums (microsoft/azure-devops-mcp#139) and few formats (google-gemini/gemini-cli#5450). It rejects references and
  *   keywords next to `anyOf`. Names must start with a letter or `_` (google-gemini/gemini-cli#2966).
  *
- * Refused keywords move into the description, so the model still reads them. The tool checks arguments against the original
- * schema.
+ * Rejected keywords are moved into the description, so that the model still reads them. The tool checks arguments
+ * against the original schema.
  */
 export type SchemaFamily = 'openai' | 'anthropic' | 'gemini'
 
@@ -28,18 +27,18 @@ export function findSchemaFamily(provider: string, model: string): SchemaFamily 
 
 interface FittedTools {
   readonly tools: readonly ToolSpec[]
-  /** A sentence for each omitted tool. */
+  /** A sentence about each omitted tool. */
   readonly warnings: readonly string[]
 }
 
-/** Null for lists that already fit. */
+/** Adapted lists, or null for lists that already fit. */
 const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools | null>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),
   gemini: new WeakMap(),
 }
 
-/** Keyed by spec because providers cache tools by identity. A string is the reason why a tool is omitted. */
+/** Keyed by spec, because providers cache tools by identity. A string is the reason why a tool is omitted. */
 const fittedSpecs: Record<SchemaFamily, WeakMap<ToolSpec, ToolSpec | string>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),
@@ -94,7 +93,7 @@ class UnfitSchemaError extends Error {}
 
 const maxParts = 5_000
 
-/** Counts expanded subschemas, because each reference may double them. */
+/** Counts expanded subschemas, because each reference may double their number. */
 class PartCounter {
   #left = maxParts
 
@@ -159,7 +158,7 @@ function openTop(schema: JsonObject, parts: PartCounter): JsonObject {
 
 interface Scope {
   readonly root: JsonObject
-  /** References on the way to this schema. */
+  /** References on the path to this schema. */
   readonly refs: readonly string[]
   readonly parts: PartCounter
 }
@@ -294,8 +293,8 @@ function describeOddKeys(schema: JsonObject): JsonObject {
 }
 
 /**
- * A subschema that became wider makes these keywords narrower, so `not` and `if` are dropped and `oneOf` becomes
- * `anyOf`.
+ * Widens a schema around changed subschemas. A wider subschema would make `not`, `if` and `oneOf` narrower, so `not`
+ * and `if` are dropped and `oneOf` becomes `anyOf`.
  */
 function widen(schema: JsonObject, changed: ReadonlySet<string>): JsonObject {
   const dropped = new Set(['not', 'if', 'oneOf'].filter((key) => changed.has(key)))
@@ -417,7 +416,7 @@ function toTyped(schema: JsonObject, type: string, scope: Scope): JsonObject {
   return addNote(result, notes)
 }
 
-/** Gemini requires an item type, so untyped items become strings. */
+/** Gemini requires an item type, so items without a type become strings. */
 function toItems({ items, prefixItems }: JsonObject, scope: Scope): JsonObject {
   const ways = [...asList(prefixItems), ...(isObject(items) && Object.keys(items).length > 0 ? [items] : [])]
   return ways.length === 0 ? { type: 'string' } : toAnyOf(ways.map((way) => toGemini(way, scope)))
@@ -431,7 +430,7 @@ function pickText({ title, description, default: value }: JsonObject): JsonObjec
   }
 }
 
-/** Merges schemas that all apply. The last one wins for duplicate keywords. */
+/** Merges schemas that all apply. For duplicate keywords, the last one wins. */
 function mergeAll(first: Json, parts: readonly Json[]): JsonObject {
   const schemas = [first, ...parts].map(asObject).filter((part) => part !== null)
   const { properties, required } = mergeMembers(schemas.map(readMembers))

@@ -57,7 +57,7 @@ function createPlaceholder(message: Message): Message {
 
 const leftOut = (what: string): string => `[This ${what} is omitted because the provider refused it.]`
 
-/** Removes the media and reasoning that this model refused. */
+/** Removes the media and reasoning that this model has refused. */
 export function leaveOutContent(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -110,7 +110,7 @@ function reduceMessage(message: Message, refuses: MediaTest, upTo: number): Mess
   return plain.role === 'assistant' && number <= upTo ? withoutReasoning(plain) : plain
 }
 
-/** Replaces media parts by text. Tool results already contain a text for each. */
+/** Replaces media parts with text. Tool results already contain a text for each. */
 export function describeParts(message: Message, isDescribed: MediaTest): Message {
   if (!listMedia(message).some(isDescribed)) return message
   switch (message.role) {
@@ -165,18 +165,18 @@ interface RefusedRequest {
   refused: readonly Refusal[]
 }
 
-/** The content that the next request omits, or null if the request has no such content. */
+/** The content that the next request should omit, or null if the request has no such content. */
 export function toRefusal(content: RefusedContent, request: RefusedRequest): Refusal | null {
   if (content.what === 'messages') return toMessageRefusal(request)
   const model = getName(request.model)
   if (content.what === 'media') return toMediaRefusal(content, request, model)
   if (!request.messages.some(hasReasoning)) return null
-  // A second refusal means that the provider never accepts it.
+  // A second refusal means that the provider never accepts such content.
   const isAgain = request.refused.some((one) => one.what === 'reasoning' && one.model === model)
   return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.lastMessageNumber }
 }
 
-/** Starts with the newest parts, because the provider has accepted the older ones. */
+/** Starts with the newest parts, because the provider has already accepted the older ones. */
 function toMediaRefusal(
   { kinds, never }: Extract<RefusedContent, { what: 'media' }>,
   { messages }: RefusedRequest,
@@ -193,7 +193,7 @@ function toMediaRefusal(
 }
 
 /**
- * Starts with the newest messages, then takes the question itself. If the previous question was also refused, an older
+ * Starts with the newest messages, then tries the question itself. If the previous question was also refused, an older
  * message may be the cause, for example after a change of provider. The last user message is never omitted together
  * with others, because the response would not answer it.
  */

@@ -94,7 +94,7 @@ function readData(input: unknown, at: string): string {
   throw inputError(`${at} must be bytes, base64, or a data: or http(s): URL.`, at)
 }
 
-/** Does not scan `data:` URLs, which may be large. */
+/** Does not parse `data:` URLs, because they may be large. */
 function isWellFormedAddress(text: string): boolean {
   return /^data:/i.test(text) || URL.canParse(text)
 }
@@ -117,7 +117,7 @@ function isAddress(text: string): boolean {
   return /^(data:[^,]*,|https?:\/\/)/i.test(text)
 }
 
-/** The bytes decide the image type, because providers reject images with the wrong label. */
+/** Determines the type of an image from its bytes, because providers reject images with the wrong label. */
 function toAddress(data: string, mediaType: string): string {
   if (isAddress(data)) return data
   const type = mediaType.startsWith('image/') ? (detectImageType(data) ?? mediaType) : mediaType
@@ -134,7 +134,7 @@ function detectImageType(data: string): string | null {
   return kinds.find(([start]) => data.startsWith(start))?.[1] ?? null
 }
 
-/** Linear. `btoa` needs a string with one character per byte, which takes seconds for a large image. */
+/** Linear time. `btoa` would need a string with one character per byte, which takes seconds for a large image. */
 export function toBase64(data: Uint8Array): string {
   const encoded = new Uint8Array(Math.ceil(data.length / 3) * 4)
   let at = 0
@@ -165,8 +165,8 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
 }
 
 /**
- * Describes a part for text-only readers, for example `[image: image/png, 5120 bytes, #1f3c]`. The hash distinguishes
- * images of the same size.
+ * Describes a part for readers that see only text, such as `[image: image/png, 5120 bytes, #1f3c]`. The hash
+ * distinguishes images of the same size.
  */
 export function describeMedia(part: MediaPart): string {
   const known = descriptions.get(part)
@@ -176,7 +176,7 @@ export function describeMedia(part: MediaPart): string {
   return words
 }
 
-/** The text of a response that consists of media only, so that it does not count as empty. */
+/** The text of a response that consists only of media, so that it does not count as empty. */
 export function describeMediaList(media: readonly MediaPart[]): string {
   return media.map(describeMedia).join('\n')
 }
@@ -227,7 +227,7 @@ export function readTextFile(part: MediaPart): string | null {
   return text
 }
 
-/** Parts are immutable and are sent again with each request. */
+/** Cached, because parts are immutable and are sent again with each request. */
 const texts = new WeakMap<MediaPart, string | null>()
 
 function findText(part: MediaPart): string | null {

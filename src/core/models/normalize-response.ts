@@ -13,8 +13,8 @@ import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
  * Validates a response, including responses of custom providers. In the result, strings are strings, call ids are
- * unique within the response and pass through `toCallId`, arguments are JSON text, usage is complete or null (then it
- * is estimated), and data that is sent back is plain JSON.
+ * unique within the response and converted by `toCallId`, arguments are JSON text, usage is complete or null (to be
+ * estimated), and data to be sent back is plain JSON.
  */
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const source: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
@@ -38,7 +38,7 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
   }
 }
 
-/** All items or none, because they may depend on each other. */
+/** Returns all items or none, because they may depend on each other. */
 function normalizeProviderItems(source: unknown): Pick<ModelResponse, 'providerItems'> {
   const read = readProviderItems(source)
   return read === null ? {} : { providerItems: read }
@@ -72,7 +72,7 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
     const hosted = normalizeHosted(call?.hosted)
     // Also unique in the session, because people, logs and the model refer to a call by its id.
     let id = asText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
-    // The provider identifies hosted calls by its own id.
+    // The provider identifies hosted calls by its own id, so the id is kept.
     if (hosted.hosted === undefined) id = toCallId(id)
     while (!addId(ids, id)) id = toCallId(`${id.replaceAll('/', '_')}_${i + 1}`)
     const extra = toPlainJson(call?.extra_content)
@@ -92,12 +92,12 @@ function readCall(call: Partial<ToolCall>): SentCall {
   return { id: asText(call?.id), name: asText(name), arguments: text }
 }
 
-/** Ids split at slashes. A node without children is the end of an id. */
+/** A tree of ids, split at slashes. A node without children is the end of an id. */
 interface IdTree extends Map<string, IdTree> {}
 
 /**
- * Adds an id. Returns false if it exists, or if one id extends the other after a slash. Ids of sub-agent calls consist
- * of the parent call id, a slash and the call id.
+ * Adds an id. Returns false if it exists, or if one id extends the other after a slash. This keeps ids of sub-agent
+ * calls (parent call id, slash, call id) unambiguous.
  */
 function addId(ids: IdTree, id: string): boolean {
   const parts = id.split('/')
@@ -123,7 +123,7 @@ function normalizeHosted(source: unknown): Pick<ToolCall, 'hosted'> {
   return hosted === null ? {} : { hosted }
 }
 
-/** Provider strings are printed and logged, so they must be single-line and free of control characters. */
+/** Strings from providers are printed and logged, so they must be on one line and free of control characters. */
 export function toSingleLine(text: string): string {
   return stripControls(text).replaceAll(/[\t\n]+/g, ' ')
 }
@@ -169,7 +169,10 @@ function normalizeRefused(source: unknown): Pick<ModelFailure, 'refused'> {
   return { refused: { what, ...(named && { kinds: named }), ...isNever } }
 }
 
-/** Returns null if the input or output tokens are unreadable. They are then estimated. Other fields are optional. */
+/**
+ * Returns null if the input or output tokens are missing or invalid, in which case they are estimated. Other fields are
+ * optional.
+ */
 function normalizeUsage(usage: unknown): TokenUsage | null {
   if (typeof usage !== 'object' || usage === null) return null
   const source = usage as Partial<Record<keyof TokenUsage, unknown>>
@@ -188,7 +191,7 @@ function normalizeUsage(usage: unknown): TokenUsage | null {
   }
 }
 
-/** Total tokens, or null if the provider reports none. */
+/** The total tokens, or null if the provider does not report them. */
 export function readTotalTokens(usage: unknown): number | null {
   return normalizeUsage(usage)?.totalTokens ?? findTotalOnly(usage)
 }

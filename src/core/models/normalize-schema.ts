@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { isObject } from '../base/values.js'
 
 /**
- * Converts a schema to draft 2020-12. OpenAI and Anthropic check tools against this draft and reject the whole
+ * Converts a schema to draft 2020-12. OpenAI and Anthropic validate tools against this draft and reject the whole
  * request for one malformed keyword.
  * - `True is not of type 'number'` (Dokploy/mcp#74). Boolean limits of draft 4 become numeric limits.
  * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662). Type names of other languages
@@ -108,7 +108,7 @@ function toReaders(reader: Reader, names: string): Record<string, Reader> {
   return Object.fromEntries(names.split(' ').map((name) => [name, reader]))
 }
 
-/** `isOld`: drafts up to 7 ignore the siblings of `$ref`. */
+/** `isOld` marks drafts up to 7, which ignore the siblings of `$ref`. */
 function normalize(input: JsonObject, isOld: boolean): JsonObject {
   const schema = isOld && typeof input.$ref === 'string' ? pickAnnotations(input) : toNewKeywords(input)
   const result: JsonObject = {}

@@ -1,7 +1,7 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { HostedCallOrigin, ProviderItems } from '../../../machines/agent/messages.js'
 
-/** Some servers stop reading requests that are nested deeper. */
+/** Some servers reject requests that are nested deeper. */
 export const maxDepth = 100
 
 /** A plain JSON copy, or undefined if the value is not valid JSON (a BigInt, a cycle) or nested too deeply. */
@@ -34,8 +34,8 @@ export function readHostedBy(input: unknown): HostedCallOrigin | null {
 }
 
 /**
- * Replaces lone surrogates by U+FFFD in all strings and keys, because several providers reject a request that
- * contains one. Returns the same value if there are none.
+ * Replaces lone surrogates with U+FFFD in all strings and keys, because several providers reject requests that contain
+ * one. Returns the same value if there are none.
  */
 export function toWellFormed<Value>(value: Value): Value {
   return isWellFormed(value) ? value : (replaceHalfPairs(value) as Value)
@@ -57,6 +57,6 @@ function replaceHalfPairs(value: unknown): unknown {
   )
 }
 
-/** With the flag u, this only matches lone surrogates. */
+/** With the flag u, this matches only lone surrogates. */
 const halfPair = /\p{Surrogate}/u
 const halfPairs = /\p{Surrogate}/gu

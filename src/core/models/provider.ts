@@ -16,30 +16,30 @@ export interface ToolSpec {
   description: string
   /** JSON Schema of the input. */
   parameters: JsonObject
-  /** Found by the provider's search (`searchesTools`). */
+  /** Whether the provider's search finds the tool (`searchesTools`). */
   deferred?: true
 }
 
 /** With `required`, the model must call a tool. With `{ name }`, it must call this tool. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
-/** Sampling parameters. The provider decides about omitted ones. */
+/** Sampling parameters. For omitted ones, the provider's default applies. */
 export interface Sampling {
-  /** The randomness of the output, from 0 to 2. */
+  /** Randomness of the output, from 0 to 2. */
   temperature?: number
-  /** The probability mass for sampling, from 0 to 1. */
+  /** Probability mass for sampling, from 0 to 1. */
   topP?: number
   /** Maximum output tokens per response. */
   maxTokens?: number
-  /** The penalty per repetition of a token, from -2 to 2. */
+  /** Penalty per repetition of a token, from -2 to 2. */
   frequencyPenalty?: number
-  /** The penalty for tokens that have occurred, from -2 to 2. */
+  /** Penalty for tokens that have occurred, from -2 to 2. */
   presencePenalty?: number
   /** An integer for reproducible output, if the provider supports it. */
   seed?: number
   /** Strings that end the output. */
   stop?: string | string[]
-  /** The reasoning effort of the model. */
+  /** Reasoning effort of the model. */
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 
@@ -55,7 +55,7 @@ export interface ResponseFormat {
 
 /** A request to a model. */
 export interface ModelRequest {
-  /** The system prompt, which is not part of the transcript. */
+  /** The system prompt. It is not part of the transcript. */
   instructions: string | null
   /** The transcript. Array elements are reused in later requests, so they can be cached by identity. */
   messages: readonly Message[]
@@ -63,11 +63,11 @@ export interface ModelRequest {
   nudges: readonly string[]
   /** The available tools, in the given order. */
   tools: readonly ToolSpec[]
-  /** Defaults to the provider's choice. */
+  /** Whether the model may or must call tools. Defaults to the provider's choice. */
   toolChoice?: ToolChoice
-  /** Default: free text. */
+  /** The format of the answer. Defaults to free text. */
   responseFormat?: ResponseFormat
-  /** The provider decides about omitted parameters. */
+  /** Sampling parameters. For omitted ones, the provider's default applies. */
   sampling: Sampling
   /** Merged into the request body last. */
   extraBody: JsonObject
@@ -79,7 +79,7 @@ export interface ModelRequest {
 
 /** A call to a provider-executed tool. */
 export interface HostedCall {
-  /** The same at start and end. */
+  /** The same id at the start and at the end. */
   id: string
   /** Name of the tool. */
   name: string
@@ -118,17 +118,17 @@ export interface SlotWait {
  * }
  */
 export interface ModelRequestOptions {
-  /** Aborts when the run is canceled or times out, or when the response is too slow. */
+  /** Aborts if the run is cancelled or times out, or if the response is too slow. */
   signal: AbortSignal
-  /** Call it when the request was sent. The run uses the wait for other work. */
+  /** Call this when the request has been sent. The run uses the wait for other work. */
   onSent?: () => void
   /** Receives each piece of a streamed response. Never throws. */
   onDelta: (text: string, reasoning: string) => void
   /** Receives each part of a streamed call, once its name is known. Absent if not needed. Never throws. */
   onToolCallDelta?: (delta: ToolCallDelta) => void
   /**
-   * Call it for any data that arrives, for `streamIdleMs` and `contentIdleMs`. Use `keep_alive` for data without
-   * content (headers, comments, empty pieces). Never throws.
+   * Call this for any data that arrives, so that `streamIdleMs` and `contentIdleMs` can be measured. Use `keep_alive`
+   * for data without content (headers, comments, empty pieces). Never throws.
    */
   onActivity: (kind?: 'content' | 'keep_alive') => void
   /**
@@ -136,12 +136,12 @@ export interface ModelRequestOptions {
    * run. Never throws.
    */
   onWarning?: (code: string, message: string) => void
-  /** Call it when a hosted tool starts and when it ends. Never throws. */
+  /** Call this when a hosted tool starts and when it ends. Never throws. */
   onHostedCall?: (call: HostedCall) => void
   /**
-   * Call it before another model is used. Later usage is priced for that model. `after` is the failure of the previous
-   * model, whose partial output is discarded. Await the result. If it rejects, the request rejects with the same
-   * reason.
+   * Call this before another model is used, and await the result. Later usage is priced for that model. `after` is the
+   * failure of the previous model, whose partial output is discarded. If the result rejects, the request rejects with
+   * the same reason.
    */
   onFallback?: (
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
@@ -150,20 +150,20 @@ export interface ModelRequestOptions {
   /** Id of the run, if known. */
   readonly runId?: string
   /**
-   * Call it when the request starts to wait for its turn, and with null when it continues, so that the wait does
-   * not count as idle time. Never throws.
+   * Call this when the request starts to wait for its turn, and with null when it continues, so that the wait does not
+   * count as idle time. Never throws.
    */
   onWaitForSlot?: (wait: SlotWait | null) => void
   /**
-   * Call the model announced by `onFallback` inside it, so that telemetry records the request. Returns the
+   * Call the model announced by `onFallback` inside this function, so that telemetry records the request. Returns the
    * callback's result.
    */
   around?: <T>(work: () => T) => T
 }
 
 /**
- * A model. Implement it for APIs other than Chat Completions. `request` makes exactly one attempt, without retries
- * or timers. It resolves with a response (`complete: false` if the stream ended early) and rejects with a
+ * A model. Implement this interface for APIs other than Chat Completions. `request` makes exactly one attempt, without
+ * retries or timers. It resolves with a response (`complete: false` if the stream ended early) and rejects with a
  * `ModelError` or any other error, which is classified by status, code and message. It stops when `signal` aborts.
  *
  * @example
@@ -183,35 +183,35 @@ export interface ModelProvider {
   readonly provider: string
   /** Name of the model. */
   readonly model: string
-  /** Other models that it may use. Their prices must be known too. */
+  /** Other models that may answer. Their prices must be known too. */
   readonly fallbacks?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
   /**
-   * Whether `responseFormat` works next to tools, or only without them. If absent, it is unknown, and output schemas
-   * use a tool.
+   * Whether `responseFormat` works together with tools, or only without them. If absent, the support is unknown and
+   * output schemas use a tool.
    */
   readonly structuredOutput?: StructuredOutputSupport
   /**
-   * Whether `toolChoice: 'none'` works in requests with tools. Then a final request (`limits.onLimit: 'conclude'`)
-   * keeps its tools and the prompt cache. If absent, it is unknown, and such a request has no tools.
+   * Whether `toolChoice: 'none'` works in requests with tools. If so, a final request (`limits.onLimit: 'conclude'`)
+   * keeps its tools and thereby the prompt cache. If absent, the support is unknown and such a request has no tools.
    */
   readonly canForbidCalls?: boolean
-  /** Whether the provider searches deferred tools itself; see `toolSearch({ hosted: true })`. */
+  /** Whether the provider itself searches deferred tools. See `toolSearch({ hosted: true })`. */
   readonly searchesTools?: boolean
   /**
    * Media that the model accepts. Messages with other media are rejected before they are sent (`unsupported_content`).
-   * If absent, it is unknown, and the provider decides.
+   * If absent, the support is unknown and the provider decides.
    */
   readonly media?: readonly MediaKind[]
   /**
-   * Whether reasoning is sent back as text, always or with tool calls, and so uses the context window. If absent, it is
-   * never sent back.
+   * When reasoning is sent back as text, which uses the context window: always, or only with tool calls. If absent, it
+   * is never sent back.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
-  /** The server for telemetry, as host name or address, without path or key. */
+  /** The server for telemetry, as a host name or address without path or key. */
   readonly endpoint?: { readonly host: string; readonly port: number }
   /**
-   * Called when a run starts, before anything is sent or stored. Throws a ConfigError if no request can succeed,
-   * for example because a key is missing.
+   * Called when a run starts, before anything is sent or stored. Throws a ConfigError if requests cannot succeed, for
+   * example because the key is missing.
    */
   check?(): void
   /** Makes one attempt. */
@@ -221,7 +221,7 @@ export interface ModelProvider {
 export type StructuredOutputSupport = 'beside_tools' | 'alone'
 
 /**
- * A failed request. A `ModelProvider` rejects with it; `kind` decides about retries.
+ * A failed request. A `ModelProvider` rejects with this error. `kind` determines whether it is retried.
  *
  * @example
  * throw new ModelError({
@@ -255,9 +255,9 @@ export class ModelError extends Error {
  * const model = openaiChat({ model: 'gpt-5-mini', apiKey: 'sk-…', limiter: unlimited })
  */
 export interface RequestLimiter {
-  /** Shown in messages and events. */
+  /** Id in messages and events. */
   readonly id: string
-  /** Returns the model with requests that wait for their turn. */
+  /** Wraps a model so that its requests wait for their turn. */
   limit(model: ModelProvider): ModelProvider
 }
 

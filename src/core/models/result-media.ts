@@ -4,12 +4,12 @@ import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
 import { getMediaKind, describeMedia, readTextFile } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
 
-/** Cached by the last result of a batch, so that the message keeps its identity. */
+/** Cached by the last result of a batch, so that the inserted message is always the same object. */
 const followerByResult = new WeakMap<ToolMessage, UserMessage>()
 
 /**
- * Inserts the media of tool results as a user message after their batch, because most APIs only accept text in
- * results. Each image follows the line that describes it.
+ * Inserts the media of tool results as a user message after their batch, because most APIs accept only text in results.
+ * Each image follows the line that describes it.
  */
 export function insertMediaMessages(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === 'tool' && message.media)) return messages
@@ -55,7 +55,7 @@ export function toAcceptedMessages(
   return describeEarlierMedia(leaveOutContent(replaceUnknownMedia(messages, model), refused, model), model)
 }
 
-/** Media of earlier turns with other models must not make this turn fail. */
+/** Describes media of earlier turns, which other models may have accepted, so that they do not make this turn fail. */
 function describeEarlierMedia(
   messages: readonly Message[],
   { media }: Pick<ModelProvider, 'media'>,

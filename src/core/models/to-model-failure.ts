@@ -15,8 +15,8 @@ import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent }
 import { ModelError } from './provider.js'
 
 /**
- * Converts any rejection of a provider to plain data (see `FailureKind`). Decides by the fields of the error (`status`,
- * `headers`, `code`, `cause`), never by its class, so it works with any client. Retry-After dates are relative to
+ * Converts any rejection of a provider to plain data (see `FailureKind`). Uses the fields of the error (`status`,
+ * `headers`, `code`, `cause`) and never its class, so that it works with any client. Retry-After dates are relative to
  * `now`. `advise` returns a remedy for a fatal status. Never throws.
  */
 export function toModelFailure(
@@ -30,7 +30,7 @@ export function toModelFailure(
   return code === failure.code && message === failure.message ? failure : { ...failure, code, message }
 }
 
-/** Codes are short, single-line and free of secrets. */
+/** Makes a code short, single-line and free of secrets. */
 function toPlainCode(code: string): string {
   return truncate(scrubEvidence(toSingleLine(truncate(code, 1000))), 100) || 'unknown'
 }
@@ -43,7 +43,7 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
       return toHttpFailure(status, readBody(error), readProperty(error, 'headers'), now, advise)
     return toConnectionFailure(error) ?? toUnknownFailure(error)
   } catch {
-    // An error whose fields throw.
+    // The fields of the error throw when read.
     return createFailure('fatal', 'unknown', 'The provider failed with an unreadable error.')
   }
 }
@@ -113,7 +113,7 @@ function classifyWords({ code, type, message }: ErrorBody): FailureKind {
 
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
 
-/** Whether the message reports an account without credit. A quota may also be a per-minute limit. */
+/** Whether the message reports an account without credit. A quota may also be a limit per minute. */
 export function isAccountExhausted(message: string): boolean {
   return accountSentences.test(message)
 }
@@ -128,7 +128,7 @@ const accountSentences = new RegExp(
   'i',
 )
 
-/** The model wrote a malformed call (Groq). The next attempt may succeed. */
+/** The model wrote a malformed call (Groq), and the next attempt may succeed. */
 const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
 
 const overflowAdvice = 'Shorten the conversation, or set context.window and context.strategy.'
@@ -217,7 +217,7 @@ function toUnknownFailure(error: unknown): ModelFailure {
   )
 }
 
-/** A code without a status only counts if it is unambiguous. */
+/** Classifies an error without a status, but only if its code is unambiguous. */
 function classifyCode(words: ErrorBody): FailureKind {
   if (/overloaded|unavailable|server_error/i.test(words.code)) return 'transient'
   const kind = classifyWords(words)
@@ -253,7 +253,7 @@ function readStatusNumber(value: unknown, key: string): number | null {
 const overflowCodes =
   /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|too_many_prompt_tokens|exceed_context_size_error|request_too_large|string_above_max_length)$/i
 
-/** Messages with the same meaning, each from at least one provider. */
+/** Messages about an exceeded context window. Each is used by at least one provider. */
 const overflowSentences = [
   /maximum context length/i, // OpenAI, DeepSeek, vLLM, Mistral, OpenRouter
   /context (length|window|size|limit)[^.]{0,40}\b(exceed|too (long|large|small)|overflow)/i, // MiniMax, LM Studio
@@ -272,7 +272,7 @@ const overflowSentences = [
   /number of (input|prompt) tokens exceeds (the )?max/i,
 ]
 
-/** A request above the limit of a whole minute. Only a shorter request helps. */
+/** The request exceeds the limit of a whole minute, so only a shorter request helps. */
 const exceedsMinuteLimit = /request too large/i
 
 function isContextOverflow(status: number | null, code: string, type: string, message: string): boolean {
@@ -287,8 +287,8 @@ function isContextOverflow(status: number | null, code: string, type: string, me
 }
 
 /**
- * The requested wait in milliseconds: `Retry-After-Ms`, else `Retry-After` in seconds or as an HTTP date. Null if
- * it is absent or invalid.
+ * The requested wait in milliseconds from `Retry-After-Ms`, or from `Retry-After` in seconds or as an HTTP date. Null
+ * if it is absent or invalid.
  */
 function parseRetryAfter(headers: unknown, now: number): number | null {
   const ms = parseAmount(getHeader(headers, 'retry-after-ms'))
@@ -305,7 +305,7 @@ function parseAmount(text: string): number | null {
   return /^\d{1,15}(\.\d+)?$/.test(text) ? Number(text) : null
 }
 
-/** Returns '' if the header is absent. `name` is in lower case; `headers` is a `Headers` or a plain object. */
+/** Reads a header. Returns '' if it is absent. `name` is in lower case. `headers` is a `Headers` or a plain object. */
 function getHeader(headers: unknown, name: string): string {
   if (typeof headers !== 'object' || headers === null) return ''
   if ('get' in headers && typeof headers.get === 'function') {
@@ -319,8 +319,8 @@ function getHeader(headers: unknown, name: string): string {
 const rateLimits = ['requests', 'tokens'] as const
 
 /**
- * Milliseconds until an exhausted limit resets, from `x-ratelimit-remaining-requests` and `-reset-requests` and
- * the same headers for tokens: `1s`, `6m0s`, `120ms`, or seconds. Null if nothing is exhausted.
+ * Milliseconds until an exhausted limit resets, from `x-ratelimit-remaining-requests` and `-reset-requests` and the
+ * same headers for tokens. The values are `1s`, `6m0s`, `120ms`, or seconds. Null if no limit is exhausted.
  */
 export function parseRateLimitReset(headers: unknown): number | null {
   const waits = rateLimits.flatMap((name) => {

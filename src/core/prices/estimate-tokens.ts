@@ -4,26 +4,27 @@ import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 
 /**
- * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, prose and code are about
- * 10 % off, JSON 20 %. A tokenizer is exact for one model family only, and takes megabytes.
+ * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, estimates are off by about 10 %
+ * for prose and code, and 20 % for JSON. A tokenizer would be exact for only one model family and take megabytes.
  */
 
-/** The overhead of a chat template per message, and per tool or call. */
+/** Tokens that a chat template adds per message, and per tool or call. */
 export const perMessage = 4
 const perTool = 8
 
-/** Common image token counts for low resolution and for about one million pixels. */
+/** Typical token counts of images, for low resolution and for about one million pixels. */
 const imageTokens = { low: 85, high: 765 }
 
-/** Bytes per token. Speech has about 10 tokens per second; a document page about 1,000 tokens and 50 kB. */
+/** Bytes per token. Speech has about 10 tokens per second. A document page has about 1,000 tokens and 50 kB. */
 const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
 
-/** Estimate for a file stored at the provider, which has a few pages. */
+/** Estimate for a file of a few pages that is stored at the provider. */
 const storedFileTokens = 3_000
 
 /**
  * Estimates the tokens of a text. One token is about 4 Latin letters, digits or spaces, 2.5 punctuation marks, 1.5
- * Chinese, Japanese or Korean characters, 3 of other scripts, or two thirds of an emoji. Monotonic in the length.
+ * Chinese, Japanese or Korean characters, 3 characters of other scripts, or two thirds of an emoji. Longer texts never
+ * have fewer tokens.
  */
 export function estimateTextTokens(text: string): number {
   let sixtieths = 0
@@ -80,13 +81,13 @@ export function estimatePartialUsage(request: ModelRequest, text: string, reason
 type CountText = (text: string | null | undefined) => number
 
 export interface CountOptions {
-  /** The tokens of a call in addition to its name and arguments. */
+  /** Tokens of a call in addition to its name and arguments. */
   countExtra?: (call: ToolCall) => number
   /** Whether the reasoning of an answer is sent back as text. */
   isEchoed?: (message: AssistantMessage) => boolean
 }
 
-/** Counts messages, tools and calls by the count of their texts. */
+/** Counts messages, tools and calls by counting their texts. */
 export function createCounts(
   text: CountText,
   { countExtra = () => 0, isEchoed = () => false }: CountOptions = {},
@@ -163,7 +164,7 @@ function isEastAsian(unit: number): boolean {
   )
 }
 
-/** Messages and tools are immutable and are sent again with every request, so each is counted once. */
+/** Caches counts, because messages and tools are immutable and are sent again with every request. */
 function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
   const counts = new WeakMap<Item, number>()
   return (item) => {
@@ -179,7 +180,7 @@ export function sumTokens<Item>(items: readonly Item[], tokens: (item: Item) => 
   return items.reduce((total, item) => total + tokens(item), 0)
 }
 
-/** `gpt-5-mini-2025-08-07` and `gpt-5-mini-20250807` are releases of `gpt-5-mini`. */
+/** Removes a release date: `gpt-5-mini-2025-08-07` and `gpt-5-mini-20250807` become `gpt-5-mini`. */
 export function stripReleaseDate(model: string): string {
   return model.replace(/-20\d{2}-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])$/, '')
 }

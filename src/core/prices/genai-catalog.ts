@@ -10,7 +10,7 @@ const aliases = new Map([
   ['xai', 'x-ai'],
 ])
 
-/** The cost in USD by the catalog, or null for an unknown provider or model. Never throws. */
+/** The cost in USD according to the catalog, or null for an unknown provider or model. Never throws. */
 export function calculateCatalogPrice(
   provider: string,
   model: string,
@@ -33,7 +33,7 @@ export function calculateCatalogPrice(
   }
 }
 
-/** A provider reduced to one model, because matching hundreds of models is slow. */
+/** A provider reduced to one model, because searching hundreds of models is slow. */
 interface Entry {
   modelId: string
   provider: Provider
@@ -45,14 +45,14 @@ function findEntry(provider: string, model: string): Entry | null {
   const name = provider.trim().toLowerCase()
   const providerId = aliases.get(name) ?? name
   const known = findProvider({ providerId })
-  // The catalog also matches similar provider names, but a proxy may have other prices.
+  // The catalog also matches similar provider names, but those may be proxies with other prices.
   if (known?.id !== providerId) return null
   for (const modelId of [model, stripReleaseDate(model)]) {
     try {
       const found = calcPrice({ input_tokens: 1 }, modelId, { providerId })?.model
       if (found) return { modelId, provider: { ...known, models: [found] } }
     } catch {
-      // The catalog has the model without a price.
+      // The catalog lists the model without a price.
     }
   }
   return null

@@ -7,8 +7,8 @@ import { stripReleaseDate } from './estimate-tokens.js'
 import type * as Catalog from './genai-catalog.js'
 
 /**
- * The cost of a response in USD. Null means unknown, and undefined uses the built-in catalog. Invalid values and
- * exceptions count as unknown.
+ * Returns the cost of a response in USD. Null means unknown, and undefined falls back to the built-in catalog. Invalid
+ * values and exceptions count as unknown.
  */
 export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
 
@@ -17,10 +17,10 @@ export type PriceOverrides = PriceTable | PriceFunction
 
 export interface PriceBook {
   /**
-   * The cost of a response in USD, or null if the price is unknown. Returns a promise, which never rejects, only
-   * while the catalog has to be loaded. Cached input is part of the input and may be cheaper. `at` is the time of
-   * the request in milliseconds since the epoch (default: now), because some providers are cheaper at night. Local
-   * models (Ollama, vLLM) have no known price: use `{ inputPerMillion: 0, outputPerMillion: 0 }`.
+   * The cost of a response in USD, or null if the price is unknown. Returns a promise only while the catalog has to be
+   * loaded. The promise never rejects. Cached input is part of the input and may be cheaper. `at` is the time of the
+   * request in milliseconds since the epoch, because some providers are cheaper at night. It defaults to now. Local
+   * models (Ollama, vLLM) have no known price. For them, use `{ inputPerMillion: 0, outputPerMillion: 0 }`.
    */
   price(
     provider: string,
@@ -28,20 +28,20 @@ export interface PriceBook {
     usage: TokenUsage,
     at?: number,
   ): number | null | Promise<number | null>
-  /** Custom prices; null if prices are disabled. */
+  /** Custom prices. Null if prices are disabled. */
   own: PriceFunction | null
   /** Maximum output tokens of a model from the custom table, or null. */
   maxOutputTokens(model: string): number | null
   /** Loads the catalog if `knownPrice` needs it. Never rejects. */
   load(provider: string, model: string): Promise<void> | undefined
-  /** Like `price`, but synchronous: null until the catalog is loaded. Never throws. */
+  /** Like `price`, but synchronous. Returns null until the catalog is loaded. Never throws. */
   knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
 }
 
 /**
- * Creates a price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded with the first price that the
- * overrides lack. With `null` it is never loaded, and no price is known. Throws a ConfigError (`invalid_config`)
- * for invalid prices.
+ * Creates a price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded on the first price that the overrides
+ * do not have. With `null`, it is never loaded and no prices are known. Throws a ConfigError (`invalid_config`) for
+ * invalid prices.
  *
  * @example
  * createAgent({ model, prices: { 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } } }) // USD
@@ -57,7 +57,7 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
   return buildBook(own, find)
 }
 
-/** Prices of a sub-agent, from the sub-agent, its parent agent, and the catalog, in this order. */
+/** The prices of a sub-agent: its own, then its parent agent's, then the catalog's. */
 export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   const [own, inherited] = [book.own, above.own]
   if (own === null || inherited === null) return book
@@ -136,8 +136,8 @@ let loading: Promise<typeof Catalog | null> | undefined
 let catalog: typeof Catalog | null = null
 
 /**
- * Undefined if the catalog is loaded or not relevant. If a bundle omits the catalog, no price is known. Never
- * rejects.
+ * Loads the catalog. Undefined if it is already loaded or not needed. If a bundle omits the catalog, no price is known.
+ * Never rejects.
  */
 function loadCatalog(provider: string): Promise<void> | undefined {
   if (catalog !== null || isOwnServer(provider)) return undefined
@@ -149,12 +149,12 @@ async function importCatalog(): Promise<void> {
   catalog = await loading
 }
 
-/** The catalog lists companies, not hosts and local servers. */
+/** Whether the provider is a host or a local server. The catalog lists only companies. */
 function isOwnServer(provider: string): boolean {
   return /[.:]|^(localhost|ollama|lmstudio|vllm|gpustack)$/i.test(provider.trim())
 }
 
-/** The cost in USD by the catalog, or null if it is unknown or not loaded. Never throws. */
+/** The cost in USD according to the catalog. Null if the cost is unknown or the catalog is not loaded. Never throws. */
 function findCatalogPrice(provider: string, model: string, usage: TokenUsage, at: number): number | null {
   return readUsd(catalog?.calculateCatalogPrice(provider, model, usage, at))
 }

@@ -22,14 +22,11 @@ export interface AnswerOptions extends SentBy {
   fingerprint?: string | undefined
   /** The message that made the call. A repeated call has a different message. */
   messageId?: string | undefined
-  /** Why a call is approved. The log has it, and the model does not read it. */
+  /** Why a call is approved. It is stored in the log, but the model does not read it. */
   why?: string | undefined
 }
 
-/**
- * A call by its id, or as an object from `pending` and `approval_requested`. An object refers to exactly that
- * call.
- */
+/** A call by its id, or as an object from `pending` or `approval_requested`. An object refers to exactly that call. */
 export type CallReference =
   | string
   | (Pick<UnansweredCall, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
@@ -71,7 +68,7 @@ export function parseAnswerTarget(
 }
 
 /**
- * The call that waits for this answer, at rest or while other calls run.
+ * The call that waits for this answer, either at rest or while other calls run.
  * @throws {UsageError} `already_answered` for a second answer, `unknown_call` if no call with this id waits for an
  * answer, `stale_answer` if the call has changed
  */
@@ -127,13 +124,13 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   })
 }
 
-/** The part of a run that the checks of a message read. */
+/** The parts of a run that are needed to check a message. */
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
- * Checks whether a run can take a message now, by its own clock.
- * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`, `not_an_approver`,
- * `approval_expired`
+ * Checks whether a run can accept a message now, according to its own clock.
+ * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`,
+ * `not_an_approver`, `approval_expired`
  */
 export function checkMessageFits(
   event: ControlEvent,
@@ -154,7 +151,7 @@ export function checkMessageFits(
 }
 
 /**
- * Checks whether the sender may decide the call, at the time `now` of the run.
+ * Checks whether the sender may decide the call. `now` is the time of the run.
  * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval of one person, `approval_expired`
  */
 export function checkVote(
@@ -203,7 +200,7 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
   )
 }
 
-/** No process holds the session, and it does not wait for this message. */
+/** The error if no process holds the session and it does not wait for this message. */
 export function notWaitingError(sessionId: string, why: string): UsageError {
   return new UsageError(
     'not_waiting',
@@ -216,15 +213,15 @@ export function notWaitingError(sessionId: string, why: string): UsageError {
 /** Arguments from a person that replace the model's, as JSON text. */
 export interface EditedArguments {
   text: string
-  /** The problem or null, for tools with an asynchronous schema. */
+  /** The validation problem or null, for tools with an asynchronous schema. */
   problem?: Promise<UsageError | null>
 }
 
 type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
 
 /**
- * Checks arguments edited by a person. Errors go to the person, because the model did not write them and
- * could not correct them.
+ * Validates arguments edited by a person. Errors are reported to the person, because the model did not write the
+ * arguments and could not correct them.
  * @throws {UsageError} `invalid_input` for a value that is not JSON, or does not match the tool's schema
  */
 export function parseEditedArguments(
@@ -238,7 +235,7 @@ export function parseEditedArguments(
   if (text === undefined)
     throw refused(call, `The value for call '${call.callId}' cannot be serialized as JSON.`)
   const tool = findTool(call, tools)
-  // The run reports an unknown tool to the model.
+  // For an unknown tool, the run reports the error to the model.
   if (tool === undefined) return { text }
   const parsed = fitArguments(tool, readJson(text))
   if (parsed instanceof Promise) {
@@ -298,7 +295,7 @@ export function toToolOutputEvent(
   }
 }
 
-/** The output value for `run.addToolOutput`; a failed one becomes an Error. */
+/** The value for `run.addToolOutput`. A failed output becomes an Error. */
 export function toOutputValue({ value, isError }: { value: unknown; isError?: boolean }): unknown {
   if (isError !== true || value instanceof Error) return value
   return new Error(formatResult(value, Infinity).content)
@@ -310,7 +307,7 @@ export interface ResumeTime extends SentBy {
 }
 
 /**
- * Ends a pause or a sleep, or sets its date.
+ * Creates the event that ends a pause or a sleep, or changes its date.
  * @throws {UsageError} `invalid_input` for invalid options or an invalid date
  */
 export function toResumeEvent(options: ResumeTime): Extract<ControlEvent, { type: 'RESUME' }> {

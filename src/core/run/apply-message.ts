@@ -12,7 +12,7 @@ export type MessageTarget = Pick<
   'cancel' | 'pause' | 'resume' | 'steer' | 'reply' | 'approve' | 'reject' | 'addToolOutput'
 >
 
-/** A message for a run, not for the next turn. */
+/** A message for a run, as opposed to the next turn. */
 export type RunMessage = Exclude<SessionMessage, { type: 'message' }>
 
 /** Applies a message to a run of this process. @throws as the method of the run */
@@ -38,8 +38,9 @@ export function applyMessage(run: MessageTarget, message: RunMessage): void {
 }
 
 /**
- * The call that an answer refers to. Nothing changes. `now` is the time of the run, if known.
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`, `approval_expired`
+ * Returns the call that an answer refers to, without changing anything. `now` is the time of the run, if known.
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`,
+ * `approval_expired`
  */
 export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage, now = 0): PendingCall {
   const isOutput = answer.type === 'toolOutput'

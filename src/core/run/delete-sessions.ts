@@ -19,13 +19,13 @@ export type SessionOwner = { prefix: string; tags?: SessionTags } | { tags: Sess
 
 const pageSize = 100
 
-/** Maximum wait in milliseconds. A killed process holds its session this long. A cancelled run ends sooner. */
+/** Maximum wait in milliseconds. A killed process holds its session this long. A cancelled run releases it sooner. */
 const longestWaitMs = leaseMs + 5_000
 const retryMs = 100
 
 /**
  * Deletes all sessions of an owner, page by page. Active runs are cancelled first. Returns the number of deleted
- * sessions, including sub-agents. After an error, the same call deletes the rest.
+ * sessions, including sub-agents. After an error, call it again to delete the remaining sessions.
  *
  * @throws {UsageError} `invalid_option`
  * @throws {StoreError} `session_busy` for a session that is still held half a minute after its run was cancelled, …
@@ -33,7 +33,8 @@ const retryMs = 100
 export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Promise<number> {
   const checkedOwner = checkOwner(owner)
   let deleted = 0
-  // Deleting a session also deletes its sub-agents' sessions. Remaining sub-agents' sessions are deleted separately.
+  // Deleting a session also deletes its sub-agents' sessions. Sub-agent sessions without a parent are deleted in a
+  // second pass.
   for (const children of [false, true]) {
     let found: number
     do {
@@ -59,12 +60,12 @@ function checkOwner(owner: SessionOwner): ListOptions {
     )
   expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])
   const { prefix, tags } = checkListOptions(owner)
-  // Copies the object, because inherited keys would be lost in each page's options, and all owners' sessions would be
-  // listed.
+  // Copies only the known keys into a new object. Inherited keys would be lost in each page's options, which would list
+  // the sessions of all owners.
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
-/** Reads page by page. Filters again, because custom stores may ignore the filter. */
+/** Reads page by page. Applies the filter again, because custom stores may ignore it. */
 export async function* listSessions(
   store: SessionStore,
   options: ListOptions,

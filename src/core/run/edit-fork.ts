@@ -62,7 +62,7 @@ export async function editFork(
   }
 }
 
-/** The session with approval requests for its open calls, because they would run again in the fork. */
+/** Asks for approval of all open calls, because they would run again in the fork. */
 function withAskFirst(folded: FoldedSession, { tools }: AgentParts): FoldedSession {
   const { state, run } = folded
   const terms = { ...(run?.context ?? state).terms, askFirst: true as const }
@@ -80,7 +80,7 @@ function withAskFirst(folded: FoldedSession, { tools }: AgentParts): FoldedSessi
   return { ...asking, run: { ...run, context: { ...run.context, terms, calls } } as typeof run }
 }
 
-/** The sub-agent's call waits for more answers, and it has not read the approvals given so far. */
+/** The sub-agent's call waits for more answers and has not read the approvals given so far. */
 function withoutApprovals(call: BatchCall): BatchCall {
   const questions = (call.questions ?? []).map(({ answer, ...question }) =>
     answer === undefined || question.needs === 'approval' ? question : { ...question, answer },
@@ -98,7 +98,7 @@ interface EditScene {
 interface AppliedEdit {
   messages: Message[]
   written: LoggedEdit
-  /** The changes to an active run, and the state where it continues. */
+  /** The changes to an active run, and the state from which it continues. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }
 
@@ -121,13 +121,13 @@ async function editMessage(
   const { withheld: _withheld, ...data } = message.data ?? {}
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
-  // The retrieved memory belongs to the previous user message.
+  // The retrieved memory was for the previous user message.
   const isRequestedAgain = folded.run?.context.features.retrieval === true && userMessages.at(-1) === message
   const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isRequestedAgain) }
   return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
 }
 
-/** Written by the author of the fork, so no shield checks them. */
+/** The instructions are from the author of the fork, so shields do not check them. */
 async function editInstructions(
   { instructions }: Extract<ForkEdit, { instructions: string }>,
   { messages, folded }: EditScene,
@@ -184,7 +184,7 @@ async function editCall(
   )
   if (prepared && isDenied(prepared)) throw deniedByPolicyError(id, createDenial(prepared).content)
   const isResting = context.state === 'WAITING_FOR_INPUT'
-  // A run that rests for an answer to this call stays at rest.
+  // A run that rests for an answer to this call continues to rest.
   const needs = isResting ? { ...prepared, needs: call.needs } : { needs: 'approval' as const, ...prepared }
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
   if (call.fact) next.fact = toCallFact(context.tools, { ...next }, context.config.guardrails)
@@ -258,7 +258,7 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
   )
 }
 
-/** Items that a provider requires unchanged belong to its original response. */
+/** Items that a provider requires back unchanged match only the original arguments. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
   const { reasoning_details: _details, provider_items: _items, ...rest } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
@@ -271,7 +271,7 @@ function replaceMessage(messages: readonly Message[], message: Message, next: Me
   return messages.map((one) => (one === message ? next : one))
 }
 
-/** The compaction stays unless the edit is inside its gap, because the gap note describes those messages. */
+/** Keeps the fit unless the edit is inside its gap, because the note of the gap describes those messages. */
 function keepFit(
   { fit }: Pick<AgentContext, 'fit'>,
   before: readonly Message[],
@@ -281,14 +281,14 @@ function keepFit(
   return fit !== null && at >= fit.head && at < fit.from ? null : fit
 }
 
-/** A request in progress is rebuilt from the safe point before it, because it may be longer now. */
+/** Moves a request in progress back to the previous safe point, because the request may be longer now. */
 function moveBeforeRequest(value: unknown, isRequestedAgain: boolean): unknown {
   const { preparing, asking } = (value as { RUNNING?: Record<string, unknown> }).RUNNING ?? {}
   const isBefore = preparing === 'fittingContext' || asking === 'requesting' || asking === 'backingOff'
   return isBefore ? { RUNNING: { preparing: isRequestedAgain ? 'retrieving' : 'checkingLimits' } } : value
 }
 
-/** Moves the run back to where it decides which calls run. */
+/** Moves the run back to the state where it decides which calls run. */
 function moveBeforeDispatch(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'WAITING_FOR_TOOL' in value
     ? { WAITING_FOR_TOOL: 'dispatching' }

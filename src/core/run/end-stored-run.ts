@@ -21,8 +21,8 @@ export interface StoreParts {
 }
 
 /**
- * Applies a `cancel` from the inbox of a session without lease owner, using only the store. A process that
- * takes the session at this moment reads the message itself.
+ * Applies a `cancel` from the inbox of a session without a lease owner, using only the store. If a process acquires the
+ * session in the meantime, that process reads the message instead.
  */
 export async function cancelStoredRun(
   parts: StoreParts,
@@ -59,7 +59,7 @@ async function withFreeSession(
   }
 }
 
-/** Writes the event that settles a stored run, and returns the number of its last event. */
+/** Writes an event after which the run rests or ends. Returns the number of its last event. */
 async function writeRest(
   { log, folded }: AcquiredSession,
   event: AgentMachineEvent,
@@ -74,8 +74,8 @@ async function writeRest(
 }
 
 /**
- * Ends the run of an acquired session with an event that leads to a final state. Afterwards the session is released,
- * its inbox empty and its sub-agents cancelled. `waiting` is the inbox, if already read.
+ * Ends the run of an acquired session with an event that leads to a final state. Afterwards, the session is released,
+ * its inbox is empty and its sub-agents are cancelled. `waiting` is the inbox if it was already read.
  */
 export async function endStoredRun(
   parts: StoreParts,
@@ -87,10 +87,10 @@ export async function endStoredRun(
   const { log, folded } = session
   const { run } = folded
   if (run === null) return folded
-  // The clock of the previous process may be ahead of ours, and time in a run must not go backwards.
+  // The clock of the previous process may be ahead of ours, but the time of a run must not go backwards.
   const event: AgentMachineEvent = { now: Math.max(clock.now(), folded.at), ...ending }
   const moved = takeEvent(run, event)
-  // Later messages belong to a later run.
+  // Messages that arrive later belong to a later run.
   const found = waiting ?? (await readInbox(store, log.sessionId))
   const lastEventSeq = await writeRest(session, event, moved)
   // An end takes precedence, so other messages are discarded. Queued messages wait for the next turn.
@@ -113,7 +113,7 @@ async function cancelChildren(parts: StoreParts, context: AgentContext): Promise
   if (mayHaveLeftChildren(context)) await endChildrenExcept(parts, context.sessionId, open)
 }
 
-/** Ends the stored, unfinished sub-agents of a session, with exceptions. Never rejects. */
+/** Ends the unfinished sub-agents of a session in the store, except the listed ones. Never rejects. */
 async function endChildrenExcept(
   parts: StoreParts,
   parent: string,
@@ -123,7 +123,7 @@ async function endChildrenExcept(
   try {
     left = await parts.store.list({ parent, state: unfinishedStates })
   } catch {
-    // The next process that acquires the session tries again.
+    // The next process that acquires the session will try again.
     return
   }
   for (const { id } of left) {
@@ -134,12 +134,12 @@ async function endChildrenExcept(
 
 const unfinishedStates = agentStates.filter((state) => isWorkState(state) || isRestState(state))
 
-/** Delay in milliseconds and maximum number of retries to end a session that another process holds. */
+/** Delay in milliseconds and maximum number of retries for ending a session that another process holds. */
 const [retryMs, mostRetries] = [leaseMs / 3, 4]
 
 /**
- * Ends the run of a sub-agent whose call was closed by its parent. After a crash, the session is held until
- * its lease expires, so this retries without keeping the process alive. Never rejects.
+ * Ends the run of a sub-agent whose call was closed by its parent. After a crash, the session is held until its lease
+ * expires, so this retries without keeping the process alive. Never rejects.
  */
 async function endChildSession(parts: StoreParts, child: string, tries = mostRetries): Promise<void> {
   if (await hasEnded(parts, child)) return
@@ -148,11 +148,11 @@ async function endChildSession(parts: StoreParts, child: string, tries = mostRet
   unrefTimer(timer)
 }
 
-/** Ends the run if it has not ended. False if another process holds the session, or the store is unavailable. */
+/** Ends the run if it has not ended. Returns false if another process holds the session or the store is unavailable. */
 async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
   const { store, clock } = parts
   try {
-    // The session may have no record.
+    // The session may not have any records.
     const { state } = (await store.get(child))?.summary ?? {}
     if (!isWorkState(state ?? null) && !isRestState(state ?? null)) return true
     const session = await openSession(store, child, { clock, holder: 'a process that ends it' })
@@ -169,8 +169,8 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
 }
 
 /**
- * Applies a dated `resume` from the inbox of a session without lease owner, using only the store. The run sleeps until
- * that date. If other messages come first, or the run does not sleep, an alarm wakes the session at the date.
+ * Applies a dated `resume` from the inbox of a session without a lease owner, using only the store. The run sleeps
+ * until that date. If other messages come first, or the run does not sleep, an alarm wakes the session at that date.
  */
 export async function postponeStoredRun(
   parts: StoreParts,
@@ -196,7 +196,7 @@ export async function postponeStoredRun(
   })
 }
 
-/** Ends the run of a call found by `findAbandonedCalls`, so that its log does not wait forever. Never rejects. */
+/** Ends the run of a call found by `findAbandonedCalls`, so that its log does not stay open forever. Never rejects. */
 export async function endAbandonedChild(
   { binding, clock }: AgentRuntime,
   context: AgentContext,
@@ -208,12 +208,12 @@ export async function endAbandonedChild(
     await journal?.flush()
     await endChildSession({ store, clock }, getChildSessionId(context, callId))
   } catch {
-    // The log does not record that the call is closed. Another process resumes the run and its sub-agents.
+    // The log does not record that the call is closed, so another process will resume the run and its sub-agents.
   }
 }
 
 /**
- * Ends unfinished sub-agents of earlier processes, for a process that has just acquired the parent session. Never
+ * Ends unfinished sub-agents of earlier processes. Called by a process that has just acquired the parent session. Never
  * rejects.
  */
 export async function endLeftChildren(parts: StoreParts, { run }: Pick<FoldedSession, 'run'>): Promise<void> {

@@ -13,19 +13,19 @@ import type { RestPromise } from './run-parts.js'
 type EventFilter = AgentEvent['type'] | '*'
 
 interface Listener {
-  /** The type of received events. */
+  /** Types of events to receive. */
   of: EventFilter
   next(event: AgentEvent): void
   complete(): void
-  /** `warning` is for listeners without an error callback. */
+  /** Called when the run is refused. `warning` is for listeners without an error callback. */
   refused(error: unknown, warning: AgentEvent): void
 }
 
 const noListeners: readonly Listener[] = []
 
 /**
- * Passes the actor's events on to observables and iterators. It subscribes only to the types of events that have a
- * listener, because an event without a listener costs almost nothing.
+ * Passes events of the actor on to observables and iterators. It subscribes only to types of events that have a
+ * listener, because events without listeners cost almost nothing.
  */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
@@ -46,7 +46,7 @@ export class EventHub {
     this.#rest = rest
   }
 
-  /** Subscribes to the actor. Earlier subscribers receive every event from the start. */
+  /** Subscribes to the actor. Subscribers from before this point receive all events. */
   attachActor(actor: Actor<AgentMachine>): void {
     this.#actor = actor
     for (const { of } of this.#listeners) this.#subscribeTo(of)
@@ -73,8 +73,8 @@ export class EventHub {
   }
 
   /**
-   * Notifies listeners one event at a time, because a listener may cause the next event before the others have received
-   * the first.
+   * Notifies listeners of one event at a time, because a listener may cause the next event before the others have
+   * received the first.
    */
   #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return
@@ -135,7 +135,7 @@ export class EventHub {
     return this.#state
   }
 
-  /** The run has reached its final state. */
+  /** Called when the run has reached its final state. */
   complete(): void {
     this.#end = 'completed'
     this.#notify((listener) => {
@@ -144,7 +144,7 @@ export class EventHub {
     })
   }
 
-  /** The run was refused before its start. */
+  /** Called when the run was refused before its start. */
   fail(error: unknown, warning: AgentEvent): void {
     this.#end = { error, warning }
     this.#notify((listener) => {
@@ -153,7 +153,7 @@ export class EventHub {
     })
   }
 
-  /** The events up to the next rest. A consumer that stops early does not affect the run. */
+  /** Iterates over the events up to the next rest. If a consumer stops early, the run is not affected. */
   iterate(): AsyncIterator<AgentEvent, undefined> {
     const undo: (() => void)[] = []
     const queue = new EventQueue<AgentEvent>(() => {
@@ -165,7 +165,7 @@ export class EventHub {
         next: (event) => {
           queue.push(event)
         },
-        // The result may not be durable yet.
+        // Does not end here, because the result may not be durable yet.
         complete: () => undefined,
         refused: (error) => {
           queue.end({ error })
@@ -201,7 +201,7 @@ export class EventHub {
     )
   }
 
-  /** Late listeners get the run's state first. */
+  /** Adds a listener. Late listeners receive the run's current state first. */
   #addListener(listener: Listener): () => void {
     const runtime = this.#actor && findRuntime(this.#actor)
     const context = this.#actor?.getSnapshot().context
@@ -222,8 +222,8 @@ export class EventHub {
   }
 
   /**
-   * An error of a subscriber becomes one `warning`; repeated errors are not reported again. Errors after the terminal
-   * event are ignored.
+   * Creates a reporter that turns an error of a subscriber into one `warning`. Repeated errors are not reported again,
+   * and errors after the terminal event are ignored.
    */
   #createReporter(): (thrown: unknown) => void {
     const reported = new Set<string>()
@@ -236,19 +236,19 @@ export class EventHub {
   }
 }
 
-/** Only `object$` needs it. */
+/** Needed only by `object$`. */
 const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.js'))
 
-/** Reads objects from the pieces of answers. Pieces wait until the parser is loaded. */
+/** Parses objects from the pieces of an answer. Pieces wait until the parser is loaded. */
 class ObjectStream {
   readonly #waiting: AnswerPiece[] = []
   #objects: PartialObjects | undefined
-  /** Settles when all waiting pieces are read. Rejects if the parser cannot be loaded. */
+  /** Settles when all waiting pieces have been parsed. Rejects if the parser cannot be loaded. */
   readonly ready: Promise<void>
 
   constructor(next: (object: object) => void) {
     this.ready = this.#load(next)
-    // If the run is refused, no code awaits it.
+    // Prevents an unhandled rejection if the run is refused, because then no code awaits it.
     this.ready.catch(() => undefined)
   }
 
@@ -271,8 +271,8 @@ interface PendingRead<Value> {
 }
 
 /**
- * An async iterator over pushed values with any number of concurrent reads. After the end, it returns the remaining
- * values. After `return()`, it returns none.
+ * An async iterator over pushed values. Supports concurrent reads. After the end, it returns the remaining values.
+ * After `return()`, it returns none.
  */
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
@@ -294,7 +294,7 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
     else this.#values.push(value)
   }
 
-  /** No more values follow. `failure` is thrown once, after the values. */
+  /** Ends the queue. `failure` is thrown once, after the remaining values. */
   end(failure: { error: unknown } | null = null): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -328,7 +328,7 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   }
 }
 
-/** The reader may be gone, so the rejection counts as handled. */
+/** Marks the rejection as handled, because the reader may be gone. */
 function ignoreRejection<Answer>(answer: Promise<Answer>): Promise<Answer> {
   answer.catch(() => undefined)
   return answer

@@ -6,14 +6,14 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
 import type { RunActor } from './run-actor.js'
 
-/** An active session of this process. */
+/** An active session in this process. */
 export interface LiveSession {
   readonly runId: string
   answer(): ShownAnswer | null
   listen(hear: (event: AgentEvent) => void): () => void
 }
 
-/** The active sessions of one store in this process, and the followers of sessions in any process. */
+/** The active sessions of one store in this process, and the followers of any sessions. */
 class LiveSessions {
   readonly #live = new Map<string, LiveSession>()
   readonly #followers = new Map<string, Set<() => void>>()
@@ -32,7 +32,7 @@ class LiveSessions {
     this.notify(sessionId)
   }
 
-  /** Its log has grown, or the session was added or removed. */
+  /** Notifies followers that the log has grown, or that the session was added or removed. */
   notify(sessionId: string): void {
     for (const follow of this.#followers.get(sessionId) ?? []) follow()
   }
@@ -57,14 +57,14 @@ export function getLiveSessions(store: SessionStore): LiveSessions {
   return sessions
 }
 
-/** A run as `publishSession` needs it. */
+/** The parts of a run that `publishSession` needs. */
 interface ConnectedRun {
   runId: string
   actor: RunActor
   hub: EventHub
 }
 
-/** While this process holds its session, other code of the process can listen to a run. */
+/** Makes a run available to other code of this process while this process holds its session. */
 export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
   const { sessionId } = log
   const sessions = getLiveSessions(log.store)

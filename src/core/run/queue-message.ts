@@ -20,8 +20,7 @@ import { unknownSessionError } from '../sessions/store/store-error.js'
 import { hasSameWords, toMessages } from '../sessions/user-input.js'
 
 /**
- * Puts a user message into the inbox of a session, for its next turn. A message with a known id is not queued
- * again.
+ * Adds a user message to the inbox of a session, for its next turn. A message with a known id is not queued twice.
  * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`, `sub_agent_session`, `message_changed`
  */
 export async function queueMessage(
@@ -52,7 +51,7 @@ export async function queueMessage(
     throw messageChangedError(messageId)
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
   if (isDelivered(messages, messageId)) return { message: queued, status: 'applied' }
-  // It was sent with `when: 'now'`.
+  // The message was sent with `when: 'now'`.
   if (keys.includes(messageId)) return { message: inbox, status: 'applied' }
   checkQueueRoom(found, text, id)
   const put = await store.inbox?.put(id, text)
@@ -62,7 +61,7 @@ export async function queueMessage(
   return { message: put.message, status: 'sent' }
 }
 
-/** The text of a message that is read at the next safe point, and its inbox entry until then. */
+/** The text of a message to be read at the next safe point, and its inbox entry until then. */
 export function readSteeringInput({
   input,
   messageId: givenId,

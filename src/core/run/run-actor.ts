@@ -18,8 +18,8 @@ import { type Inspector, safeInspector } from './safe-listeners.js'
 import { createStoreFailedEvent } from '../sessions/journal.js'
 
 /**
- * The state after the pending events. Only new events are applied, because a thousand answers in a row would otherwise
- * take half a million transitions.
+ * The state after the pending events. Applies only events that are new, because a thousand answers in a row would
+ * otherwise take half a million transitions.
  */
 export class EventForecast<State, Event> {
   #from: State | undefined
@@ -42,13 +42,14 @@ export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
 export interface ActorListener {
   onSnapshot: (snapshot: AgentSnapshot) => void
-  /** Called only for bugs in the machine. An agent that fails reaches a final state. */
+  /** Called only for bugs in the machine. An agent that fails reaches a final state instead. */
   onBroken: (error: unknown) => void
 }
 
 /**
- * The actor of a run and its queue of control events, the only way into the run. Events wait until the actor
- * is created. At a rest they wait until the session is reacquired, because another process may hold it.
+ * The actor of a run and its queue of control events, which is the only way to send events to the run. Events wait
+ * until the actor is created. At a rest, they wait until the session is reacquired, because another process may hold
+ * it.
  */
 export class RunActor {
   readonly #hub: EventHub
@@ -56,20 +57,20 @@ export class RunActor {
   #log: SessionLog | undefined
   #listener: ActorListener | undefined
   #watch: ParentLink['watch'] | undefined
-  /** Sent events that the machine has not processed. */
+  /** Events that were sent but not processed by the machine. */
   #pending: ControlEvent[] = []
-  /** Pending events that are not delivered to the actor yet. */
+  /** Pending events that have not been delivered to the actor. */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
-  /** A store that answers synchronously delivers its inbox while the session is reacquired. */
+  /** Set because a synchronous store delivers its inbox while the session is being reacquired. */
   #isReacquiring = false
   #forecast: EventForecast<AgentSnapshot, ControlEvent> | undefined
   #isReleased = false
-  /** The event that the timer of this process has sent. */
+  /** The event that the timer of this process sent. */
   #expiry: ControlEvent | undefined
-  /** Events that are still being checked. */
+  /** Checks of events that are still in progress. */
   #checks: Promise<unknown> | undefined
-  /** A restored run at rest has pending messages, so the rest is not reported. */
+  /** Whether a restored run has pending messages that end its rest, so that the rest is not reported. */
   #leavesRest = false
 
   constructor(hub: EventHub) {
@@ -97,20 +98,22 @@ export class RunActor {
     return (actor && findRuntime(actor)?.readTime(actor.getSnapshot().context)) ?? 0
   }
 
-  /** Whether a question has expired, after the pending events. `at` is a time that has come by another clock. */
+  /** Whether a question has expired after the pending events. `at` is a time that has been reached on another clock. */
   isExpired(at = 0): boolean {
     if (this.#actor) findRuntime(this.#actor)?.time.advanceTo(at)
     const { forecast } = this
     return forecast?.status === 'active' && listLate(forecast.context, this.now).length > 0
   }
 
-  /** The timer of this process has fired. */
+  /** Called when the timer of this process fires. */
   onExpired(): void {
     this.#expiry = { type: 'APPROVAL_EXPIRED' }
     if (this.isExpired()) this.send(this.#expiry)
   }
 
-  /** The snapshot after all pending events, so that a second answer is refused at once, even with a slow store. */
+  /**
+   * The snapshot after all pending events. With it, a second answer is rejected immediately, even if the store is slow.
+   */
   get forecast(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
@@ -121,7 +124,7 @@ export class RunActor {
     )
   }
 
-  /** Whether the run has a pause to end or withdraw, after the pending events. */
+  /** Whether the run has a pause that can be ended or withdrawn, after the pending events. */
   get canResume(): boolean {
     const { forecast } = this
     if (forecast) return canResume(forecast)
@@ -167,7 +170,7 @@ export class RunActor {
     return actor
   }
 
-  /** `next`, `complete` and `error` make this object an observer, so a run needs no closures for it. */
+  /** `next`, `complete` and `error` make this object an observer, which saves closures. */
   next(snapshot: AgentSnapshot): void {
     this.#leavesRest &&= this.#pending.length > 0
     if (this.#leavesRest && snapshot.status === 'active' && isRestState(snapshot.context.state)) return
@@ -189,8 +192,8 @@ export class RunActor {
   }
 
   /**
-   * Resumes a run that was interrupted or has pending messages. It starts asynchronously, so that a subscriber right
-   * after `resume()` receives all events. A settled run emits its state.
+   * Resumes a run that was interrupted or has pending messages. It starts asynchronously, so that code that subscribes
+   * right after `resume()` receives all events. A resting run emits its state.
    */
   resume(onEnd: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
@@ -233,7 +236,10 @@ export class RunActor {
     }
   }
 
-  /** The event that ends the rest was checked against it, so it goes before the messages of the inbox. */
+  /**
+   * Reacquires the session. The event that ends the rest was checked against that rest, so it is sent before the
+   * messages of the inbox.
+   */
   #reacquire(log: SessionLog): Promise<void> | undefined {
     this.#isReacquiring = true
     try {
@@ -250,7 +256,7 @@ export class RunActor {
     } catch (error) {
       // The process that has taken the session ends its questions.
       if (event === this.#expiry) this.onMachineEvent(event)
-      // A cancel always wins, even if only in this process.
+      // A cancel always applies, even if only in this process.
       else actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
     }
     this.#delivery = undefined
@@ -262,36 +268,36 @@ export class RunActor {
     for (const event of this.#queue.splice(0)) this.#forward(event)
   }
 
-  /** `release` waits for an event that may follow when this settles. */
+  /** Sends an event after a check. `release` waits for it. */
   sendLater(check: Promise<void>): void {
     this.#checks = this.#checks ? Promise.all([this.#checks, check]) : check
   }
 
-  /** Stops where another process can resume, and releases the session. */
+  /** Stops at a point where another process can resume, and releases the session. */
   async release(log: SessionLog | undefined): Promise<void> {
     const actor = this.#actor
     if (!actor) return
     const runtime = findRuntime(actor)
     runtime?.halt()
-    // The call may happen during a transition, which is written first.
+    // May be called during a transition, which is written first.
     await this.#checks
     const children = runtime?.hasChildren
       ? [...runtime.children.values()].map((child) => child.release())
       : []
     await Promise.all(children)
-    // Messages must be in the log before another process resumes the run.
-    // oxlint-disable-next-line no-await-in-loop -- new events can arrive while it waits
+    // Messages must be in the log before another process resumes the run. oxlint-disable-next-line no-await-in-loop --
+    // new events can arrive while it waits
     while (this.#delivery || !this.#isQuiet(actor)) await (this.#delivery ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
     this.#isReleased = true
     log?.inbox.close()
-    // XState stops an actor with a parent, such as a sub-agent's, only from there.
-    // oxlint-disable-next-line no-underscore-dangle -- XState has no public method for this
+    // XState lets only the parent stop an actor, such as a sub-agent's. oxlint-disable-next-line no-underscore-dangle
+    // -- XState has no public method for this
     ;(actor as unknown as { _stop(): void })._stop()
     await log?.close()
   }
 
-  /** Logs the usage of a dropped request, and the orderly stop of the process. */
+  /** Logs the usage of a dropped request and the orderly stop of the process. */
   #recordRelease(actor: Actor<AgentMachine>, log: SessionLog): void {
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) return

@@ -4,7 +4,7 @@ import type { Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../base/errors.js'
 
 /**
- * A run that did not complete, as an exception. `result` has the transcript, the usage and the last words.
+ * A run that did not complete, as an exception. `result` has the transcript, the usage and the last output.
  *
  * @example
  * try {
@@ -40,7 +40,7 @@ export class ProviderError extends RunError {
   override readonly name = 'ProviderError'
 }
 /**
- * MAX_STEPS: all `limits.maxSteps` are used.
+ * MAX_STEPS: the run used all of its `limits.maxSteps`.
  *
  * @example
  * try {
@@ -105,7 +105,7 @@ export class BlockedError extends RunError {
   override readonly name = 'BlockedError'
 }
 /**
- * A guard halted the run in ERROR, or in PAUSED, from where it can be resumed.
+ * A guard halted the run in ERROR, or in PAUSED, in which case it can be resumed.
  *
  * @example
  * try {
@@ -131,7 +131,7 @@ export class InvalidOutputError extends RunError {
   override readonly name = 'InvalidOutputError'
 }
 /**
- * The run is settled and waits for an approval, a client tool, a message or a resume.
+ * The run rests and waits for an approval, a client tool, a message or a resume.
  *
  * @example
  * try {
@@ -148,7 +148,7 @@ export class NotFinishedError extends RunError {
  * The result of a completed run. Throws for any other run.
  *
  * @example const { output } = orThrow(await agent.run('What changed?').result)
- * @throws {MaxStepsError} and the other errors of this module, by the state of the run; each has the `result`
+ * @throws {MaxStepsError} and the other errors of this module, depending on the state of the run. Each has the `result`
  */
 export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   expectArgument(
@@ -177,8 +177,8 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
 }
 
 /**
- * The typed output of a run. Throws like `orThrow`, and an `InvalidOutputError` for a completed run without output,
- * because the model declined, was filtered or was cut off.
+ * The typed output of a run. Throws like `orThrow`, and an `InvalidOutputError` for a completed run without output (the
+ * model declined, or the answer was filtered or truncated).
  *
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */

@@ -14,7 +14,7 @@ import { warnProcess } from '../base/platform.js'
 import { StatewrightError, UsageError, describeError } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
 
-/** The start of a run: new input, or a stored state. */
+/** The origin of a run: new input, or a stored state. */
 export interface RunOrigin {
   /** The machine's input, bound to this run. */
   input?: object
@@ -27,10 +27,10 @@ export interface RunOrigin {
 
 /** Links a sub-agent's run to its parent run. */
 export interface ParentLink {
-  /** The parent actor, and its id there. */
+  /** The parent actor, and the id of this actor there. */
   parent: AnyActorRef
   id: string
-  /** Receives each state of the run at once. */
+  /** Receives each state of the run immediately. */
   watch: (context: AgentContext) => void
   /** Receives all events. */
   onEvent: (event: AgentEvent) => void
@@ -45,10 +45,10 @@ export interface RunParts {
   withObject: (result: RunResult) => RunResult | Promise<RunResult>
   runId: string
   session: Session
-  /** A promise if the session must be read first. Its rejection refuses the run. */
+  /** A promise if the session has to be read first. If it rejects, the run is refused. */
   origin: RunOrigin | Promise<RunOrigin>
   signal: AbortSignal | undefined
-  /** Settles when the run may start. A rejection refuses it. */
+  /** Resolves when the run may start. If it rejects, the run is refused. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
   /** Only for the run of a sub-agent. */
@@ -58,11 +58,11 @@ export interface RunParts {
 const noListeners: readonly (() => void)[] = []
 
 /**
- * The promise of the next rest, renewed when the run continues. Results are created lazily, because a run can
- * rest many times.
+ * The promise of the next rest, renewed each time the run continues. Results are created lazily, because a run can rest
+ * many times.
  */
 export class RestPromise<Result> {
-  /** Settles the promise that was handed out. */
+  /** Settles the current promise. */
   #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
   #promise: Promise<Result> | undefined
   #make: (() => Result) | undefined
@@ -79,8 +79,8 @@ export class RestPromise<Result> {
   }
 
   /**
-   * Reaches a rest whose result takes time, unless the run has continued by then. `unkept` creates the result
-   * of a rest that could not be stored, or null if there is none.
+   * Reaches a rest whose result is asynchronous, unless the run has continued by then. `unkept` creates the result of a
+   * rest that could not be stored, or returns null.
    */
   async reachLater(
     written: Promise<void> | undefined,
@@ -99,7 +99,7 @@ export class RestPromise<Result> {
     if (result !== null) this.reach(() => result)
   }
 
-  /** A rest can be reached again without leaving it, for example after one of several approvals. */
+  /** Reaches a rest. A rest can be reached again without being left, for example after one of several approvals. */
   reach(make: () => Result): void {
     this.#make = make
     this.#reached = true
@@ -136,27 +136,27 @@ export class RestPromise<Result> {
     const promise = new Promise<Result>((resolve, reject) => {
       this.#open = { resolve, reject }
     })
-    // Without a handler, a refused run must not be an unhandled rejection.
+    // Prevents an unhandled rejection if the run is refused.
     promise.catch(() => undefined)
     return promise
   }
 }
 
 /**
- * The result of a run whose end could not be written. The store's error is added to it, because the answer has
- * been paid for.
+ * The result of a run whose end could not be written. The store's error is added instead of thrown, because the answer
+ * has already been paid for.
  */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null
   return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult
 }
 
-/** A run that was refused before its start has one event. */
+/** The only event of a run that was refused before its start. */
 export function createRefusalEvent(runId: string, error: unknown, at: number): AgentEvent {
   return freezeOnce({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
 }
 
-/** Uses the platform's warnings, because the app does not listen, await or iterate. */
+/** Uses a process warning, because the app neither listens nor awaits nor iterates. */
 export function warnOfRefusal(error: unknown): void {
   const { code, message } = describeRefusal(error)
   warnProcess(`A run was refused, but nothing awaits its result: ${message}`, code)

@@ -77,14 +77,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #clock: Clock
   readonly #started = new RestPromise<void>()
   #isRefused = false
-  /** Whether the app has read a promise or a stream of the run, so that it notices a refusal. */
+  /** Whether the app has read a promise or a stream of the run. If so, it will notice a refusal. */
   #isWatched: boolean
   readonly #actor = new RunActor(this.#hub)
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
     this.#clock = parts.clock
-    // The parent run watches a sub-agent's run.
+    // A sub-agent's run is watched by the parent run.
     this.#isWatched = parts.above !== undefined
     const { tools, withObject, runId, session, origin, signal, ready, above } = parts
     this.#withObject = withObject
@@ -107,13 +107,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       return
     }
     const actor = this.#createActor(parts, origin)
-    // Asynchronous, so that a subscriber right after run() or resume() receives all events.
+    // Asynchronous, so that code that subscribes right after `run()` or `resume()` receives all events.
     if (origin.snapshot) this.#resumeRun()
     else Promise.resolve(ready).then(() => this.#startRun(actor, origin), refuse)
   }
 
   /**
-   * Every event. Completes at a final state; errors only when the run is refused before it starts.
+   * All events. Completes at a final state. Errors only if the run is refused before it starts.
    * @example run.events$.subscribe((event) => console.log(event.seq, event.type))
    */
   get events$(): Observable<AgentEvent<Tools>> {
@@ -128,8 +128,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The partial object of the answer while it streams, if the agent has an `output` schema. It is not validated. Each
-   * value replaces the previous one.
+   * The partial object of the answer while it streams, if the agent has an `output` schema. Partial objects are not
+   * validated. Each one replaces the previous one.
    *
    * @example run.object$.subscribe((plan) => console.log(plan))
    */
@@ -138,7 +138,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.object$ as Observable<DeepPartial<Output>>
   }
 
-  /** The current state, then every change. @example run.state$.subscribe((state) => console.log(state)) */
+  /** The current state, followed by every change. @example run.state$.subscribe((state) => console.log(state)) */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
@@ -153,9 +153,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Resolves when the run holds its session and its start is stored. Rejects when the run is refused because
-   * the session is busy or has an unfinished run (`session_busy`, `unfinished_run`), the store cannot be
-   * read, or a price is unknown. A refused run emits a `warning` and is never an unhandled rejection.
+   * Resolves when the run holds its session and its start is stored. Rejects if the run is refused, because the session
+   * is busy (`session_busy`) or has an unfinished run (`unfinished_run`), the store cannot be read, or a price is
+   * unknown. A refused run emits a `warning` and never causes an unhandled rejection.
    *
    * @example
    * const run = agent.run(message, { session })
@@ -167,9 +167,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The result when the run next settles in a final state, PAUSED or WAITING_FOR_INPUT. Failures of the agent
-   * do not reject it (`orThrow(result)` throws them). Rejects with a ConfigError if the run is refused before
-   * its start.
+   * The result when the run next ends, or rests in PAUSED or WAITING_FOR_INPUT. Failures of the agent do not reject it.
+   * (`orThrow(result)` throws them.) Rejects with a ConfigError if the run is refused before its start.
    *
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
@@ -184,7 +183,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Ends the run in CANCELLED and aborts in-flight calls. Does nothing after a final state.
+   * Ends the run in CANCELLED and aborts in-flight calls. Has no effect after a final state.
    *
    * @example run.cancel('The user has closed the page.')
    */
@@ -203,8 +202,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Continues from PAUSED, and `result` becomes the promise of the next rest. Withdraws a `pause()` that has not taken
-   * effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then; see `sleepUntil`.
+   * Continues a paused run. `result` becomes the promise of the next rest. Withdraws a `pause()` that has not taken
+   * effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then. See `sleepUntil`.
    *
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
@@ -240,9 +239,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Approves a call. `editedInput` replaces its arguments. `call` is its id, or the call from `pending` or
-   * `approval_requested`. The latter refuses a late answer for another call with the same id, and its `name` types
-   * `editedInput`. An edit that does not match the tool's schema is refused, and the call still waits. With an
-   * asynchronous schema, the refusal is a `warning` (`answer_refused`).
+   * `approval_requested`. Pass the call to reject late answers for another call with the same id, and to type
+   * `editedInput` by its `name`. If an edit does not match the tool's schema, it is rejected and the call keeps
+   * waiting. With an asynchronous schema, the rejection is a `warning` (`answer_refused`).
    *
    * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`, `not_an_approver`
@@ -266,7 +265,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Rejects a call. The model reads the reason. Parameters and errors are the same as for `approve`.
+   * Rejects a call. The model reads the reason. See `approve` for parameters and errors.
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
@@ -339,7 +338,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Receives the session's inbox, in order. A message that no longer applies is removed with a `warning`, for example if
+   * Reads the session's inbox in order. A message that no longer applies is removed with a `warning`, for example if
    * two pages answered the same question.
    */
   #readInbox({ inbox, sessionId }: SessionLog): void {
@@ -364,7 +363,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (queuedId !== undefined) this.#actor.emit({ type: 'message_dequeued', messageId: queuedId })
     const reach = (): void => this.#started.reach(doNothing)
     const durable = this.#log?.flush()
-    // A failing store ends the run itself.
+    // If the store fails, it ends the run itself.
     if (durable) durable.then(reach, reach)
     else reach()
   }
@@ -380,7 +379,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     try {
       await this.#log?.close()
     } catch {
-      // The run already reports its own refusal.
+      // The run has already reported its refusal.
     }
   }
 
@@ -392,7 +391,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#started.refuse(error)
     this.#rest.refuse(error)
     this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
-    // The caller has just received the run, and may still read one of its promises.
+    // The caller has just received the run and may still read one of its promises.
     getPlatform().runSoon(() => (this.#isWatched ? undefined : warnOfRefusal(error)))
   }
 
@@ -403,7 +402,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#actor.send(event)
   }
 
-  /** Leaves the rest while the edit is checked, and reaches it again if the edit is invalid. */
+  /** Leaves the rest while the edit is validated, and returns to it if the edit is invalid. */
   async #approveLater(
     { callId, fingerprint, messageId }: PendingCall,
     edit: ApproveEvent,
@@ -435,7 +434,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (atFinal) {
       this.#unfollow?.()
       this.#session.release(this.id)
-      // After the end, the previous rest is not the result, because the store may have ended the run.
+      // The store may have ended the run, in which case the previous rest is no longer the result.
       this.#rest.leave()
     }
     const written = this.#log?.rest(context)
@@ -445,7 +444,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
-  /** A run that ended because its log could not be written is resumable. */
+  /** A run that ended because its log could not be written can be resumed. */
   #toEndResult(context: AgentContext): RunResult {
     const result = toRunResult(context)
     const isResumable = result.reason === 'store_error' && this.#log?.isResumable === true

@@ -8,8 +8,8 @@ import { ConfigError } from '../base/errors.js'
 type Report = (error: unknown) => void
 
 /**
- * An observable that reports errors thrown by its subscribers instead of raising `uncaughtException`. This
- * also holds for piped observables.
+ * An observable that reports errors thrown by its subscribers instead of raising `uncaughtException`. This also applies
+ * to piped observables.
  */
 export class SafeObservable<T> extends Observable<T> {
   readonly #report: Report
@@ -73,7 +73,7 @@ export function checkInspector(inspector: Inspector | undefined): Inspector | un
   )
 }
 
-/** XState calls inspectors during a transition. One that throws is reported once and not called again. */
+/** XState calls inspectors during a transition. If one throws, it is reported once and not called again. */
 export function safeInspector(
   inspector: Inspector,
   report: (thrown: unknown) => void,

@@ -39,9 +39,9 @@ import { setAlarm } from '../sessions/alarm.js'
 /** The effect of an inbox on a run. */
 interface InboxForecast {
   run: FoldedRun
-  /** The last message that was read. */
+  /** Number of the last message that was read. */
   message: number
-  /** The idempotency keys of those messages, with their numbers. */
+  /** The idempotency keys of these messages, with their numbers. */
   keys: Map<string, number>
 }
 
@@ -50,14 +50,14 @@ interface KeptForecast extends InboxForecast {
   check: string
 }
 
-/** Maximum number of inboxes per store that a process caches. */
+/** Maximum number of cached inboxes per store. */
 const mostKept = 200
 
 const keptForecasts = new WeakMap<SessionStore, Map<string, KeptForecast>>()
 
 /**
- * Computes the run of a session after its inbox has been read. With `until`, only messages before that number count.
- * Each message is applied once, even if many others arrive before a process acquires the session.
+ * Computes the state of a session's run after its inbox has been read. With `until`, only messages before that number
+ * count. Each message is applied once, even if many others arrive before a process acquires the session.
  */
 async function forecastInbox(
   store: SessionStore,
@@ -105,24 +105,24 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string, no
 }
 
 export interface SendParts extends StoreParts {
-  /** Used to check edited arguments. Without them, the process that runs the call checks the arguments. */
+  /** Tools for validating edited arguments. Without them, the process that runs the call validates the arguments. */
   tools?: ToolSet
 }
 
 export interface SendOptions {
   /** Idempotency key. A message with a known key is not sent again. */
   key?: string | undefined
-  /** The last record of the log that the sender has seen. An answer is refused if a newer record exists. */
+  /** The last record of the log that the sender has seen. An answer is rejected if there is a newer record. */
   at?: number | undefined
-  /** Whether the sender is the parent of a sub-agent's session, which alone may answer in it. */
+  /** Whether the sender is the parent of a sub-agent's session. Only the parent may answer there. */
   isParent?: boolean
-  /** The inbox text, if it differs from the event. */
+  /** The text to store in the inbox, if it differs from the event. */
   queued?: string
 }
 
 /**
- * Puts a message into the inbox of a session, for the process that holds or resumes it. A `cancel` of a
- * session without lease owner is applied at once, because it needs only the store.
+ * Adds a message to the inbox of a session, for the process that holds or resumes it. If the session has no lease
+ * owner, a `cancel` is applied immediately, because it needs only the store.
  */
 export async function sendToStoredSession(
   parts: SendParts,
@@ -155,7 +155,7 @@ export async function sendToStoredSession(
 /** The last pending send per session and store. */
 const pendingSends = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
 
-/** Sends to a session after the earlier sends of this process. */
+/** Sends to a session after all earlier sends of this process. */
 export function sendInOrder<Value>(
   store: SessionStore,
   id: string,
@@ -211,7 +211,7 @@ async function sendNow(
   // A user message that no run has read waits for the next turn.
   if (options.queued !== undefined) return { message: number, status: 'waiting' }
   try {
-    // The lease owner may have released it, or other messages may have arrived.
+    // The lease owner may have released the session, or other messages may have arrived.
     if (isHeld || number - 1 !== fit.last)
       await checkSend(parts, {
         id,
@@ -232,19 +232,19 @@ interface SendRequest extends SendOptions {
   id: string
   message: EventMessage
   isHeld: boolean
-  /** The number of this message. Only earlier messages are read. */
+  /** Number of this message. Only earlier messages are read. */
   before?: number
 }
 
-/** The machine event for a message, and the inbox message that it follows. */
+/** The machine event for a message, and the number of the last message before it. */
 interface FittingEvent {
   event: ControlEvent
   last: number | null
 }
 
 /**
- * The machine event for this message, validated against the run's state after all pending messages. Returns
- * the receipt if it was sent before.
+ * Creates the machine event for this message and validates it against the run's state after all pending messages.
+ * Returns the receipt if the message was sent before.
  */
 async function checkSend(
   { store, clock, tools }: SendParts,
@@ -259,7 +259,7 @@ async function checkSend(
   const { keys, message: last } = forecast
   const earlier = key === undefined ? undefined : keys.get(key)
   if (earlier !== undefined) return { message: earlier, status: isHeld ? 'sent' : 'waiting' }
-  // The process that an earlier cancel was sent to may have died before it read the message.
+  // The process that received an earlier cancel may have died before it read the message.
   const run = message.type === 'cancel' && !isHeld ? left : forecast.run
   checkNotEnded(run, id)
   if (at !== undefined && at !== folded.head && message.type !== 'cancel')

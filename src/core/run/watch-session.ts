@@ -19,7 +19,7 @@ import {
   takeEvent,
 } from '../sessions/fold-session.js'
 
-/** The events of a log's records. The machine is pure, so folding the records emits the same events again. */
+/** The events of a log. The machine is pure, so folding the records emits the same events again. */
 class LoggedEvents {
   readonly #id: string
   #folded: FoldedSession | undefined
@@ -60,7 +60,7 @@ class LoggedEvents {
   }
 }
 
-/** The events of the records of a log, from the first record on. Synchronous. */
+/** The events of all records of a log. Synchronous. */
 export function* replayEvents(
   records: readonly LogRecord[],
   sessionId: string,
@@ -69,13 +69,13 @@ export function* replayEvents(
   for (const record of records) yield { record, events: log.takeRecord(record) }
 }
 
-/** The start and the end of a watch. */
+/** Where a watch starts and ends. */
 export interface WatchOptions {
-  /** The `id` of the last known event of a watch, or the number of a record. Defaults to all events. */
+  /** The `id` of the last known event of a watch, or the number of a record. Defaults to the start of the log. */
   after?: string | number
   /**
-   * `rest` watches until the log ends at a rest or a final state, `end` until a final state, and `never` until `signal`
-   * aborts or the session is deleted. Default: `rest`.
+   * When the watch ends: `rest` at a rest or a final state, `end` at a final state, and `never` only when `signal`
+   * aborts or the session is deleted. Defaults to `rest`.
    */
   until?: 'rest' | 'end' | 'never'
   /** Ends the watch. */
@@ -83,12 +83,12 @@ export interface WatchOptions {
 }
 
 /**
- * An event of a watched session. `seq` counts the events of this watch. `id` is the position to continue after, and the
- * same in every process. For example, `12.3` is the third event of record 12. Live-only events repeat the previous
+ * An event of a watched session. `seq` counts the events of this watch. `id` is a position to continue from, which is
+ * the same in every process. For example, `12.3` is the third event of record 12. Live-only events repeat the previous
  * `id`.
  */
 export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
-  /** The number of the last record before the event. */
+  /** Number of the last record before the event. */
   record: number
 }
 
@@ -101,7 +101,7 @@ const pageSize = 100
 /** Maximum number of events that wait for a slow reader. Further live events are dropped. */
 const mostWaiting = 1000
 
-/** Events that are only live, and never in a log. */
+/** Events that are never in a log. */
 const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'stream_chunk',
   'tool_call_delta',
@@ -116,7 +116,8 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
 ])
 
 /**
- * The events of a session, from its growing log, and live if the run is in this process. `left` also ends the watch.
+ * The events of a session. They are read from its growing log, or live if the run is in this process. `left` also ends
+ * the watch.
  */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
@@ -153,14 +154,14 @@ class SessionWatch {
   readonly #after: { record: number; delivered: number }
   readonly #log: LoggedEvents
   readonly #ready: WatchedEvent[] = []
-  /** Live events that arrived while earlier records were read. */
+  /** Live events that arrived while earlier records were being read. */
   #buffered: AgentEvent[] = []
   #seq = 0
   #last: string
   #runId = ''
   #isStopped = false
   #isReading = false
-  /** Whether the log may have grown since it was read. */
+  /** Whether the log may have grown since it was last read. */
   #isDue = true
   #wake: () => void = () => undefined
   readonly #undo: (() => void)[] = []
@@ -168,7 +169,7 @@ class SessionWatch {
   #unlisten: () => void = () => undefined
   /** The attempt that lost part of its text. */
   #lost: string | null = null
-  /** The attempt in progress when the live events started. */
+  /** The attempt that was in progress when live events started. */
   #joined: string | null = null
 
   constructor(
@@ -260,7 +261,7 @@ class SessionWatch {
     this.#ready.push({ ...announcement, ...stamp })
   }
 
-  /** Subscribes to the run if it is in this process. First emits the text of its current answer. */
+  /** Subscribes to the run if it is in this process. The text of its current answer is emitted first. */
   #listenLive(): void {
     const live = getLiveSessions(this.#store).get(this.#id)
     if (live === this.#live) return
@@ -277,7 +278,7 @@ class SessionWatch {
       if (this.#buffered.length > mostWaiting) this.#buffered.splice(0, this.#buffered.length - mostWaiting)
       this.#wake()
     })
-    // Calls of this answer whose first parts were missed are emitted when complete.
+    // The first parts of this answer's calls were missed, so the calls are emitted when they are complete.
     this.#joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
     if (answer !== null && answer.text !== '') this.#pushEvent(toChunk(answer), this.#clock.now())
   }

@@ -18,8 +18,8 @@ export interface ReadAnswerOptions {
 }
 
 /**
- * Reads a response body, streamed or not. The body decides which it is, because servers answer either way under
- * any content type. `url` is used in errors.
+ * Reads a response body, streamed or not. The form is detected from the body, because some servers answer in either
+ * form regardless of the content type. `url` is used in errors.
  */
 export class AnswerReader {
   readonly #url: string
@@ -36,18 +36,18 @@ export class AnswerReader {
     this.#fold = options.format.createFold(options.onToolCall !== undefined)
   }
 
-  /** The provider has announced the end; later data is ignored. */
+  /** Whether the provider has announced the end. Later data is ignored. */
   get ended(): boolean {
     return this.#ended
   }
 
-  /** Nothing is missing, so the remaining data is only awaited briefly. */
+  /** Whether the answer is complete. Remaining data is then awaited only briefly. */
   get finished(): boolean {
     return this.#fold.finished
   }
 
   /**
-   * Reads the next chunk. Its text is reported at once, because a chunk often contains several events.
+   * Reads the next chunk. Its text is reported in one piece, because a chunk often contains several events.
    *
    * @throws ModelError for errors in it, the signal's reason when it aborts.
    */
@@ -97,7 +97,7 @@ export class AnswerReader {
     this.#body.push(start)
   }
 
-  /** The first non-blank character decides. */
+  /** The first non-blank character determines the form of the body. */
   #createBody(start: string): BodyReader {
     if (/^[{[]/.test(start)) return new JsonBody((whole) => this.#takeDocument(whole))
     // First letters of event stream fields and comments.
@@ -167,7 +167,7 @@ export class AnswerReader {
 }
 
 interface BodyReader {
-  /** Ignores comments and empty events. */
+  /** Progress without comments and empty events. */
   readonly progress: number
   push(text: string): void
   end(): void
@@ -220,16 +220,16 @@ export interface AnswerFormat {
   readonly displayName: string
   /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
-  /** `reportsCalls`: whether deltas include tool call parts. */
+  /** `reportsCalls` sets whether deltas include parts of tool calls. */
   createFold(reportsCalls?: boolean): AnswerFold
 }
 
 export interface AnswerFold {
   /** Increases with each chunk that has content: text, reasoning, a call or a finish reason. */
   readonly progress: number
-  /** The response has announced its end; later data is ignored. */
+  /** Whether the response has announced its end. Later data is ignored. */
   readonly ended: boolean
-  /** The content is complete. Usage or `[DONE]` may still follow. */
+  /** Whether the content is complete. Usage or `[DONE]` may still follow. */
   readonly finished: boolean
   /**
    * Adds a parsed event, or a document (`whole`), and returns its addition to the visible response.

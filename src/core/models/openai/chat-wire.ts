@@ -50,7 +50,7 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
   }
 }
 
-/** Mistral models keep their rules wherever they are served. */
+/** Whether Mistral's rules apply. They apply to Mistral models on any server. */
 export function isMistral(provider: string, model: string): boolean {
   return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
 }
@@ -185,7 +185,7 @@ class ChatFold implements AnswerFold {
     return this.#progress + (this.#finishReason === null ? 0 : 1)
   }
 
-  /** The usage may follow the finish reason, so only `[DONE]` ends the stream. */
+  /** Only `[DONE]` ends the stream, because usage may follow the finish reason. */
   get ended(): boolean {
     return false
   }
@@ -261,7 +261,10 @@ class ChatFold implements AnswerFold {
     throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
   }
 
-  /** Some servers send a message next to the delta. It has the whole response so far, or the only copy of it. */
+  /**
+   * Reads a choice. Some servers send a message next to the delta, with the whole response so far, or with the only
+   * copy of it.
+   */
   #pushChoice(choice: JsonObject, whole: boolean): Delta {
     const delta = asObject(choice.delta)
     const message = toWholeDelta(choice.message)
@@ -337,7 +340,7 @@ function readDeltaContent(content: unknown): Delta {
   return delta
 }
 
-/** The same reasoning may come in several fields. The first non-empty one counts. */
+/** The same reasoning may occur in several fields. Uses the first non-empty one. */
 function readDeltaReasoning(delta: JsonObject): string {
   return (
     asText(delta.reasoning_content) ||
@@ -356,7 +359,7 @@ function readThoughts(value: unknown): string {
 }
 
 /**
- * Joins streamed `reasoning_details`: consecutive pieces with the same type, index and id form one entry, with the
+ * Joins streamed `reasoning_details`. Consecutive pieces with the same type, index and id form one entry, which has the
  * last signature. The provider requires the entries back unchanged.
  */
 class ReasoningDetails {

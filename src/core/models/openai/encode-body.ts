@@ -18,7 +18,7 @@ export function createBodyEncoder(): (body: RequestBody) => Uint8Array<ArrayBuff
 
   return (body) => {
     const parts: Uint8Array[] = []
-    // Short strings are joined first, because each byte array has a cost.
+    // Short strings are joined first, because each byte array has an overhead.
     let text = ''
     for (const [key, value] of Object.entries(body)) {
       text += `${text === '' && parts.length === 0 ? '{' : ','}${JSON.stringify(key)}:`
@@ -59,8 +59,8 @@ function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Caches the serialized form of lists, because a conversation grows at its end and is sent with every request.
- * Objects must be immutable. After a change in the middle, known items are copied one by one.
+ * Caches the serialized form of lists, because a conversation grows at its end and is sent with every request. Objects
+ * must be immutable. After a change in the middle, cached items are copied one by one.
  */
 export class JsonListCache {
   readonly #lists = new WeakMap<object, CachedList>()

@@ -47,7 +47,7 @@ export interface ApiWire {
 /** Sends one request and reads the response. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
-/** Loaded together with the first request. */
+/** Loaded with the first request. */
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
@@ -58,7 +58,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
 
-  /** After a failure the key may be set before the next request. */
+  /** Retried after a failure, because the key may be set before the next request. */
   const load = loadOnce(() => loadClient(noted, path))
 
   async function askByFetch(
@@ -67,8 +67,8 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     isOurs: boolean,
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
-    // A custom client or `fetch` may inspect the body, and Azure derives the URL from it, so they receive an
-    // object.
+    // A custom client or `fetch` may inspect the body, and Azure derives the URL from it, so they receive an object
+    // instead of bytes.
     const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: noRedirects }
     const { signal } = abort
     const sent = wire.send(client, body, {
@@ -85,7 +85,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   }
 
   let plain: RequestClient | undefined
-  /** Node's HTTP with the built-in client, or null if the `openai` client is needed. */
+  /** Returns Node's HTTP with the built-in client, or null if the `openai` client is needed. */
   const findPlainWay = (): { node: NodeHttp; own: RequestClient } | null => {
     const node = isPlainClientEnough(options) ? findNode() : null
     if (node === null) return null
@@ -118,7 +118,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
       if (dispatcher) throw noNodeError()
       return await askByFetch(client as OpenAIClient, body, isOurs, callbacks)
     } catch (error) {
-      // The client now holds the key of this request.
+      // At this point, the client has the key of this request.
       secrets.noteClient(client)
       throw toSafeModelError(error, secrets)
     }
@@ -139,7 +139,7 @@ function noNodeError(): ModelError {
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
-/** Redirects are rejected, so the conversation only goes to the configured address. */
+/** Redirects are rejected, so that the conversation is sent only to the configured address. */
 const noRedirects = { redirect: 'manual' as const }
 
 export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' | 'onDelta'> {
@@ -157,8 +157,8 @@ export interface NodeTransport {
 }
 
 /**
- * Sends one request over Node's HTTP or a dispatcher, with the URL and headers that the client would use. This
- * costs less than half of `fetch` and avoids its 300-second limits.
+ * Sends one request over Node's HTTP or a dispatcher, with the URL and headers that the client would use. This takes
+ * less than half the CPU time of `fetch` and avoids its 300-second limits.
  *
  * @throws the client's error for a status or a connection; otherwise like `readFetchAnswer`
  */
@@ -201,7 +201,7 @@ function decompressResponse(body: Readable, headers: IncomingHttpHeaders, node: 
   const decoders = codings.reverse().flatMap((coding) => createDecoder(coding, node) ?? [])
   const last = decoders.at(-1)
   if (last === undefined || decoders.length < codings.length) return body
-  // An error in any stage is reported by the last stream.
+  // Errors of any stage are reported by the last stream.
   node.pipeline()([body, ...decoders], () => undefined)
   return last
 }
@@ -283,7 +283,7 @@ function closeSoon(stream: Readable): void {
   stream.on('close', () => clearTimeout(giveUp))
 }
 
-/** Calls back with the text of each chunk. Bodies of undici ignore `setEncoding` and emit bytes. */
+/** Calls back with the text of each chunk. Bodies from undici ignore `setEncoding` and emit bytes. */
 function onText(stream: Readable, take: (text: string) => void): void {
   let decoder: TextDecoder | undefined
   stream.setEncoding('utf8')
@@ -296,7 +296,7 @@ function onText(stream: Readable, take: (text: string) => void): void {
 
 const maxErrorChars = 1024 * 1024
 
-/** Returns the body, up to the limit or the point where it broke off. Never rejects. */
+/** Reads the body up to the limit or the point where it broke off. Never rejects. */
 function readText(stream: Readable): Promise<string> {
   return new Promise((resolve) => {
     let text = ''
@@ -327,7 +327,7 @@ export async function readFetchAnswer(
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   let trailing: ReturnType<typeof setTimeout> | undefined
-  /** Whether a connection error is being handled, rather than an error of the response. */
+  /** Whether an error of the connection is being handled, as opposed to one of the response. */
   let isBroken = false
   try {
     const decoder = new TextDecoder()

@@ -18,7 +18,10 @@ interface ClientApi {
   create(body: never, options?: ClientRequestOptions): { asResponse(): Promise<Response> }
 }
 
-/** The used part of `OpenAI` and `AzureOpenAI` from the package `openai`, so that types do not need it. */
+/**
+ * The parts of `OpenAI` and `AzureOpenAI` that are used. Declared here so that the types do not need the package
+ * `openai`.
+ */
 export interface OpenAIClient {
   baseURL: string
   apiKey: string | null
@@ -28,53 +31,53 @@ export interface OpenAIClient {
 
 /** Connection options shared by both APIs. */
 export interface OpenAIOptions {
-  /** The model name used by the provider. With Azure, the deployment. */
+  /** The provider's name of the model. With Azure, the deployment. */
   model: string
-  /** Base URL of the API, including `/v1`. Default: OPENAI_BASE_URL, else `https://api.openai.com/v1`. */
+  /** Base URL of the API, including `/v1`. Defaults to OPENAI_BASE_URL or `https://api.openai.com/v1`. */
   baseURL?: string | undefined
   /**
-   * The API key, or a function that returns a fresh one for each request. Default: OPENAI_API_KEY. Custom servers
+   * The API key, or a function that returns a fresh key for each request. Defaults to OPENAI_API_KEY. Custom servers
    * (`baseURL`) may not need one.
    */
   apiKey?: string | (() => Promise<string>) | undefined
   /** A custom client, including `AzureOpenAI`. It uses its own URL, key and headers. */
   client?: OpenAIClient | undefined
-  /** The provider name for display and prices. Default: derived from the base URL. */
+  /** The provider name for display and prices. Defaults to a name derived from the base URL. */
   provider?: string | undefined
   /**
-   * Media that the model accepts. Messages with other media are rejected before they are sent; `[]` means text
-   * only. Default: unknown, so the provider decides.
+   * Media that the model accepts. Messages with other media are rejected before they are sent. `[]` means text only. By
+   * default unknown, so the provider decides.
    */
   media?: readonly MediaKind[] | undefined
-  /** OpenAI organization for billing. Default: OPENAI_ORG_ID. */
+  /** OpenAI organization for billing. Defaults to OPENAI_ORG_ID. */
   organization?: string | undefined
-  /** OpenAI project of the requests. Default: OPENAI_PROJECT_ID. */
+  /** OpenAI project for the requests. Defaults to OPENAI_PROJECT_ID. */
   project?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
   /** Added to the URL of every request, such as Azure's `api-version`. */
   query?: Record<string, string> | undefined
   /**
-   * Milliseconds until the response headers must arrive. Default: 10 minutes, as in the client. The body is
-   * limited by `streamIdleMs` and `contentIdleMs`. Redirects are rejected.
+   * Milliseconds until the response headers must arrive. Defaults to 10 minutes, as in the client. The body is limited
+   * by `streamIdleMs` and `contentIdleMs`. Redirects are rejected.
    */
   timeoutMs?: number | undefined
   /**
-   * Custom `fetch`. Default: Node's HTTP with the agents of the process (`https.globalAgent`), at less than half
-   * the cost; the global `fetch` on other platforms, or if it or its dispatcher (`setGlobalDispatcher`) was
-   * replaced.
+   * Custom `fetch`. Defaults to Node's HTTP with the agents of the process (`https.globalAgent`), which takes less than
+   * half the CPU time. Falls back to the global `fetch` on other platforms, or if it or its dispatcher
+   * (`setGlobalDispatcher`) was replaced.
    */
   fetch?: typeof globalThis.fetch | undefined
   /**
-   * Sends requests through an undici `Dispatcher`, such as `new Pool('https://api.openai.com')`. Node only. Saves
-   * a fifth of the time on servers with hundreds of runs. Default: Node's HTTP.
+   * Sends requests through an undici `Dispatcher`, such as `new Pool('https://api.openai.com')`. Node only. Saves a
+   * fifth of the time on servers with hundreds of runs. Defaults to Node's HTTP.
    */
   dispatcher?: RequestDispatcher | undefined
   /** Limits the request rate. Create it with `createLimiter` from `statewright/fleet`. No limit by default. */
   limiter?: RequestLimiter | undefined
   /**
-   * Allows a key in a browser, where anyone who opens the page can read it. A page without a key does not need
-   * this: set `baseURL` to your own server.
+   * Allows a key in a browser, where anyone who opens the page can read it. Not needed for a page without a key: set
+   * `baseURL` to your own server instead.
    */
   dangerouslyAllowBrowser?: boolean | undefined
 }
@@ -86,14 +89,15 @@ export interface OpenAIOptions {
  */
 export interface OpenAIChatOptions extends OpenAIOptions {
   /**
-   * The field for `sampling.maxTokens`. Default: `max_completion_tokens` with OpenAI and Azure, else `max_tokens`.
+   * The field for `sampling.maxTokens`. Defaults to `max_completion_tokens` with OpenAI and Azure, otherwise
+   * `max_tokens`.
    */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /**
-   * Whether assistant messages are sent back with their reasoning, and in which form. It is the field
-   * `reasoning_content` or `reasoning`, or a `thinking` content part. True selects the provider's form, or otherwise
-   * `reasoning_content` on messages with tool calls. By default it is sent to providers that require it (DeepSeek,
-   * Moonshot) or use it (Z.ai and GPUStack with `reasoning_content`, Ollama with `reasoning`, Mistral with `thinking`).
+   * Whether assistant messages are sent back with their reasoning, and in which form: the field `reasoning_content` or
+   * `reasoning`, or a `thinking` content part. True selects the provider's form, or otherwise `reasoning_content` on
+   * messages with tool calls. By default, reasoning is sent to providers that require it (DeepSeek, Moonshot) or use it
+   * (Z.ai and GPUStack with `reasoning_content`, Ollama with `reasoning`, Mistral with `thinking`).
    */
   echoReasoning?: boolean | ReasoningForm | undefined
 }
@@ -172,8 +176,8 @@ export function hasUserInfo(url: string): boolean {
 const noUserPhrase = 'must not contain a user or password. Use apiKey or headers.'
 
 /**
- * The form of earlier reasoning in requests. It is the field `reasoning_content` or `reasoning`, or a `thinking`
- * content part. `with_calls` sends `reasoning_content` only on messages with tool calls, empty if there was none.
+ * The form of earlier reasoning in requests: the field `reasoning_content` or `reasoning`, or a `thinking` content
+ * part. `with_calls` sends `reasoning_content` only on messages with tool calls, empty if there was none.
  */
 export type ReasoningEcho = 'none' | 'with_calls' | ReasoningForm
 export type ReasoningForm = (typeof reasoningForms)[number]
@@ -216,10 +220,10 @@ export interface OpenAIResponsesOptions extends OpenAIOptions {
    * `mcp`, … They are listed after the agent's tools. Tools that expect you to return a result are not supported.
    */
   hostedTools?: readonly JsonObject[] | undefined
-  /** Whether the model summarizes its reasoning for people, and at what length. No summary by default. */
+  /** Whether the model summarizes its reasoning for people, and at what length. Defaults to no summary. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
   /**
-   * Whether encrypted reasoning is requested so that it can be sent back. Default: true, except for OpenAI models
+   * Whether to request encrypted reasoning so that it can be sent back. Defaults to true, except for OpenAI models
    * without reasoning (gpt-4o, gpt-4.1, …), which reject it.
    */
   encryptedReasoning?: boolean | undefined
@@ -275,7 +279,7 @@ export function checkCredentials(options: OpenAIOptions): void {
   }
 }
 
-/** Whether a page may use the client. It may if the app allows it, or if the options contain no secret. */
+/** Whether the client may be used in a page, because the app allows it or the options contain no secret. */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !hasSecret(options)
 }

@@ -101,9 +101,9 @@ function createWireProvider(
 const ignoreDelta = () => undefined
 
 /**
- * Providers that accept `response_format: json_schema` for every current model. Gemini rejects it together with
- * tools; others apply the format to every response, so that the model cannot call tools. If only some models
- * accept it (Groq, OpenRouter) or none (DeepSeek, Moonshot), the final tool is safer.
+ * Providers that accept `response_format: json_schema` for all current models. Gemini rejects it together with tools.
+ * Other providers apply the format to every response, so that the model cannot call tools. If only some models accept
+ * it (Groq, OpenRouter) or none (DeepSeek, Moonshot), the final tool is safer.
  */
 const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
   openai: 'beside_tools',
@@ -165,7 +165,7 @@ export function getProviderName(baseURL: string): string {
   const url = new URL(baseURL)
   const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))
   if (known !== undefined) return known[1]
-  // Only GPUStack has this path. At `/v1` it cannot be recognized.
+  // Only GPUStack has this path. A GPUStack server at `/v1` cannot be recognized.
   if (url.pathname.startsWith('/v1-openai')) return 'gpustack'
   const local = localPorts[url.port]
   return local !== undefined && isPrivate(url.hostname) ? local : url.hostname

@@ -13,13 +13,13 @@ export interface StreamedItem {
 
 type PieceKind = 'text' | 'reasoning' | 'refusal' | 'arguments'
 
-/** A part of an item that is streamed in pieces, and then perhaps sent as a whole. */
+/** A part of an item. It is streamed in pieces and may then be sent as a whole. */
 interface Piece {
-  /** Event type without its suffix: see `pieceKinds`. */
+  /** Event type without its suffix. See `pieceKinds`. */
   name: string
   kind: PieceKind
   text: string
-  /** Whether the whole text was received. */
+  /** Whether the whole text has been received. */
   isDone: boolean
 }
 
@@ -29,7 +29,7 @@ interface ItemDraft {
   item: JsonObject
   isDone: boolean
   pieces: Map<string, Piece>
-  /** Per name, the text received so far over all parts, and the number of the latest part. */
+  /** The text received so far over all parts, and the number of the latest part, by name. */
   received: Map<string, { text: string; part: number }>
   /** Index among the reported calls, or undefined. */
   callIndex: number | undefined
@@ -49,20 +49,20 @@ const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; inde
 }
 
 /**
- * Assembles streamed items. Items are identified by `output_index`, because some servers change ids during the
- * stream (GitHub Copilot). Several items may be streamed at once.
+ * Assembles streamed items. Items are identified by `output_index`, because some servers change ids during the stream
+ * (GitHub Copilot). Several items may be streamed concurrently.
  */
 export function createOutputItems(reportsCalls: boolean) {
   const drafts = new Map<number, ItemDraft>()
   let latest: ItemDraft | undefined
   let callCount = 0
-  /** The origin of the last visible text, to separate messages and thoughts. */
+  /** The origin of the last visible text, used to separate messages and thoughts. */
   const shown = { text: null as string | null, reasoning: null as string | null }
 
   function draftAt(event: JsonObject): ItemDraft {
     const { output_index: at, item_id: id } = event
     const index = typeof at === 'number' ? at : null
-    // Scanned only without an index, because a stream may have thousands of items.
+    // Searched only without an index, because a stream may have thousands of items.
     const byId = (): ItemDraft | undefined =>
       typeof id === 'string' ? [...drafts.values()].find(({ item }) => item.id === id) : undefined
     const known =
@@ -114,7 +114,7 @@ export function createOutputItems(reportsCalls: boolean) {
     return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: text }] }
   }
 
-  /** Adds text to a part and returns the new text. Returns nothing if the whole text contradicts the pieces. */
+  /** Adds text to a part and returns the part that is new. Returns '' if the whole text contradicts the pieces. */
   function advance(draft: ItemDraft, name: string, part: number, text: string, isWhole: boolean): Delta {
     const { kind } = pieceKinds[name] as { kind: PieceKind }
     const piece = getPiece(draft, name, kind, part, isWhole ? text : null)
@@ -132,7 +132,7 @@ export function createOutputItems(reportsCalls: boolean) {
 
   /**
    * Updates the visible text to a complete item. Parts are compared as one text, because an item may number them
-   * differently than its events (Bedrock).
+   * differently from its events (Bedrock).
    */
   function settle(draft: ItemDraft, item: JsonObject): Delta {
     let delta: Delta = noDelta
@@ -171,7 +171,7 @@ export function createOutputItems(reportsCalls: boolean) {
       return advance(draft, name, typeof part === 'number' ? part : 0, text, isWhole)
     },
 
-    /** Returns text that was buffered as a possible tag. */
+    /** Returns text that was held back as a possible tag. */
     flush(): Delta {
       return [...drafts.values()]
         .map((draft) => showWords(draft, draft.think.flush()))
@@ -188,7 +188,7 @@ export function createOutputItems(reportsCalls: boolean) {
   }
 }
 
-/** Finds the part of an event. The whole text may be numbered differently than its pieces. */
+/** Finds the part that an event refers to. The whole text may be numbered differently from its pieces. */
 function getPiece(
   draft: ItemDraft,
   name: string,
@@ -217,7 +217,7 @@ function getAdded(whole: string, before: string): string {
   return whole.startsWith(before) ? whole.slice(before.length) : ''
 }
 
-/** The texts of a complete item, under the names and numbers of their pieces. */
+/** The texts of a complete item, with the names and numbers of their pieces. */
 function listWholes(item: JsonObject): Map<string, Map<number, string>> {
   const wholes = new Map<string, Map<number, string>>()
   const add = (name: string, part: number, text: string): void => {

@@ -3,20 +3,20 @@ import type { JsonObject } from '../../../../machines/agent/json.js'
 import { readTokens, readUsd, asObject } from '../../base/values.js'
 
 /**
- * Reads a `usage` object. Returns null if it reports nothing: absent, null, or the zeros that some servers put on
- * every chunk but the last.
+ * Reads a `usage` object. Returns null if it is absent, null, or consists of the zeros that some servers send on all
+ * chunks but the last.
  */
 export function readUsage(value: unknown): TokenUsage | null {
   const usage = asObject(value)
   if (usage === null) return null
   const prompt = readTokens(usage.prompt_tokens ?? usage.input_tokens ?? 0)
   const completion = readTokens(usage.completion_tokens ?? usage.output_tokens ?? 0)
-  // Unreadable counts are estimated.
+  // Invalid counts are estimated.
   if (prompt === null || completion === null || prompt + completion === 0) return null
 
   const inputDetails = asObject(usage.prompt_tokens_details ?? usage.input_tokens_details)
   const outputDetails = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
-  // DeepSeek has its own field for cache hits; Moonshot puts them next to the totals.
+  // DeepSeek has its own field for cache hits. Moonshot puts them next to the totals.
   const cached = toCount(inputDetails?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens)
   const written = toCount(inputDetails?.cache_write_tokens ?? usage.cache_creation_input_tokens)
   const reasoningTokens = toCount(outputDetails?.reasoning_tokens ?? usage.reasoning_tokens)
@@ -38,7 +38,7 @@ export function readUsage(value: unknown): TokenUsage | null {
   return { ...completeUsage(tokens), ...readProviderCost(usage) }
 }
 
-/** Adds the total, and limits the parts of a count to the count. */
+/** Adds the total, and limits each part of a count to that count. */
 export function completeUsage(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0, reasoningTokens } = usage
   return {

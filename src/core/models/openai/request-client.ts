@@ -21,7 +21,7 @@ export interface RequestClient {
   statusError(status: number, text: string, headers: Headers): Error
 }
 
-/** Sent to servers without a key. */
+/** Sent to servers that need no key. */
 const placeholderKey = 'no-key-needed'
 
 const defaultTimeoutMs = 600_000
@@ -29,9 +29,8 @@ const defaultTimeoutMs = 600_000
 const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
 
 /**
- * Whether requests can be made without the `openai` client, whose import takes a third of the first run. The
- * client is needed for values that only its own options accept: headers as a list or as `Headers`, non-string
- * values, `null`.
+ * Whether requests can be made without the `openai` client, whose import takes a third of the first run. The client is
+ * needed for values that only its own options accept: headers as a list or as `Headers`, non-string values, `null`.
  */
 export function isPlainClientEnough(options: OpenAIOptions): boolean {
   const { client, fetch, organization, project, headers, query } = options
@@ -52,7 +51,7 @@ function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boole
   return Object.values(input).every((value) => value === undefined || fits(value))
 }
 
-/** Uses the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
+/** Creates the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
 export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
   const { apiKey } = options
   let key: string | null =
@@ -95,7 +94,7 @@ function createRequestURL(options: OpenAIOptions, path: string): string {
   return url.toString()
 }
 
-/** RFC 3986: only letters, digits and `-._~` are left unescaped. */
+/** Escapes all characters except letters, digits and `-._~` (RFC 3986). */
 function toQueryPart(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -118,7 +117,7 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   return headers
 }
 
-/** Has the fields of the client's errors and the whole body. The client only keeps its `error`. */
+/** Creates an error with the fields of the client's errors and the whole body. The client keeps only its `error`. */
 function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
@@ -145,7 +144,7 @@ interface ErrorBody {
 
 export interface OwnClient extends OpenAIPackage.OpenAI, RequestClient {
   readonly apiKey: string | null
-  /** Whether OPENAI_LOG enables logging, which only works for requests that the client sends. */
+  /** Whether OPENAI_LOG enables logging, which works only for requests that the client sends. */
   readonly logsRequests: boolean
 }
 
@@ -177,7 +176,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
         path,
         headers: { 'content-type': 'application/json' },
         ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-        // Set by the client's own method.
+        // Also set by the client's own methods.
         __security: { bearerAuth: true },
       }
       await this.prepareOptions(request)
@@ -191,7 +190,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
       return this.makeStatusError(status, body as object, body === undefined ? text : undefined, headers)
     }
 
-    /** Keeps the whole error body. The client only keeps its `error`. */
+    /** Keeps the whole error body. The client would keep only its `error`. */
     protected override makeStatusError(
       status: number,
       body: object,
@@ -218,12 +217,12 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   try {
     return build(undefined)
   } catch {
-    // The environment has no key either. Any other error is thrown again by this call.
+    // The environment has no key either. If this was another error, the next call throws it again.
     return build(placeholderKey)
   }
 }
 
-/** A literal import, so that bundlers include the package. Platforms report a missing package differently. */
+/** A literal import, so that bundlers include the package. Platforms report a missing package in different ways. */
 async function importClient(): Promise<typeof OpenAIPackage> {
   try {
     return await import('openai')

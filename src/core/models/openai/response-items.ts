@@ -27,8 +27,8 @@ export interface MessageContent {
 
 /**
  * Returns the items to store with a message, without content that the message already contains. Text and images are
- * replaced by their length, and calls are removed. Content is therefore stored once, and redactions of the message also
- * apply here.
+ * replaced by their length, and calls are removed. All content is therefore stored only once, and redactions of the
+ * message also apply here.
  */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
@@ -49,7 +49,7 @@ export function toKeptItems(items: readonly JsonObject[], answers: readonly Json
 function stripWords(value: Json): Json {
   const part = asObject(value)
   if (part === null) return value
-  // Large, and unused by models.
+  // Large, and not used by models.
   const { logprobs: _logprobs, ...rest } = part
   return {
     ...rest,
@@ -134,7 +134,7 @@ export function readPictures(items: readonly JsonObject[]): MediaPart[] {
 
 /** Replaces the image by the length of its base64, because the message has it in `media`. */
 function stripPicture(item: JsonObject): JsonObject {
-  // Other fields are not accepted back.
+  // The provider does not accept other fields back.
   const { id = '', type = '', status = 'completed' } = item
   const hasPicture = readPicture(item).length > 0
   return { id, type, status, result: hasPicture ? asText(item.result).length : null }
@@ -153,7 +153,7 @@ function readPicture({ result, output_format: format }: JsonObject): MediaPart[]
     const part = toContentPart({ type: 'image', image: asText(result), ...mediaType }, 'result')
     return part.type === 'text' ? [] : [part]
   } catch {
-    // No image, or an unreadable one.
+    // There is no image, or it is unreadable.
     return []
   }
 }
@@ -165,7 +165,10 @@ export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): 
   return type === approvalRequestType
 }
 
-/** The calls to execute or approve. Names of hosted calls contain a dot, which agent tools cannot have. */
+/**
+ * The calls to execute or approve. Names of hosted calls contain a dot, which the names of an agent's tools cannot
+ * contain.
+ */
 export function readCalls(items: readonly JsonObject[], from: string): ToolCall[] {
   return items.flatMap((item): ToolCall[] => {
     const called = { name: asText(item.name), arguments: readItemArguments(item).trim() || '{}' }
@@ -210,7 +213,7 @@ export function listHostedCalls(message: AssistantMessage, from: string): ToolCa
   return (message.tool_calls ?? []).filter(({ hosted }) => hosted?.from === from)
 }
 
-/** The call runs only after an explicit approval. */
+/** Approves the call only if a person explicitly approved it. */
 export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessage): WireMessage {
   const approve = data?.['approved'] === true
   const answer = { type: 'mcp_approval_response', approval_request_id: id, approve }

@@ -106,7 +106,7 @@ class ResponsesFold implements AnswerFold {
   }
 
   flush(): Delta {
-    // A final item list has been reported already.
+    // A final item list has already been reported.
     return this.#output === null ? this.#add(this.#items.flush()) : noDelta
   }
 
@@ -192,12 +192,12 @@ function createDroppedWarning(dropped: readonly JsonObject[]): Warning {
   }
 }
 
-/** Returns nothing if the final text contradicts the visible one. */
+/** Returns '' if the final text contradicts the text shown so far. */
 function getUnshown(shown: string, whole: string): string {
   return whole.startsWith(shown) ? whole.slice(shown.length) : ''
 }
 
-/** Calls of a truncated response must not run, regardless of the name of the reason. */
+/** Calls of a truncated response must not run, whatever the reason is called. */
 function getCutReason({ incomplete_details: details }: JsonObject): string {
   return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
 }
@@ -249,8 +249,8 @@ interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete'
 }
 
 /**
- * Converts a response. The text is the final answer. Commentary (`phase: commentary`) is used as the text only if
- * there is nothing else, and stays in the items.
+ * Converts a response. The text is the final answer. Commentary (`phase: commentary`) remains in the items and is used
+ * as the text only if there is no other.
  *
  * @throws ModelError `unsupported_output` for items that require an output other than a function result
  */
@@ -337,13 +337,13 @@ function unsupportedOutputError({ type, name, call_id: id }: JsonObject): ModelE
 
 interface Reconciliation {
   items: JsonObject[]
-  /** Incomplete calls that the final list does not contain; they are not executed. */
+  /** Incomplete calls that are missing in the final list. They are not executed. */
   dropped: JsonObject[]
 }
 
 /**
- * Merges the final item list with the streamed items. The list wins. Items that it lacks are added if they ended,
- * and messages in any case, because they were visible and paid for. A call that did not end may be incomplete.
+ * Merges the final item list with the streamed items. The list takes precedence. Items that it lacks are added if they
+ * ended. Messages are always added, because they were visible and paid for. A call that did not end may be incomplete.
  */
 function reconcileItems(listed: readonly JsonObject[], streamed: readonly StreamedItem[]): Reconciliation {
   const known = pairItems(listed, streamed)

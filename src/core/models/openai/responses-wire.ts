@@ -44,7 +44,7 @@ export function createResponsesWire(options: OpenAIResponsesOptions, provider: s
   }
 }
 
-/** OpenAI models without reasoning reject a request for encrypted reasoning. */
+/** OpenAI models without reasoning reject requests for encrypted reasoning. */
 function isNonReasoningModel(model: string): boolean {
   return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
 }
@@ -63,13 +63,13 @@ export interface ResponsesBodyOptions {
 const maxCallIdLength = 64
 
 /**
- * Builds bodies of the Responses API. Messages are converted and arranged as for Chat Completions, then split into
+ * Builds bodies of the Responses API. Messages are converted and arranged as for Chat Completions, and then split into
  * items. Each message is converted once.
  */
 function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const answers = new WeakMap<ToolMessage, WireMessage>()
-  /** Keyed by `store`, which may differ between agents. */
+  /** Keyed by `store`, because agents may have different settings. */
   const items = {
     true: new WeakMap<WireMessage, readonly object[]>(),
     false: new WeakMap<WireMessage, readonly object[]>(),
@@ -138,7 +138,7 @@ function toWireWithItems(message: Message, wire: WireMessage | null, from: strin
   const { content, refusal = '', media = [], provider_items: stored } = message
   const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
   const pending = listHostedCalls(message, from)
-  // The provider knows hosted calls by its own names.
+  // The provider has its own names for hosted calls.
   const calls = sent.map((call, i) => pending.find((one) => one === message.tool_calls?.[i]) ?? call)
   const own = stored?.from === from ? asList(stored.items) : null
   const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
@@ -161,8 +161,8 @@ function rebuildItems(
 }
 
 /**
- * Makes call ids unique in the list, because a result refers to its call by the id only. Some providers count from
- * `call_0` in each response.
+ * Makes call ids unique in the list, because a result refers to its call only by id. Some providers count from `call_0`
+ * in each response.
  */
 function makeCallIdsUnique(groups: readonly (readonly object[])[]): object[] {
   const counts = new Map<string, number>()
@@ -194,7 +194,7 @@ function numberId(id: string, count: number): string {
   return count === 1 ? id : `${id.slice(0, maxCallIdLength - 8)}_${count}`
 }
 
-/** The API treats functions as strict by default, but schemas come from users. */
+/** By default, the API treats functions as strict, but schemas are written by users. */
 function toFunction({ name, description, parameters, deferred }: ToolSpec): object {
   const loading = deferred && { defer_loading: true }
   return { type: 'function', name, description, parameters, strict: false, ...loading }
@@ -249,9 +249,9 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
 }
 
 /**
- * Removes items that the provider would reject. These are reasoning without a following item, and reasoning that was
- * returned without content or encrypted form. In the second case, the ids of the other items are also removed, because
- * they refer to it.
+ * Removes items that the provider would reject: reasoning without a following item, and reasoning that was returned
+ * without content or encrypted form. In the second case, the ids of the other items are also removed, because they
+ * refer to the reasoning.
  */
 function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
@@ -261,7 +261,7 @@ function keepSendable(all: readonly InputItem[], isStored: boolean): readonly In
   return items.filter((item) => !isLost(item)).map(stripId)
 }
 
-/** Answers refer to approval requests by id. */
+/** Answers refer to approval requests by id, so these ids are kept. */
 function stripId(item: InputItem): InputItem {
   const { id: _id, ...rest } = item
   return isApprovalRequest(item) ? item : rest

@@ -5,7 +5,7 @@ const redacted = '[redacted]'
 
 const minSecretLength = 8
 
-/** A truncated value may be this short. */
+/** Minimum length of a truncated value to recognize. */
 const minHeadLength = 4
 
 const maxKeys = 50
@@ -16,7 +16,7 @@ const openHeaders =
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
 /**
- * The secrets in requests of a model, which are the key, and headers and query parameters with secret-like names. Some
+ * The secrets in a model's requests: the key, and headers and query parameters with names that suggest a secret. Some
  * providers repeat them in errors.
  */
 export class SentSecrets {
@@ -64,7 +64,7 @@ export class SentSecrets {
 
   #add(value: unknown): void {
     if (typeof value !== 'string') return
-    // The scheme and names in `Bearer KEY` and `session=ID; theme=dark` are not secret.
+    // The scheme and the names in `Bearer KEY` and `session=ID; theme=dark` are not secret.
     for (const part of [
       value.trim(),
       ...value.split(/[\s;,]+/).map((one) => one.replace(/^[\w-]*=(?=.)/, '')),

@@ -1,8 +1,8 @@
 import type { Delta } from './answer-reader.js'
 
 /**
- * Tags around thoughts: DeepSeek-R1 and Qwen3; Claude prompts; Gemini's compatible API; Reka and Nemotron;
- * Magistral; Seed-OSS; Kimi-VL.
+ * Tags around thoughts: DeepSeek-R1 and Qwen3, Claude prompts, Gemini's compatible API, Reka and Nemotron, Magistral,
+ * Seed-OSS, Kimi-VL.
  */
 const closeTags: Readonly<Record<string, string>> = {
   '<think>': '</think>',
@@ -16,16 +16,16 @@ const closeTags: Readonly<Record<string, string>> = {
 
 const openTags = Object.keys(closeTags)
 
-/** One expression, because searching for each tag would take quadratic time. */
+/** A single expression, because searching for each tag would take quadratic time. */
 const openTag = new RegExp(openTags.map((tag) => tag.replaceAll(/[[\]]/g, String.raw`\$&`)).join('|'), 'g')
 
 export const mayHaveTag = (text: string): boolean =>
   text.includes('<') || text.includes('[') || text.includes('◁')
 
 /**
- * Removes inline thoughts (`<think>…</think>` and others) from streamed text. A possible start of a tag is buffered, so
- * tags may be split anywhere. Tags in backticks are text. A closing tag without an opening tag is also text, because
- * the text before it is already visible.
+ * Removes inline thoughts (`<think>…</think>` and others) from streamed text. Text that may be the start of a tag is
+ * held back, so tags can be split anywhere. Tags in backticks are text. A closing tag without an opening tag is also
+ * text, because the text before it is already visible.
  */
 export class ThinkSplitter {
   /** The expected closing tag, or null outside a thought. */
@@ -59,7 +59,7 @@ export class ThinkSplitter {
     return delta
   }
 
-  /** Returns the buffered text at the end. */
+  /** Returns the text held back, at the end. */
   flush(): Delta {
     const rest = this.#held
     this.#held = ''

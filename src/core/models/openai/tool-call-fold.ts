@@ -10,16 +10,16 @@ interface CallDraft {
   name: string
   arguments: string
   json: JsonScan
-  /** The last piece if each piece repeats the previous ones, else null. */
+  /** The last piece if each piece repeats the previous ones, otherwise null. */
   snapshot: string | null
   extra: Json | undefined
-  /** Started at the index of a call of the same tool that has arguments. */
+  /** Whether it started at the index of a call of the same tool that has arguments. */
   repeats: boolean
-  /** Another call of the same tool started at its index. */
+  /** Whether another call of the same tool started at its index. */
   isReplaced: boolean
 }
 
-/** Folds streamed tool calls. Providers assign pieces to calls in different ways; see `#find`. */
+/** Folds streamed tool calls. Providers assign pieces to calls in different ways. See `#find`. */
 export class ToolCallFold {
   readonly #drafts: CallDraft[] = []
   readonly #byIndex = new Map<number, CallDraft>()
@@ -54,7 +54,7 @@ export class ToolCallFold {
         draft = next
         this.#drafts.push(draft)
       }
-      // Some providers repeat id and name in every piece, so the first ones count.
+      // Some providers repeat id and name in every piece, so only the first ones count.
       draft.id ||= id
       draft.name ||= name
       const added = isAgain ? '' : piece
@@ -72,7 +72,7 @@ export class ToolCallFold {
     return length
   }
 
-  /** The calls in order. Ids are unique within the response or ''; arguments are never empty. */
+  /** The calls in order. Ids are unique within the response or ''. Arguments are never empty. */
   result(): ToolCall[] {
     const uniqueId = createUniqueIds()
     const started = this.#drafts.filter(
@@ -90,7 +90,10 @@ export class ToolCallFold {
     }))
   }
 
-  /** By index, else by id, else the last call. If several calls share an index, the id decides. */
+  /**
+   * Finds the call of a piece: by index, otherwise by id, otherwise the last call. If several calls share an index, the
+   * id decides.
+   */
   #find(index: number | null, id: string): CallDraft | undefined {
     const named = this.#byId.get(id)
     if (index === null) return named ?? this.#last
@@ -150,7 +153,7 @@ function hasWholeArguments({ json, snapshot, arguments: text }: CallDraft): bool
   return isCumulative ? isWholeObject(snapshot) : json.isWhole
 }
 
-/** The last piece may repeat all arguments. */
+/** Whether the last piece repeats all arguments. */
 function isSentAgain(
   draft: CallDraft,
   { index, id, name, piece }: { index: number | null; id: string; name: string; piece: string },
@@ -184,7 +187,7 @@ function isAnotherCall(draft: CallDraft, id: string, name: string, piece: string
   return isNamed && isWhole && isWholeObject(piece)
 }
 
-/** An object can only follow where a value is expected. */
+/** Whether the JSON can continue with this piece. An object can follow only where a value is expected. */
 function canContinue({ json }: CallDraft, piece: string): boolean {
   return !piece.startsWith('{') || json.isText || ':[,'.includes(json.last)
 }

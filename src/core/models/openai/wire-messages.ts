@@ -9,7 +9,7 @@ export type WireMessage = Readonly<Record<string, unknown>>
 export interface WireStyle {
   echoReasoning: ReasoningEcho
   callId: CallIdMapper
-  /** Whether results may contain images and documents. Otherwise they follow the batch. */
+  /** Whether results may contain images and documents. If not, these follow the batch as a separate message. */
   resultParts?: true
 }
 
@@ -61,7 +61,7 @@ function toReadablePart(part: ContentPart): ContentPart {
 /** Empty responses are dropped, because providers reject them. */
 function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
-  // A refusal is sent as text, which all providers accept. Content may be null only next to calls.
+  // A refusal is sent as text, which all providers accept. Content may be null only together with calls.
   const words = [message.content, message.refusal].find((text) => !isBlank(text)) ?? null
   if (words === null && calls.length === 0) return null
   const { reasoning_details: details } = message
@@ -89,12 +89,12 @@ export function createCallIdMapper(model: string, isMistral: boolean, most = max
   return (id) => (id.length <= longest && isWellFormed(id) ? id : `call_${hashId(id).slice(0, 32)}`)
 }
 
-/** JSON escapes lone surrogates, which would all be equal in UTF-8. */
+/** Escapes lone surrogates, because they would all be equal in UTF-8. */
 function hashId(id: string): string {
   return sha256(JSON.stringify(id))
 }
 
-/** Makes a call valid for every provider. The transcript keeps the original. */
+/** Makes a call valid for every provider. The transcript keeps the original call. */
 function toWireCall(call: ToolCall, callId: CallIdMapper): WireMessage {
   const { name, arguments: text } = call.function
   return {
@@ -111,8 +111,8 @@ export function toValidName(name: string): string {
 }
 
 /**
- * Returns the arguments as a JSON object. Many servers parse the arguments of past calls and reject the whole
- * request if they are not an object.
+ * Returns the arguments as a JSON object. Many servers parse the arguments of past calls, and reject the whole request
+ * if they are not an object.
  */
 export function toObjectText(text: string): string {
   if (text.trim() === '') return '{}'
@@ -126,7 +126,7 @@ export function toObjectText(text: string): string {
   if (isNestedDeeper(value, maxDepth)) return JSON.stringify({ nested_too_deeply: toWellFormed(text) })
   if (typeof value !== 'object' || Array.isArray(value))
     return JSON.stringify({ no_object: toWellFormed(value) })
-  // A lone surrogate may be escaped, and the server will unescape it.
+  // The server would unescape an escaped lone surrogate.
   const isSound = isWellFormed(text) && !/\\u[dD][89a-fA-F]/.test(text)
   return isSound ? text : JSON.stringify(toWellFormed(value))
 }
@@ -134,15 +134,15 @@ export function toObjectText(text: string): string {
 const maxCallsPerMessage = 128
 
 export interface Arrangement {
-  /** Whether an answer is inserted between results and a user message, as Mistral requires. */
+  /** Whether to insert an answer between results and a user message, as Mistral requires. */
   bridge: boolean
-  /** Maximum calls per message. Default: OpenAI's limit. */
+  /** Maximum calls per message. Defaults to OpenAI's limit. */
   most?: number
 }
 
 /**
- * Arranges messages for every provider, with one system message first, then alternating user and assistant messages
- * with a limited number of calls each. Unchanged messages stay the same objects.
+ * Arranges messages so that every provider accepts them: one system message first, then alternating user and assistant
+ * messages with a limited number of calls each. Unchanged messages stay the same objects.
  */
 export function arrangeMessages(
   messages: readonly WireMessage[],
@@ -190,11 +190,14 @@ export function createTextMessageCache(role: 'system' | 'user'): (words: string 
   }
 }
 
-/** The app may greet the user first, which most chat templates reject. */
+/** The app may greet the user first, but most chat templates reject a conversation that starts with the assistant. */
 const openingMessage: WireMessage = { role: 'user', content: 'Begin.' }
 const bridgeMessage: WireMessage = { role: 'assistant', content: 'OK.' }
 
-/** Some chat templates reject consecutive messages of one role. Stored items stay separate. */
+/**
+ * Whether two messages can be joined. Some chat templates reject consecutive messages of one role. Messages with stored
+ * items stay separate.
+ */
 function canJoin(last: WireMessage, message: WireMessage): boolean {
   if (last['role'] !== message['role']) return false
   if (last['items'] !== undefined || message['items'] !== undefined) return false
