@@ -6,7 +6,7 @@ import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protoco
 import { isFailed } from '../session-query.js'
 import { formatShort, formatStatePath, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
-import { showOnSmallScreen } from './run-hooks.js'
+import { showTabs } from './run-hooks.js'
 import { type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
 
 export function RunHead({
@@ -123,6 +123,7 @@ interface VerdictProps {
   /** Null if the run cannot be resumed. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
+  onCosts: () => void
 }
 
 /** The stop reason and the usage of the session. Each part links to its records, one after another. */
@@ -135,6 +136,7 @@ export function VerdictStrip({
   otherAgent,
   onResume,
   onPlace,
+  onCosts,
 }: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
@@ -160,7 +162,7 @@ export function VerdictStrip({
               class="quiet-button"
               onClick={() => {
                 onPlace(decided)
-                showOnSmallScreen('.side')
+                showTabs()
               }}
             >
               Record {verdict.seq}
@@ -193,7 +195,7 @@ export function VerdictStrip({
       {view.isPart ? (
         <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
       ) : (
-        <Chips view={view} steps={steps} now={now} onPlace={onPlace} />
+        <Chips view={view} steps={steps} now={now} onPlace={onPlace} onCosts={onCosts} />
       )}
     </section>
   )
@@ -226,14 +228,19 @@ function markKeys(text: string) {
     .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
 }
 
-function Chips({ view, steps, now, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace'>) {
+function Chips({
+  view,
+  steps,
+  now,
+  ...actions
+}: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace' | 'onCosts'>) {
   const { rows, bars, verdict } = view
   // The slider moves often and does not change these.
   const chips = useMemo(() => listChips({ rows, bars, verdict }, steps, now), [rows, bars, verdict, steps])
   return (
     <div class="chips" role="group" aria-label="Usage and duration">
       {chips.map((chip) => (
-        <Chip key={chip.name} {...chip} onPlace={onPlace} />
+        <Chip key={chip.name} {...chip} {...actions} />
       ))}
     </div>
   )
@@ -244,12 +251,7 @@ function listChips(
   { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
   steps: readonly RunStep[],
   now: number | undefined,
-): Omit<ChipProps, 'onPlace'>[] {
-  const by = (measure: (step: RunStep) => number): number[] =>
-    steps
-      .filter((step) => measure(step) > 0)
-      .toSorted((a, b) => measure(b) - measure(a))
-      .map(({ place }) => place)
+): Omit<ChipProps, 'onPlace' | 'onCosts'>[] {
   const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
     rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
   const flagged = (flag: RecordRow['flags'][number]): number[] =>
@@ -271,7 +273,10 @@ function listChips(
       name: 'time',
       icon: 'time',
       title: 'the longest steps',
-      places: by(({ ms }) => ms),
+      places: steps
+        .filter(({ ms }) => ms > 0)
+        .toSorted((a, b) => b.ms - a.ms)
+        .map(({ place }) => place),
       children: <Times shares={shareTime({ rows, bars }, now)} />,
     },
     {
@@ -283,17 +288,11 @@ function listChips(
     },
     {
       name: 'tokens',
-      title: 'the steps with the most tokens',
-      places: by(({ tokens }) => tokens),
-      isInSteps: true,
       children: <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />,
     },
     {
       name: 'cost',
       icon: 'budget',
-      title: 'the most expensive steps',
-      places: by(({ cost }) => cost.usd),
-      isInSteps: true,
       children: <Cost verdict={verdict} />,
     },
     ...[
@@ -332,7 +331,8 @@ function listChips(
 }
 
 function Times({ shares }: { shares: TimeShares }) {
-  const parts = shares.total > 0 ? Object.entries(toPercents(shares)) : []
+  const parts =
+    shares.total > 0 ? Object.entries(toPercents(shares)).filter(([, percent]) => percent > 0) : []
   return (
     <>
       <strong>{formatDuration(shares.total)}</strong>{' '}
@@ -368,29 +368,29 @@ function Cost({ verdict: { cost } }: { verdict: VerdictView }) {
 interface ChipProps {
   name: string
   icon?: IconName
-  places: readonly number[]
-  title: string
-  /** Whether the step list shows the value. Otherwise the transcript does. */
-  isInSteps?: boolean
+  /** The records that it links to. Without them, it opens the costs. */
+  places?: readonly number[]
+  title?: string
   onPlace: (place: number) => void
+  onCosts: () => void
   children: ComponentChildren
 }
 
-function Chip({ name, icon, places, title, isInSteps = false, onPlace, children }: ChipProps) {
+function Chip({ name, icon, places, title, onPlace, onCosts, children }: ChipProps) {
   const at = useRef(-1)
   const go = (): void => {
-    at.current = (at.current + 1) % places.length
-    const place = places[at.current]
-    if (place === undefined) return
-    onPlace(place)
-    showOnSmallScreen(isInSteps ? '.steps' : '.side')
+    if (places) {
+      at.current = (at.current + 1) % places.length
+      onPlace(places[at.current] ?? 0)
+    } else onCosts()
+    showTabs()
   }
   return (
     <button
       type="button"
       class={`chip-button chip-${name}`}
-      title={`Go to ${title}, one after the other`}
-      disabled={places.length === 0}
+      title={places ? `Go to ${title}, one after the other` : 'Show the costs by model, tool and step'}
+      disabled={places?.length === 0}
       onClick={go}
     >
       {icon && <Icon name={icon} size={14} />}

@@ -7,10 +7,9 @@ import { findPlayDelay } from './timeline-layout.js'
 /** The breakpoint of the single-column layout, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
 
-/** In the single-column layout, scrolls the given part into view. */
-export function showOnSmallScreen(part: '.side' | '.steps'): void {
-  if (small.matches)
-    document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
+/** In the single-column layout, scrolls the tabs into view. */
+export function showTabs(): void {
+  if (small.matches) document.querySelector('.side')?.scrollIntoView()
 }
 
 /** The moment of a record. Keeps the previous one while loading. */
@@ -180,8 +179,8 @@ export function Announcer({ text }: { text: string }) {
 }
 
 /** A function with a stable identity that calls the latest version. */
-export function useLatest<Argument>(call: (argument: Argument) => void): (argument: Argument) => void {
+export function useLatest<Input extends unknown[]>(call: (...input: Input) => void): typeof call {
   const latest = useRef(call)
   latest.current = call
-  return useCallback((argument: Argument) => latest.current(argument), [])
+  return useCallback((...input: Input) => latest.current(...input), [])
 }

@@ -241,6 +241,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const { ShareDialog: Dialog } = await loadPart(() => import('./share-dialog.js'))
     setSharing({ Dialog })
   }
+  const showCosts = useLatest((): void => {
+    if (place !== last) go(last)
+    setTab('cost')
+  })
   const verdict = useMemo(
     () => (
       <VerdictStrip
@@ -252,6 +256,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         otherAgent={isOwn ? view.otherAgent : null}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
+        onCosts={showCosts}
       />
     ),
     [view, steps, canAct],
@@ -374,6 +379,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               elapsedMs={measureElapsed(rows, place)}
               request={findRequest(rows, step, place)}
               loadRequest={(seq, all) => source.request(id, seq, all)}
+              onStep={(step) => {
+                go(step.place)
+                setTab('request')
+              }}
             />
           )}
         </div>

@@ -1,7 +1,7 @@
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
-import type { RunStep } from './run-steps.js'
+import { type RunStep, toStepKey } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
 import { RequestTab } from './request-tab.js'
@@ -199,14 +199,16 @@ interface CostProps {
   steps: readonly RunStep[]
   place: number
   bars: readonly Bar[]
+  /** Shows the request of a step. */
+  onStep: (step: RunStep) => void
 }
 
 /** The usage up to this record against the limits of the run, and by model, tool and sub-agent. */
-function CostTab({ budget, elapsedMs, rows, steps, place, bars }: CostProps) {
+function CostTab({ budget, elapsedMs, rows, steps, place, bars, onStep }: CostProps) {
   return (
     <div class="stack">
       <Spenders rows={rows.slice(0, place + 1)} bars={bars} />
-      <StepCosts steps={steps.filter(({ from, tokens }) => from <= place && tokens > 0)} />
+      <StepCosts steps={steps.filter(({ from, tokens }) => from <= place && tokens > 0)} onStep={onStep} />
       <Gauges budget={budget} elapsedMs={elapsedMs} />
     </div>
   )
@@ -265,7 +267,7 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
 const mostSteps = 20
 
 /** The most expensive steps, up to this record. */
-function StepCosts({ steps }: { steps: readonly RunStep[] }) {
+function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
   if (steps.length === 0) return null
   const sorted = steps.toSorted((a, b) => b.cost.usd - a.cost.usd || b.tokens - a.tokens)
   return (
@@ -281,14 +283,16 @@ function StepCosts({ steps }: { steps: readonly RunStep[] }) {
         </tr>
       </thead>
       <tbody>
-        {sorted.slice(0, mostSteps).map(({ run, step, calls, tokens, cost }) => (
-          <tr key={`${run}.${step}`}>
+        {sorted.slice(0, mostSteps).map((step) => (
+          <tr key={toStepKey(step)}>
             <th scope="row">
-              Step {step}
-              <small>{[...new Set(calls.map(({ name }) => name))].join(', ')}</small>
+              <button type="button" class="link" onClick={() => onStep(step)}>
+                Step {step.step}
+              </button>
+              <small>{[...new Set(step.calls.map(({ name }) => name))].join(', ')}</small>
             </th>
-            <td>{formatCount(tokens)}</td>
-            <td>{formatCost(cost)}</td>
+            <td>{formatCount(step.tokens)}</td>
+            <td>{formatCost(step.cost)}</td>
           </tr>
         ))}
       </tbody>

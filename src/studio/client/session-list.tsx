@@ -174,7 +174,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
         )}
         {failedCalls > 0 && <small class="failed-calls">{formatCount(failedCalls, 'failed call')}</small>}
         {wakeAt !== null && (
-          <small>
+          <small class="until">
             {status === 'waiting' && wakeAt <= Date.now() ? 'expired' : `until ${formatWakeTime(wakeAt)}`}
           </small>
         )}

@@ -5,7 +5,7 @@ import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protoco
 import { isFailed } from '../session-query.js'
 import { formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { showOnSmallScreen, useLatest } from './run-hooks.js'
+import { showTabs, useLatest } from './run-hooks.js'
 import {
   createStepFilter,
   listRunSteps,
@@ -216,7 +216,7 @@ function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPla
       onClick={() => {
         onPlace(first.place)
         if (isMerged) onToggle(toStepKey(first))
-        else showOnSmallScreen('.side')
+        else showTabs()
       }}
       {...(isMerged && { 'aria-expanded': false })}
     >

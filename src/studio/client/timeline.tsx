@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { formatDuration } from '../../core/format/format-words.js'
 import type { Bar, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { formatJson } from './format.js'
-import { showOnSmallScreen, useKeys } from './run-hooks.js'
+import { showTabs, useKeys } from './run-hooks.js'
 import {
   type Axis,
   createRecordAxis,
@@ -170,7 +170,7 @@ function useDrag({
     }
     const bar = (target as Element).closest<HTMLElement>('[data-place]')
     goTo(bar ? Number(bar.dataset['place']) : axis.placeAt(now.from))
-    if (bar) showOnSmallScreen('.side')
+    if (bar) showTabs()
   }
   const cancel = (): void => {
     drag.current = null

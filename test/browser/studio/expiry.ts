@@ -44,6 +44,10 @@ export function describeExpiry(): void {
         'until 2100-05-01 12:00:00 UTC',
       )
       expect(await row('open').locator('.pill').innerText()).toBe('waiting for input')
+      await page.setViewportSize({ width: 400, height: 800 })
+      expect(await row('open').locator('.until').innerText()).toBe('until 2100-05-01 12:00:00 UTC')
+      expect(await row('open').evaluate((one) => one.scrollWidth <= one.clientWidth)).toBe(true)
+      await page.setViewportSize({ width: 1280, height: 800 })
       await row('open').locator('.session-link').click()
       await page.waitForSelector('.pending')
       expect(await page.locator('.pending').innerText()).toContain(

@@ -63,9 +63,9 @@ export function describeQuestions(): void {
     it('reads the whole title of each session in a narrow list', async () => {
       page = await browser.newPage({ viewport: { width: 400, height: 800 } })
       await page.goto(stage.studio.url)
-      await page.waitForSelector('.session-title')
+      await page.waitForSelector('.session-link')
       const cut = await page
-        .locator('.session-title')
+        .locator('.session-link')
         .evaluateAll((all) =>
           all
             .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
@@ -95,13 +95,34 @@ export function describeQuestions(): void {
       it('sees what it cost, and where the time went', async () => {
         await open(width, 'report')
         await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+ cost$/)
-        await expectSeen(
-          page.locator('.chip-time'),
-          /^\d\d s\s*model 1\d % · tools 8\d % · waits 0 % · other 0 %$/,
-        )
+        await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d %$/)
         await click(page.locator('.chip-time'))
         await expectSeen(page.locator('.call').last(), /^query_sales\s+ok · (38|39|4\d) s[^]*"sum": 49180/)
         expect(await page.locator('.step[aria-current]').innerText()).toMatch(/query_sales[^]*\b(39|4\d) s/)
+      })
+
+      it('sees which model and which step cost most, and what was sent', async () => {
+        await open(width, 'report')
+        await click(page.locator('.chip-cost'))
+        await expectSeen(
+          page.locator('.spenders').first(),
+          /gpt-5-mini\s+model, 5 requests\s+24,360\s+\$0\.0072/,
+        )
+        const costly = page.locator('.spenders').last().locator('tbody tr')
+        await expectSeen(costly.nth(0), /^Step 5\s+10,720\s+\$0\.0032$/)
+        await expectSeen(costly.nth(1), /^Step 4\s+draw_chart\s+9,940\s+\$0\.0027$/)
+        await click(page.locator('.spenders button', { hasText: 'Step 4' }))
+        await page.locator('.run-title p:has-text("at step 4")').waitFor()
+        await expectSeen(page.locator('#tab-request[aria-selected=true]'), /^Request$/)
+        await page.locator('.request:has-text("9,800 in")').waitFor()
+      })
+
+      it('reads the whole dialog that offers every change', async () => {
+        await open(width, 'chairs')
+        await click(page.getByRole('button', { name: 'What if', exact: true }))
+        const dialog = page.locator('.fork')
+        await expectSeen(dialog.locator('[type=submit]'), /^Run and compare$/)
+        expect(await dialog.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0)
       })
 
       it('sees what came of a step that is clicked, or gone to by a key, and of a part of the timeline', async () => {
