@@ -140,6 +140,7 @@ export class Chart {
     let before: AnyMachineSnapshot | null = null
     const run = (scope: AnyActorScope): AnyMachineSnapshot => {
       scope.self.send = sendToSelf
+      scope.logger = (...texts) => console.log(...texts)
       if (type !== 'xstate.init') before = this.#restore(state, scope)
       return work(scope, before)
     }
@@ -336,7 +337,8 @@ function sortActions(
           `The chart sends '${event.type}' to an actor with a delay. Use after or raise with a delay, then sendTo.`,
           event.type,
         )
-    } else if (!type.startsWith('xstate.') && exec) effects.push(() => exec(info, params))
+    } else if (exec && (type === 'xstate.log' || !type.startsWith('xstate.')))
+      effects.push(() => exec(info, params))
   }
   return { effects, sent, delays, queue }
 }

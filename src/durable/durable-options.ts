@@ -21,8 +21,8 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   /** The actors that the machine does not have yet, as for `machine.provide`. */
   actors?: Record<string, AnyActorLogic | AnyAgent>
   /**
-   * The promise actors that must not run again after a crash. The chart receives their error event instead, and
-   * `event.error.code` is `in_doubt`.
+   * The promise actors that must not run again after a crash, or after an output that is not JSON. The chart receives
+   * their error event instead, and `event.error.code` is `in_doubt`.
    */
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
   /** Measures the waits of this process. Default: the system clock. Delays follow the clock of the store. */

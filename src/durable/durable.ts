@@ -24,7 +24,7 @@ import {
 } from '../core/sessions/log/machine-record.js'
 import { leaseMs } from '../core/sessions/log/release-lease.js'
 import { acquireSessionLog } from '../core/sessions/open-session.js'
-import { checkStore } from '../core/sessions/store/checked-store.js'
+import { checkStore, limitStoreTime } from '../core/sessions/store/checked-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 import type { Lease, ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
@@ -154,6 +154,35 @@ export function durable<Machine extends AnyStateMachine>(
   return new MachineSessions(whole, options)
 }
 
+/** Time limit of a call to the store, in milliseconds. */
+const storeTimeoutMs = 60_000
+
+/** A store whose calls end in time, and throw typed errors only. */
+function createSafeStore(store: SessionStore, clock: typeof systemClock): SessionStore {
+  const storeError = (method: string, why: string, cause?: unknown): StoreError =>
+    new StoreError('store_unavailable', `The session store failed in ${method}(): ${why}`, method, { cause })
+  const safe = limitStoreTime(store, storeTimeoutMs, clock, (method, ms) =>
+    storeError(method, `it did not answer within ${ms} ms. Check that it is reachable.`),
+  )
+  for (const part of [safe, safe.inbox, safe.timers])
+    for (const [name, call] of Object.entries(part ?? {})) {
+      if (typeof call !== 'function') continue
+      const fail = (error: unknown): never => {
+        throw error instanceof StatewrightError ? error : storeError(name, describeError(error), error)
+      }
+      const safely = (...args: unknown[]): unknown => {
+        try {
+          const answer: unknown = call(...args)
+          return answer instanceof Promise ? answer.catch(fail) : answer
+        } catch (error) {
+          return fail(error)
+        }
+      }
+      Object.assign(part as object, { [name]: safely })
+    }
+  return safe
+}
+
 class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine<Machine> {
   readonly machine: Machine
   readonly #chart: Chart
@@ -170,8 +199,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   constructor(machine: Machine, options: DurableOptions<Machine>) {
     this.machine = machine
     this.#options = options
-    this.#store = options.store
     this.#clock = toWholeClock(options.clock ?? systemClock)
+    this.#store = createSafeStore(options.store, this.#clock)
     this.#chart = new Chart(machine)
     this.#label = createMachineLabel(machine.id)
     this.#once = new Set(options.once)
@@ -227,9 +256,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       for (;;) {
         const { record, head } = await this.#readEnd(id)
         if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
-        const local = await this.#take(id)
-        if (local) {
-          const done = await Promise.race([local.done, timeout])
+        const local = await Promise.race([this.#take(id), timeout])
+        if (local === null) await Promise.race([wait(this.#clock, lookMs), timeout])
+        else if (local !== 'late') {
+          const done = await Promise.race([local.done.catch(nullIfTakenOver), timeout])
           if (done === 'unread') this.#refuseDraining()
           if (done === 'read') {
             const { record: last, head: end, hasSettled } = local.hold
@@ -237,7 +267,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
             if (hasSettled) return await this.#toSettled(id, last, end)
             this.#refuseDraining()
           }
-        } else await Promise.race([wait(this.#clock, lookMs), timeout])
+        }
         if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
       }
       /* oxlint-enable no-await-in-loop */
@@ -432,6 +462,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   /** Sends a message to a running agent, then wakes the session that runs it. */
   async #answer(id: string, answer: AgentMessage, key: string | undefined): Promise<void> {
     const { record } = await this.#readEnd(id)
+    // The answer may have ended the agent. Calls of the next agent can have the same ids.
+    if (key !== undefined && (await this.#hasAnswer(id, key))) return
     const { session: named, ...message } = answer
     const agents = this.#listAgents(id, record.state)
     const pending = await this.#listPending(id, record.state)
@@ -448,6 +480,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const parts = { store: this.#store, clock: this.#clock, tools: child.agent.tools }
     await sendToStoredSession(parts, child.session, message as SessionMessage, { key, isParent: true })
     await this.#deliver(id, formatMessage(null, undefined))
+  }
+
+  /** Whether an agent of the session has read a message with this key. */
+  async #hasAnswer(id: string, key: string): Promise<boolean> {
+    for await (const child of listSessions(this.#store, { parent: id }))
+      if ((await readSessionAt(this.#store, child.id)).keys.includes(key)) return true
+    return false
   }
 
   /** The running agents, with their sessions. */
@@ -533,8 +572,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       },
       (error: unknown) => {
         this.#local.delete(id)
-        if (error instanceof StoreError && ['session_busy', 'lease_lost'].includes(error.code)) return null
-        throw error
+        return nullIfTakenOver(error)
       },
     )
     this.#local.set(id, opening)
@@ -603,12 +641,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   #createHold(log: MachineLog, record?: MachineRecord): MachineHold {
     const chart = this.#chart
     const onError = (error: unknown): void => this.#report(error, log.sessionId)
+    const sendLate = (event: MachineEvent): void => void this.#put(log.sessionId, event).catch(onError)
     const actors: ActorHost = {
       isOnce: (src) => this.#once.has(src),
       run: (actor, report) => this.#runActor(log.sessionId, actor, report),
     }
     return new MachineHold(
-      { chart, chartVersion: this.machine.version, log, clock: this.#clock, actors, onError },
+      { chart, chartVersion: this.machine.version, log, clock: this.#clock, actors, sendLate, onError },
       record,
     )
   }
@@ -806,6 +845,13 @@ function checkOptions(call: string, options: object, rules: Record<string, Argum
 function toCanonical(value: unknown): string {
   const text = JSON.stringify(value ?? null)
   return canonicalForms(text)?.exact ?? text
+}
+
+/** For `catch`: null if another process holds the session, or has taken it over. */
+function nullIfTakenOver(error: unknown): null {
+  if (error instanceof StoreError && ['session_busy', 'lease_lost', 'out_of_order'].includes(error.code))
+    return null
+  throw error
 }
 
 function endedError(id: string): UsageError {

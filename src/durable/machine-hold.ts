@@ -36,6 +36,8 @@ export interface HoldParts {
   log: MachineLog
   clock: Clock
   actors: ActorHost
+  /** Sends an event that a function of the chart has sent to `self` after the session was released. */
+  sendLate: (event: MachineEvent) => void
   onError: (error: unknown, at: { session: string }) => void
 }
 
@@ -65,6 +67,10 @@ export class MachineHold {
   #isStopping = false
   #wakeAt: number | undefined
   #hasSettled = false
+  /** Whether the session was released. */
+  #isOver = false
+  /** The source of the last batch. */
+  #source = 2
 
   constructor(parts: HoldParts, record?: MachineRecord) {
     this.#parts = parts
@@ -118,7 +124,9 @@ export class MachineHold {
   /** Continues a stored session. Running actors start again, with the inputs in their records. */
   resume(actors: readonly StartedActor[]): void {
     for (const actor of actors) {
-      if (this.#parts.actors.isOnce(actor.src)) this.#reportDoubt(actor)
+      const { id, key, src } = actor
+      if (this.#parts.actors.isOnce(src))
+        this.#add({ event: this.#createDoubt(actor), outcomeOf: { id, key } })
       else this.#startActor(actor)
     }
     for (const { event } of this.state.held) this.#incoming.push({ event, isHeld: true })
@@ -145,6 +153,7 @@ export class MachineHold {
       }
       /* oxlint-enable no-await-in-loop */
     } finally {
+      this.#isOver = true
       this.#parts.clock.clearTimeout(this.#timer)
       log.inbox.close()
       await this.#stopActors()
@@ -165,7 +174,9 @@ export class MachineHold {
 
   #receiveOwn(event: AnyEventObject): void {
     try {
-      this.#add({ event: copyJson(event, 'event') as MachineEvent })
+      const own = copyJson(event, 'event') as MachineEvent
+      if (this.#isOver) this.#parts.sendLate(own)
+      else this.#add({ event: own })
     } catch (error) {
       this.#parts.onError(error, { session: this.#id })
     }
@@ -183,7 +194,7 @@ export class MachineHold {
     this.#wake()
   }
 
-  /** Events that the machine sent to itself come first, then due timers. */
+  /** Events that the machine sent to itself, a due timer, or events from outside. */
   #takeBatch(): Incoming[] {
     if (this.state.status !== 'active') {
       for (const { message } of this.#incoming.splice(0))
@@ -191,12 +202,18 @@ export class MachineHold {
       return []
     }
     if (this.#isStopping) return this.#takeOnceOutcomes()
-    const [own] = this.state.queue
-    if (own) return [{ event: own }]
     const now = this.#parts.log.now()
-    const due = this.state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)[0]
-    if (due) return [{ event: due.event, delay: due.id }]
-    return this.#incoming.splice(0, mostPerWrite)
+    const due = this.state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)
+    const sources = [
+      this.state.queue.slice(0, mostPerWrite).map((event) => ({ event })),
+      due.slice(0, 1).map(({ event, id }) => ({ event, delay: id })),
+      this.#incoming,
+    ]
+    // The sources take turns, because a machine may send itself events without end.
+    const next = [1, 2, 3].map((i) => (this.#source + i) % 3).find((i) => sources[i]?.length)
+    if (next === undefined) return []
+    this.#source = next
+    return sources[next]?.splice(0, mostPerWrite) ?? []
   }
 
   /** Another process cannot repeat the actors in `once`, so their outcomes are stored before the stop. */
@@ -314,7 +331,8 @@ export class MachineHold {
           const plain = output === undefined ? undefined : copyJson(output, `the output of '${actor.src}'`)
           end(createDoneEvent(id, plain))
         } catch (error) {
-          report.failed(error)
+          if (this.#parts.actors.isOnce(actor.src)) end(this.#createDoubt(actor, error))
+          else report.failed(error)
         }
       },
       failed: (error: unknown) => end(createErrorEvent(id, error)),
@@ -329,12 +347,18 @@ export class MachineHold {
     }
   }
 
-  #reportDoubt({ id, key, src }: StartedActor): void {
-    const message =
-      `'${src}' was running when its process ended, and must not run again (once). Find out whether it took effect, by its ` +
-      `key '${this.#id}:${key}'.`
-    const error = Object.assign(new Error(message), { code: 'in_doubt' })
-    this.#add({ event: createErrorEvent(id, error), outcomeOf: { id, key } })
+  /** The error event of an actor in `once` whose effect is unknown. */
+  #createDoubt({ id, key, src }: StartedActor, cause?: unknown): MachineEvent {
+    const why =
+      cause === undefined
+        ? 'was running when its process ended'
+        : `has an output that cannot be stored (${describeError(cause)})`
+    const message = `'${src}' ${why}, and must not run again (once). Find out whether it took effect, by its key '${this.#id}:${key}'.`
+    const error = Object.assign(new Error(message), {
+      code: 'in_doubt',
+      ...(cause !== undefined && { cause: toPlainFailure(cause) }),
+    })
+    return createErrorEvent(id, error)
   }
 
   get #isWorking(): boolean {

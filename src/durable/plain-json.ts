@@ -6,13 +6,18 @@ import { describeError, UsageError } from '../core/base/errors.js'
  * @throws {UsageError} `not_json`, naming the path
  */
 export function copyJson<Value>(value: Value, path: string): Value {
-  return copy(value, path, []) as Value
+  return copy(value, path, new Set(), { left: mostValues }) as Value
 }
 
 /** Deeper values overflow the stack of programs that parse or compare them. */
 const mostLevels = 500
 
-function copy(value: unknown, path: string, above: readonly object[]): unknown {
+/** JSON repeats a shared object, so that a small graph can have an endless text. */
+const mostValues = 1_000_000
+
+function copy(value: unknown, path: string, above: Set<object>, count: { left: number }): unknown {
+  count.left -= 1
+  if (count.left < 0) throw notJsonError(path, `more than ${mostValues} values`)
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
   // JSON writes -0 as 0.
   if (typeof value === 'number' && Number.isFinite(value)) return value + 0
@@ -21,10 +26,16 @@ function copy(value: unknown, path: string, above: readonly object[]): unknown {
       path,
       typeof value === 'number' || value === undefined ? String(value) : `a ${typeof value}`,
     )
-  if (above.includes(value)) throw notJsonError(path, 'an object that contains itself')
-  if (above.length >= mostLevels) throw notJsonError(path, `more than ${mostLevels} levels deep`)
-  const inside = [...above, value]
-  if (Array.isArray(value)) return Array.from(value, (item, i) => copy(item, `${path}[${i}]`, inside))
+  if (above.has(value)) throw notJsonError(path, 'an object that contains itself')
+  if (above.size >= mostLevels) throw notJsonError(path, `more than ${mostLevels} levels deep`)
+  above.add(value)
+  const copied = copyObject(value, path, above, count)
+  above.delete(value)
+  return copied
+}
+
+function copyObject(value: object, path: string, above: Set<object>, count: { left: number }): object {
+  if (Array.isArray(value)) return Array.from(value, (item, i) => copy(item, `${path}[${i}]`, above, count))
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
     throw notJsonError(
@@ -32,7 +43,7 @@ function copy(value: unknown, path: string, above: readonly object[]): unknown {
       `a ${(value as { constructor?: { name?: string } }).constructor?.name ?? 'class instance'}`,
     )
   const entries = Object.entries(value).filter(([, item]) => item !== undefined)
-  return Object.fromEntries(entries.map(([key, item]) => [key, copy(item, `${path}.${key}`, inside)]))
+  return Object.fromEntries(entries.map(([key, item]) => [key, copy(item, `${path}.${key}`, above, count)]))
 }
 
 function notJsonError(fullPath: string, what: string): UsageError {

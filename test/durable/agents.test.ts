@@ -112,6 +112,31 @@ test('another process answers, and continues the agent of a dead one', async () 
   })
 })
 
+test('an answer with a key is taken once, also after the end of its agent and of its session', async () => {
+  const { hosts, executed, open, until } = setUp()
+  const { cases } = open()
+  await until(cases.start('case-1', { input }))
+  const answer = async (process = cases) => {
+    const sent = process.send('case-1', { type: 'approve', callId: 'a' }, { key: 'first' })
+    return until(sent.then(() => 'sent'))
+  }
+  const { pending } = await until(cases.settled('case-1'))
+  expect(pending).toMatchObject([{ callId: 'a' }])
+  await answer()
+  expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged' })
+  expect(await answer(open().cases)).toBe('sent')
+  await until(cases.send('case-1', { type: 'AGAIN' }))
+  expect((await until(cases.settled('case-1'))).pending).toMatchObject([{ callId: 'a' }])
+  expect(await answer()).toBe('sent')
+  await hosts.settle()
+  expect((await until(cases.settled('case-1'))).pending).toMatchObject([{ callId: 'a' }])
+  await until(cases.send('case-1', { type: 'QUIT' }))
+  expect(await until(cases.settled('case-1'))).toMatchObject({ status: 'done' })
+  expect([await answer(), executed]).toEqual(['sent', ['book']])
+  const other = cases.send('case-1', { type: 'approve', callId: 'a' }, { key: 'second' })
+  await expect(until(other)).rejects.toMatchObject({ code: 'unknown_call' })
+})
+
 test('a state that is left cancels its agent, also if the process dies in between', async () => {
   for (const dies of [false, true]) {
     const { hosts, shared, open, until } = setUp()

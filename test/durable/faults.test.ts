@@ -1,0 +1,215 @@
+/* oxlint-disable no-await-in-loop -- one call after the other */
+import { jest } from '@jest/globals'
+import { assign, fromPromise, log, sendTo, setup } from 'xstate'
+import { memoryStore } from '../../src/index.js'
+import { durable, idempotencyKey } from '../../src/durable/index.js'
+import { type Host, Hosts } from '../fleet/host-clocks.js'
+import { claimMachine } from './claim.js'
+
+const start = Date.parse('2026-05-04T06:00:00Z')
+
+function setUp() {
+  const hosts = new Hosts(start)
+  const shared = memoryStore({ now: () => hosts.now })
+  const open = () => {
+    const host: Host = hosts.start(shared)
+    return { host, parts: { store: host.store as never, clock: host.clock } }
+  }
+  const until = async <Value>(promise: Promise<Value>): Promise<Value> => hosts.until(promise)
+  return { hosts, shared, open, until }
+}
+
+const input = { amount: 900 }
+const approve = { type: 'APPROVE', by: 'ann' } as const
+
+test('an actor in once whose output is not JSON is in doubt', async () => {
+  const { open, until, shared } = setUp()
+  const paid: string[] = []
+  const claims = durable(claimMachine, {
+    ...open().parts,
+    once: ['pay'],
+    actors: {
+      pay: fromPromise<string>(async ({ self }) => {
+        paid.push(idempotencyKey(self))
+        return new Date(0) as never
+      }),
+      askBank: fromPromise<string | null>(async () => (paid.length > 0 ? 'p1' : null)),
+    },
+  })
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', approve))
+  expect(await until(claims.settled('c'))).toMatchObject({ value: 'paid', context: { payment: 'p1' } })
+  expect(paid).toEqual(['c:pay.2'])
+  expect(JSON.parse(shared.read('c')[2]?.data ?? '{}').event.error).toMatchObject({
+    code: 'in_doubt',
+    cause: { code: 'not_json', message: expect.stringContaining("the output of 'pay' is a Date") },
+  })
+})
+
+test('a value whose parts are shared too often is refused', async () => {
+  const { open, until, shared } = setUp()
+  const claims = durable(claimMachine, open().parts)
+  let shape: unknown = 'x'
+  for (let i = 0; i < 100; i += 1) shape = [shape, shape]
+  await expect(until(claims.start('c', { input: shape } as never))).rejects.toMatchObject({
+    code: 'not_json',
+  })
+  expect(shared.get('c')).toBeNull()
+})
+
+test('an actor of a process that was suspended and lost the session is aborted', async () => {
+  const { hosts, open, until } = setUp()
+  const first = open()
+  let signal: AbortSignal | undefined
+  const create = (parts: object, pay: (signal: AbortSignal) => Promise<string>) =>
+    durable(claimMachine, {
+      ...(parts as ReturnType<typeof open>['parts']),
+      actors: { pay: fromPromise<string>(async ({ signal: given }) => pay(given)) },
+    })
+  const claims = create(first.parts, async (given) => {
+    signal = given
+    return new Promise(() => undefined)
+  })
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', approve))
+  await hosts.settle()
+  first.host.suspend()
+  const settled = claims.settled('c').catch((error: unknown) => error)
+  await hosts.pass(31_000)
+  const second = create(open().parts, async () => 'p2')
+  expect(await until(second.settled('c'))).toMatchObject({ value: 'paid' })
+  expect(signal?.aborted).toBe(false)
+  first.host.wake()
+  await hosts.pass(1000)
+  expect(signal?.aborted).toBe(true)
+  expect(await until(settled)).toMatchObject({ value: 'paid' })
+})
+
+test('events that a machine sends to itself without end do not keep others out', async () => {
+  const { hosts, open, until } = setUp()
+  const machine = setup({}).createMachine({
+    id: 'loop',
+    initial: 'on',
+    states: {
+      on: {
+        entry: sendTo(({ self }) => self, { type: 'TICK' }),
+        on: { TICK: { actions: sendTo(({ self }) => self, { type: 'TICK' }) }, STOP: 'off' },
+        after: { 5000: 'late' },
+      },
+      late: {},
+      off: {},
+    },
+  })
+  const loops = durable(machine, open().parts)
+  await until(loops.start('l'))
+  const sent = loops.send('l', { type: 'STOP' })
+  await hosts.pass(2000)
+  await until(sent)
+  expect(await until(loops.settled('l'))).toMatchObject({ value: 'off' })
+  await until(loops.start('m'))
+  await hosts.pass(6000)
+  expect(await until(loops.replay('m'))).toMatchObject({ value: 'late' })
+})
+
+test('the error of a custom store is typed', async () => {
+  const { hosts, open, until, shared } = setUp()
+  const claims = durable(claimMachine, open().parts)
+  await until(claims.start('c', { input }))
+  await until(claims.settled('c'))
+  await until(claims.start('f', { input }))
+  await until(claims.settled('f'))
+  const broken = {
+    append: [shared, 'append'],
+    acquire: [shared, 'acquire'],
+    read: [shared, 'read'],
+    list: [shared, 'list'],
+    get: [shared, 'get'],
+    'inbox.put': [shared.inbox, 'put'],
+    'inbox.read': [shared.inbox, 'read'],
+  } as const
+  const calls = {
+    start: async () => claims.start('d', { input }),
+    send: async () => claims.send('c', { type: 'NOTE', text: 'a' }),
+    settled: async () => claims.settled('c'),
+    replay: async () => claims.replay('c', 1),
+    fork: async () => claims.fork('c'),
+    delete: async () => claims.delete('f'),
+    list: async () => claims.list().next(),
+  }
+  const failed: string[] = []
+  for (const [method, [part, key]] of Object.entries(broken)) {
+    const fails = {
+      [key]: () => {
+        throw new RangeError('The disk is on fire.')
+      },
+    }
+    const works = { [key]: Reflect.get(part, key) }
+    for (const [call, work] of Object.entries(calls)) {
+      Object.assign(part, fails)
+      const outcome = work().then(
+        () => null,
+        (error: unknown) => error,
+      )
+      await hosts.settle()
+      Object.assign(part, works)
+      const error = await until(outcome)
+      await until(claims.settled('c'))
+      if (error === null) continue
+      failed.push(`${method} ${call}`)
+      expect([method, call, error]).toMatchObject([
+        method,
+        call,
+        { code: 'store_unavailable', message: expect.stringContaining('The disk is on fire.') },
+      ])
+    }
+  }
+  expect(failed).toEqual(
+    expect.arrayContaining(['read send', 'read settled', 'inbox.put send', 'get delete', 'list list']),
+  )
+})
+
+test('a store that does not answer is named, and settled keeps its time limit', async () => {
+  const { open, until, shared } = setUp()
+  const { parts } = open()
+  const hung = { is: false }
+  const store = new Proxy(shared, {
+    get: (target, key) => {
+      const value: unknown = Reflect.get(target, key)
+      return key === 'acquire' && hung.is ? async () => new Promise(() => undefined) : value
+    },
+  })
+  const claims = durable(claimMachine, { ...parts, store })
+  await until(claims.start('c', { input }))
+  await until(claims.settled('c'))
+  hung.is = true
+  await expect(until(claims.settled('c', { timeoutMs: 2000 }))).rejects.toMatchObject({ code: 'not_settled' })
+  await expect(until(claims.settled('c'))).rejects.toMatchObject({
+    code: 'store_unavailable',
+    message: expect.stringContaining('acquire()'),
+  })
+})
+
+test('an action that logs, and one that sends an event to its machine later, have their effect', async () => {
+  const { hosts, open, until } = setUp()
+  let later: () => void = () => undefined
+  const machine = setup({ types: { context: {} as { count: number } } }).createMachine({
+    id: 'late',
+    context: { count: 0 },
+    on: {
+      GO: {
+        actions: [log('The machine goes.'), ({ self }) => void (later = () => self.send({ type: 'COUNT' }))],
+      },
+      COUNT: { actions: assign({ count: ({ context }) => context.count + 1 }) },
+    },
+  })
+  const print = jest.spyOn(console, 'log').mockImplementation(() => undefined)
+  const sessions = durable(machine, open().parts)
+  await until(sessions.start('l'))
+  await until(sessions.send('l', { type: 'GO' }))
+  await until(sessions.settled('l'))
+  expect(print.mock.calls).toEqual([['The machine goes.']])
+  print.mockRestore()
+  later()
+  await hosts.settle()
+  expect(await until(sessions.settled('l'))).toMatchObject({ context: { count: 1 }, head: 3 })
+})
