@@ -64,7 +64,7 @@ export async function countProofs(): Promise<Count[]> {
 /** The guarantees, each with its text and the machine rules and library tests that verify it. */
 const claims: Record<string, Omit<Claim, 'name'>> = {
   'It stops': {
-    text: 'steps, time, tokens and cost have limits. An agent that repeats itself is nudged, then refused, then paused; `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
+    text: 'you can limit steps, time, tokens and cost. If an agent repeats itself, it is first nudged, then its calls are blocked, and then the run pauses. `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
     rules: [
       'steps exceed maxSteps by at most one, for the last answer',
       'executed calls never exceed the tool-call caps',
@@ -80,7 +80,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   'Cancel always wins': {
-    text: 'a cancel takes effect in every state. No tool call and no model request starts after it.',
+    text: 'a cancel takes effect in every state. After it, no tool call or model request starts.',
     rules: ['no actor starts when a run ends, or runs while the run is settled'],
     tests: [
       'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',
@@ -99,7 +99,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   'Paid output is kept': {
-    text: 'the answer that crosses a budget stays in the result, and so does the partial text of a cancelled answer.',
+    text: 'the answer that exceeds a budget stays in the result. So does the partial text of a cancelled answer.',
     rules: ['the partial text of a stopped answer is kept and marked'],
     tests: [
       'test/scenarios/budget.test.ts › a budget › keeps the answer that crosses the limit, and completes with onOvershoot complete',
@@ -107,7 +107,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   'The history stays valid': {
-    text: 'every call has exactly one result, however the run ends, so that every provider accepts it.',
+    text: 'every call has exactly one result, no matter how the run ends. Every provider therefore accepts the history.',
     rules: [
       'every request has a valid history',
       'a result is never replaced',
@@ -120,7 +120,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   'It survives crashes': {
-    text: 'with a store, another process resumes the run where it stopped. A call that must not repeat never runs twice ([resume](resume.md)).',
+    text: 'with a store, another process resumes the run where it stopped. A call that must not be repeated never runs twice ([resume](resume.md)).',
     rules: [
       'no call starts twice unless the run is resumed',
       'a resumed run never restarts a call that must not run twice',
@@ -139,7 +139,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   '`run.result` never rejects for an agent outcome': {
-    text: 'it has the `state` in which the run settled, and a one-word `reason`. If you prefer exceptions, `orThrow(await run.result)` throws `MaxStepsError`, `BudgetExceededError`, `TimedOutError`, `GuardrailError`, …, each with the result.',
+    text: 'the result has the `state` in which the run settled, and a one-word `reason`. If you prefer exceptions, `orThrow(await run.result)` throws `MaxStepsError`, `BudgetExceededError`, `TimedOutError`, `GuardrailError`, …, each with the result.',
     rules: [
       'a run emits one terminal event, last, that states how it ended',
       "a result has the fields of its state's type",
