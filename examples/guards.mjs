@@ -18,7 +18,7 @@ function writesInside(folder) {
     verdict: (_, { fact }) => {
       const calls = fact.type === 'calls' ? fact.calls : []
       const outside = calls.filter((call) => call.name === 'write_file' && !isInside(call.arguments?.path))
-      // An empty list refuses nothing.
+      // An empty list blocks nothing.
       const callIds = outside.map(({ id }) => id)
       return { action: 'block', callIds, message: `Files are written inside ${folder} only.` }
     },

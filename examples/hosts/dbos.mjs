@@ -13,7 +13,7 @@ const { payer, agents } = await makeAgents(postgresStore({ connectionString }))
 DBOS.setConfig({
   name: 'example',
   systemDatabaseUrl: connectionString,
-  applicationVersion: 'sessions', // the same as appVersion below, over all deploys
+  applicationVersion: 'sessions', // the same as appVersion below, in all deployments
   executorID: `example-${process.pid}`, // different in each process
   logLevel: 'error',
 })
