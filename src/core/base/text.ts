@@ -114,7 +114,7 @@ export function normalizeName(name: string): string {
   return name.replaceAll(/[_\-\s]/g, '').toLowerCase()
 }
 
-/** Whether one name is a prefix of the other, as in `timeout` and `timeoutMs`. */
+/** Whether `wanted` is a prefix of a longer name, as `timeout` is of `timeoutMs`. */
 function isPrefix(wanted: string, candidate: string): boolean {
   return wanted.length >= 4 && wanted !== candidate && candidate.startsWith(wanted)
 }

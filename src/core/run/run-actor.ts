@@ -285,14 +285,14 @@ export class RunActor {
       ? [...runtime.children.values()].map((child) => child.release())
       : []
     await Promise.all(children)
-    // Messages must be in the log before another process resumes the run. oxlint-disable-next-line no-await-in-loop --
-    // new events can arrive while it waits
+    // Messages must be in the log before another process resumes the run.
+    // oxlint-disable-next-line no-await-in-loop -- new events can arrive while it waits
     while (this.#delivery || !this.#isQuiet(actor)) await (this.#delivery ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
     this.#isReleased = true
     log?.inbox.close()
-    // XState lets only the parent stop an actor, such as a sub-agent's. oxlint-disable-next-line no-underscore-dangle
-    // -- XState has no public method for this
+    // XState lets only the parent stop an actor, such as a sub-agent's.
+    // oxlint-disable-next-line no-underscore-dangle -- XState has no public method for this
     ;(actor as unknown as { _stop(): void })._stop()
     await log?.close()
   }

@@ -1,13 +1,16 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isSessionId } from './store/session-id.js'
 
-/** Which agent started a run. The log keeps it, so that another process knows whether it may resume the run. */
+/**
+ * Identifies the agent that started a run. It is stored in the log, so that another process can decide whether it may
+ * resume the run.
+ */
 export interface AgentDefinition {
   /** The agent's name in `defineAgents`. Absent if the agent was not defined there. */
   name?: string
-  /** The version set by the author. Absent if none. */
+  /** The version set by the author. Absent if there is none. */
   version?: string
-  /** A hash of the instructions, tools and models of the agent and its handoff targets: 16 hexadecimal digits. */
+  /** A hash of the instructions, tools and models of the agent and its handoff targets, as 16 hexadecimal digits. */
   hash: string
 }
 
@@ -47,13 +50,13 @@ export function acceptsDefinition(
 /** Contains a space, which `defineAgents` does not allow in names. */
 const subAgentPrefix = 'sub-agent '
 
-/** The label in the log of a sub-agent's session. Only the run that called the sub-agent continues it. */
+/** The label of a sub-agent's session in the log. Only the run that called the sub-agent continues it. */
 export const createSubAgentLabel = (tool: string): AgentLabel => ({ name: subAgentPrefix + tool })
 
 /** Whether a session belongs to a sub-agent. */
 export const isSubAgentName = (name: string | undefined): boolean => name?.startsWith(subAgentPrefix) === true
 
-/** The name and version of an agent, for people: `billing 3`. */
+/** The name and version of an agent for display, such as `billing 3`. */
 export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> | null | undefined): string {
   const { name = 'an agent without a name', version } = agent ?? {}
   return version === undefined ? name : `${name} ${version}`
@@ -61,13 +64,13 @@ export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> |
 
 type CallContext = Pick<AgentContext, 'sessionId' | 'runId' | 'batchNumber' | 'calls'>
 
-/** The length of the run id prefix in a child id. Long enough to be unique among the runs of a session. */
+/** Length of the run id prefix in a child id. Long enough to be unique among the runs of a session. */
 const runIdChars = 12
 
 /**
- * The session of a call's sub-agent: `PARENT:RUN.BATCH.PLACE`. Ids of calls are unique only within a batch, and may hold
- * anything, so the index of the call is used. Chat ids contain no colon, so the id of a chat cannot collide with it. An id that
- * would be too long omits the parent's id.
+ * The session of a call's sub-agent: `PARENT:RUN.BATCH.PLACE`. Uses the index of the call, because call ids are unique
+ * only within a batch and can contain any characters. Chat ids contain no colon, so they cannot collide. If the id
+ * would be too long, the parent's id is omitted.
  */
 export function getChildSessionId(
   { sessionId, runId, batchNumber, calls }: CallContext,

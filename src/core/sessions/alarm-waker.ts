@@ -16,7 +16,7 @@ const renewMs = 10_000
 export interface Waker {
   /** Starts polling. */
   start(): void
-  /** Stops polling. Settles when the sessions of this process have ended or stopped. */
+  /** Stops polling. Resolves when the sessions of this process have ended or stopped. */
   stop(): Promise<void>
   /** Number of sessions that this process runs. */
   readonly active: number
@@ -27,27 +27,31 @@ export interface AlarmWakerParts {
   clock: Clock
   /** Time between two polls of the store, in milliseconds. */
   pollMs: number
-  /** Maximum number of sessions that run at the same time. */
+  /** Maximum number of concurrent sessions. */
   concurrency: number
   /** Whether this process may wake the session. Another deployment may have its agent or its machine. */
   mayWake: (alarm: Alarm) => boolean
-  /** Runs a session until it settles. Returns its remaining sleep in milliseconds. Undefined if it does not sleep. */
+  /**
+   * Runs a session until it settles. Returns its remaining sleep in milliseconds, or undefined if it does not sleep.
+   */
   run: (session: string) => Promise<number | undefined>
-  /** Stops the sessions in progress where another process can continue. */
+  /** Stops the sessions in progress at a point where another process can continue. */
   drain: () => Promise<void>
-  /** Sessions that need work and may have no alarm, such as sessions with unread messages. Called with each poll. */
+  /**
+   * Lists sessions that need work but may have no alarm, such as sessions with unread messages. Called with each poll.
+   */
   listWaiting?: (() => Promise<string[]>) | undefined
   /** Receives errors with the id of their session. Defaults to a process warning. */
   onError?: ((error: unknown, at: { session?: string }) => void) | undefined
 }
 
-/** Polls the timers of a store, and wakes one session per due alarm. */
+/** Polls the timers of a store and wakes a session for each due alarm. */
 export class AlarmWaker implements Waker {
   readonly #parts: AlarmWakerParts
   readonly #timers: SessionTimers
   readonly #clock: Clock
   readonly #running = new Map<string, Promise<void>>()
-  /** Ids of alarms that were reported as damaged. */
+  /** Ids of alarms that have been reported as damaged. */
   readonly #damaged = new Set<string>()
   #nextPoll: unknown
   #state: 'idle' | 'started' | 'stopped' = 'idle'
@@ -109,7 +113,7 @@ export class AlarmWaker implements Waker {
     } while (after)
   }
 
-  /** Claims an alarm by moving it ahead, so that other processes leave it alone while this one renews the claim. */
+  /** Claims an alarm by moving it ahead, so that other processes ignore it while this process renews the claim. */
   async #claim(timer: StoredTimer, now: number): Promise<void> {
     const alarm = parseAlarm(timer)
     if (alarm === null) return this.#reportDamaged(timer.id)
@@ -139,7 +143,7 @@ export class AlarmWaker implements Waker {
       if (renewal !== null) renewLater()
     }
     renewLater()
-    /** Null keeps the alarm. */
+    /** Null means that the alarm is kept. */
     let leftMs: number | undefined | null = null
     try {
       leftMs = await this.#parts.run(session)
@@ -154,7 +158,7 @@ export class AlarmWaker implements Waker {
     this.#clock.clearTimeout(renewal)
     renewal = null
     if (leftMs === null) return
-    // The remaining wait is counted from the last renewal, about `claimMs` before `at`.
+    // The remaining wait counts from the last renewal, about `claimMs` before `at`.
     const to = leftMs === undefined ? null : at - claimMs + leftMs
     try {
       await this.#timers.move({ id, from: at, to })
@@ -179,7 +183,7 @@ export class AlarmWaker implements Waker {
     this.#running.set(session, running)
   }
 
-  /** Reports a damaged alarm once. It stays in the store for a process that can read it. */
+  /** Reports a damaged alarm once. It is kept in the store for a process that can read it. */
   #reportDamaged(id: string): void {
     if (!id.startsWith(alarmPrefix) || this.#damaged.has(id)) return
     this.#damaged.add(id)
@@ -191,7 +195,7 @@ export class AlarmWaker implements Waker {
     try {
       ;(this.#parts.onError ?? warn)(error, at)
     } catch {
-      // A failing listener must not keep other sessions asleep.
+      // A failing listener must not prevent other sessions from waking.
     }
   }
 }

@@ -11,9 +11,9 @@ export interface Alarm {
 }
 
 /**
- * Appends records and the summary of a run. The alarm of a sleeping run is set before the log records the sleep, so a
- * crash in between loses nothing. Two kinds of runs get no alarm: sub-agents, which their caller wakes, and forks, which
- * sleep until they are resumed.
+ * Appends records and the summary of a run. If the run sleeps, its alarm is set before the log records the sleep, so
+ * that a crash in between loses nothing. Two kinds of runs get no alarm: sub-agents, because their caller wakes them,
+ * and forks, because they sleep until they are resumed.
  */
 export function appendWithAlarm(
   store: SessionStore,
@@ -50,7 +50,7 @@ export async function removeAlarm({ timers }: SessionStore, session: string): Pr
   if (timers) await removeTimer(timers, `${alarmPrefix}${session}`)
 }
 
-/** Null if the timer is not an alarm. */
+/** Parses a timer. Returns null if it is not an alarm. */
 export function parseAlarm({ id, data }: StoredTimer): Alarm | null {
   if (!id.startsWith(alarmPrefix)) return null
   try {

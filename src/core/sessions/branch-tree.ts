@@ -3,9 +3,9 @@ import { isRecord } from '../../../guards/lib/stored.js'
 
 /** How a run starts a branch, as stored in its start record. */
 export interface BranchStart {
-  /** How many messages of the transcript the new branch keeps. */
+  /** Number of messages of the transcript that the new branch keeps. */
   keep: number
-  /** Repeats the next user message to get another answer. Absent if the run has a different message. */
+  /** Repeats the next user message to get another answer. Absent if the run starts with a different message. */
   regenerate?: true
   /** Idempotency key of the request. */
   key?: string
@@ -13,15 +13,15 @@ export interface BranchStart {
 
 /** A branch as stored in the log. */
 export interface StoredBranch {
-  /** The number of the parent branch; null for the first. */
+  /** Number of the parent branch. Null for the first branch. */
   parent: number | null
-  /** The number of messages that it shares with its parent. */
+  /** Number of messages that it shares with its parent. */
   at: number
   regenerate?: true
   key?: string
-  /** The last record of this branch; null for the current branch. */
+  /** The last record of this branch. Null for the current branch. */
   end: number | null
-  /** Client ids of the messages that are not on the parent. Set when the session leaves the branch. */
+  /** Client ids of the messages that are not on the parent branch. Set when the session leaves this branch. */
   clientIds: string[]
 }
 
@@ -87,12 +87,12 @@ function listClientIds(messages: readonly Message[]): string[] {
 
 /** An index of a transcript at which branches diverge. */
 export interface BranchPoint {
-  /** The index of the first message that differs, or the length of the transcript. */
+  /** Index of the first message that differs, or the length of the transcript. */
   at: number
-  /** The position of this variant, from 1, oldest first. */
+  /** Position of this variant, from 1, oldest first. */
   position: number
   count: number
-  /** For each variant, the branch to show. */
+  /** The branch to show for each variant. */
   branches: number[]
 }
 
@@ -112,12 +112,12 @@ export function listBranchPoints(tree: BranchTree, number = tree.current): Branc
   })
 }
 
-/** The branch to show for a variant. Prefers the shown branch, then the latest. */
+/** The branch to show for a variant: the currently shown branch if it is one of them, otherwise the latest. */
 function chooseBranch(through: readonly number[], shown: readonly number[]): number {
   return shown.find((one) => through.includes(one)) ?? Math.max(...through)
 }
 
-/** The branch that owns the messages before this index. Branches with the same stem share all of them. */
+/** The branch that owns the messages before this index. Branches with the same stem share all of these messages. */
 function findStem(tree: BranchTree, number: number, at: number): number {
   const { parent, at: from } = getBranch(tree, number)
   return parent !== null && from >= at ? findStem(tree, parent, at) : number

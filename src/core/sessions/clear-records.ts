@@ -18,12 +18,12 @@ import { type MachineState, openRecord, type RecordContent } from './log/log-rec
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
 
-/** A log record without unscreened content. */
+/** A record of a log without unscreened content. */
 export type ClearedRecord = {
   seq: number
   /** Milliseconds since the epoch. */
   at: number
-  /** True if a placeholder replaces content that shields have withheld or changed. */
+  /** Whether a placeholder replaces content that shields withheld or changed. */
   hidden?: true
 } & RecordContent
 
@@ -35,7 +35,7 @@ export type ShownRecord =
 type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
 type Content = UserMessage['content']
 
-/** A record with the run's state before and after it. */
+/** A record with the state of the run before and after it. */
 interface PlacedRecord {
   record: LogRecord
   entry: RecordContent
@@ -44,9 +44,9 @@ interface PlacedRecord {
 }
 
 /**
- * Replaces unscreened content in a log with its screened version. The result folds to the same state as the log, except
- * where a guard's decision depended on removed content. `problem` is the StoreError of the first unreadable record. The
- * records before it are returned.
+ * Replaces unscreened content in a log with its screened version. The result folds to the same state as the log, unless
+ * a guard's decision depended on removed content. `problem` is the StoreError of the first unreadable record, in which
+ * case only the records before it are returned.
  */
 export function clearRecords(
   records: readonly LogRecord[],
@@ -93,7 +93,7 @@ class RecordClearer {
   readonly #placed: readonly PlacedRecord[]
   /** The transcript at the end of the log, without unscreened content. */
   readonly #final: readonly Message[]
-  /** Maps each raw user text to its positions in the transcript. */
+  /** Positions in the transcript of each raw user text. */
   readonly #places = new Map<object, number[]>()
 
   constructor(placed: readonly PlacedRecord[]) {
@@ -203,7 +203,7 @@ class RecordClearer {
         return { ...event, text: typeof text === 'string' ? text : unclearedInput }
       }
       default:
-        // An unknown event shows only its type.
+        // For an unknown event, only the type is shown.
         return {
           type: event.type,
           ...(event.now !== undefined && { now: event.now }),
@@ -212,7 +212,7 @@ class RecordClearer {
     }
   }
 
-  /** Reads the screened answer from the transcript. */
+  /** Finds the screened answer in the transcript. */
   #clearAnswer(
     output: EventOf<'xstate.done.actor.model'>['output'],
     i: number,
@@ -259,7 +259,7 @@ class RecordClearer {
     return message?.role === 'assistant' ? message : undefined
   }
 
-  /** The output problem of an answer, as found after screening. */
+  /** The output problem of an answer, determined after screening. */
   #findProblem(i: number): string {
     const screening = this.#placed
       .slice(i + 1)
@@ -286,7 +286,7 @@ class RecordClearer {
     return calls.find(({ id }) => id === callId)?.function.arguments ?? withheldArguments
   }
 
-  /** The screened result of a call, or undefined if no shield has checked it. */
+  /** The screened result of a call, or undefined if no shield screened it. */
   #findResult(callId: string, i: number): { content: string; hasMedia: boolean } | undefined {
     for (const { entry, before: earlier } of this.#placed.slice(i + 1)) {
       if (entry.type !== 'event') return undefined
@@ -318,7 +318,7 @@ class RecordClearer {
     return getUserContent(this.#final[at]) ?? unclearedInput
   }
 
-  /** Finds the transcript position of each user message, in the order of arrival. */
+  /** Finds the transcript positions of all user messages, in order of arrival. */
   #findPlaces(): void {
     const open: { by: object; n: number; content: Content }[] = []
     const wait = (by: object, contents: readonly Content[]): void => {

@@ -11,15 +11,16 @@ import { unknownSessionError } from './store/store-error.js'
 
 /**
  * Deletes a session and the sessions of all its sub-agents, at every depth, with their inboxes and timers. Returns the
- * number of deleted sessions, 0 if the session does not exist.
+ * number of deleted sessions, which is 0 if the session does not exist.
  *
- * Sub-agents are deleted first. After a crash in between, the parent's log still names the remaining ones.
- * @throws {StoreError} `session_busy` while a run holds the session or a sub-agent's session. The session then still exists
+ * Sub-agents are deleted first, so that after a crash the parent's log still lists the remaining ones.
+ * @throws {StoreError} `session_busy` while a run holds the session or a sub-agent's session. The session is then not
+ * deleted
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
   const listed = await store.get(sessionId)
   if (listed === null) return deleteAlone(store, sessionId)
-  // The lease prevents a new run, whose sub-agents would be left behind.
+  // The lease prevents a new run, whose sub-agents would not be deleted.
   const lease = await acquireLease(store, sessionId, { holder: 'a deletion', ttlMs: leaseMs })
   let deleted = 0
   try {
@@ -31,14 +32,17 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   return deleted + (await deleteAlone(store, sessionId))
 }
 
-/** Timers are deleted last, because a session that still exists must wake. A repeated deletion removes leftover timers. */
+/**
+ * Timers are deleted last, because a session that still exists must be able to wake. Leftover timers are removed when
+ * the deletion is repeated.
+ */
 async function deleteAlone(store: SessionStore, sessionId: string): Promise<number> {
   const isDeleted = await store.delete(sessionId)
   await removeAlarm(store, sessionId)
   return isDeleted ? 1 : 0
 }
 
-/** A machine's log does not contain the ids of its agents' sessions, so the list is searched. */
+/** Searches the list, because a machine's log does not contain the ids of its agents' sessions. */
 async function listChildren(store: SessionStore, { id, summary }: ListedSession): Promise<Iterable<string>> {
   if (parseMachineLabel(summary?.agent) === undefined) return listChildrenInLog(await store.read(id), id)
   return (await store.list({ parent: id })).map((child) => child.id)
@@ -56,7 +60,7 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
       if (context) for (const child of listChildSessions(context)) children.add(child)
     }
   } catch {
-    // A log that is damaged from here on is deleted as well.
+    // If the log is damaged from here on, it is deleted anyway.
   }
   return children
 }

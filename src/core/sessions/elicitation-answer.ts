@@ -8,8 +8,8 @@ import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
 
 /**
- * A person's answer to an elicitation, as JSON text.
- * @throws {UsageError} `invalid_answer`, naming the field; the question stays open
+ * Converts a person's answer to an elicitation to JSON text.
+ * @throws {UsageError} `invalid_answer`, naming the field. The question stays open
  */
 export function readElicitationAnswer({ mode, schema }: Elicitation, answer: unknown): string {
   const { action, content = {} } =
@@ -39,7 +39,7 @@ function checkContent({ properties, required = [] }: ElicitationSchema, content:
   }
 }
 
-/** The problem with a value, or false if it is valid. */
+/** Why a value is invalid, or false if it is valid. */
 export function findFault(field: ElicitationField, value: unknown): string | false {
   const { type, format } = field
   const isNumber = type === 'number' || type === 'integer'
@@ -80,7 +80,7 @@ function invalidAnswer(field: string, why: string): UsageError {
   )
 }
 
-/** The allowed values of a field with their titles. Undefined if the field is not a choice. */
+/** The allowed values of a field with their titles, or undefined if the field is not a choice. */
 export function listChoices({
   enum: values,
   enumNames,

@@ -2,14 +2,14 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState, type TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 
-/** Whether the message starts a turn. A steering message belongs to the current turn. */
+/** Whether the message starts a turn. Steering messages belong to the current turn. */
 export function isTurnOpening(message: Message): message is UserMessage {
   return message.role === 'user' && !message.internal && !isSteering(message)
 }
 
 export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
 
-/** The id of the page's answer to a user message. */
+/** The id of the answer to a user message on a page. */
 export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
 
 /** The id that a page assigned to a message. */
@@ -19,7 +19,7 @@ export function findClientId({ data }: Pick<Message, 'data'>): string | undefine
 }
 
 /**
- * The index of the user message with this id, or -1. The id is the message's id, its client id, or the id of its answer
+ * Index of the user message with this id, or -1. The id can be the message's id, its client id, or the id of its answer
  * in a page or in the transcript.
  */
 export function findTurnIndex(messages: readonly Message[], id: string): number {
@@ -34,14 +34,14 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
 }
 
 /**
- * The ends of a session's runs that did not answer in full, in order. A paused run comes last. A run that waits for a
- * person or for the next message has not ended.
+ * The ends of runs that did not answer in full, in order. A paused run comes last. A run that waits for a person or for
+ * the next message has not ended.
  */
 export function listTurnEnds(context: AgentContext): TurnEnd[] {
   const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)
   const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
-  // An end belongs to a message in the transcript, and messages in the inbox are not there yet.
+  // An end belongs to a message of the transcript, and messages in the inbox are not there yet.
   if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
     return [...turnEnds]
   const end: TurnEnd = {

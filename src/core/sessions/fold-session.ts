@@ -28,45 +28,45 @@ export type FoldedRun = SnapshotFrom<typeof agentMachine>
 
 /** The state of a session after a record of its log. */
 export interface FoldedSession {
-  /** The number of the last record; 0 before the first. */
+  /** Number of the last record. 0 before the first. */
   head: number
-  /** The checksum of the last record; empty before the first. */
+  /** Checksum of the last record. Empty before the first. */
   check: string
-  /** When the last record was written, by the run's clock, in milliseconds since the epoch. */
+  /** Time of the last record by the run's clock, in milliseconds since the epoch. */
   at: number
   name: string | undefined
   tags: SessionTags
   /** For a sub-agent, the session of the run that called it. */
   parent: string | undefined
   runs: number
-  /** The state that the next run starts from. */
+  /** The state from which the next run starts. */
   state: SessionState
-  /** The latest run, ended or not; null before the first. */
+  /** The latest run, whether ended or not. Null before the first. */
   run: FoldedRun | null
-  /** The agent that started the run; null if the log has none. */
+  /** The agent that started the run. Null if it is not in the log. */
   definition: AgentDefinition | null
-  /** Consecutive resumes after a crash. Any other event of the run resets it to 0. */
+  /** Consecutive resumes after a crash. Reset to 0 by any other event of the run. */
   resumeCount: number
-  /** The number of the run's last emitted event; null if the log has none. */
+  /** Number of the run's last emitted event. Null if it is not in the log. */
   lastEventSeq: number | null
-  /** The last inbox message in the log; 0 if none. */
+  /** Number of the last inbox message in the log, or 0. */
   inbox: number
-  /** The last queued message that started a run; 0 if none. */
+  /** Number of the last queued message that started a run, or 0. */
   queued: number
-  /** Idempotency keys of the last messages in the log. */
+  /** Idempotency keys of the latest messages in the log. */
   keys: readonly string[]
-  /** The branches of the session; null if it has one branch. */
+  /** The branches of the session. Null if there is only one. */
   branches: BranchTree | null
   /** The log features used so far. */
   features: ReadonlySet<string>
   /** The telemetry link of the run. */
   link: string | null
-  /** Characters of the last snapshot, and of the records after it. */
+  /** Number of characters in the last snapshot, and in the records after it. */
   snapshotSize: number
   tailSize: number
 }
 
-/** Applies log records to the machine. */
+/** Applies events of a log to the machine. */
 export interface RunReducer {
   start(input: AgentInput): FoldedRun
   step(run: FoldedRun, event: AgentMachineEvent): FoldedRun
@@ -80,7 +80,7 @@ export const pureReducer: RunReducer = {
     createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
 }
 
-/** Uses XState's interpreter, at twice the cost. */
+/** Uses XState's interpreter, which takes twice the time. */
 export const xstateReducer: RunReducer = {
   ...pureReducer,
   step: (run, event) => transition(agentMachine, run, event)[0],
@@ -105,7 +105,7 @@ export function foldRecords(
   return folded
 }
 
-/** The state that the next run starts from, after the latest run. */
+/** The state from which the next run starts, after the latest run. */
 function getCurrentState({ run, state, branches }: FoldedSession): SessionState {
   if (run === null) return state
   return {
@@ -119,7 +119,7 @@ const noLogFeatures: ReadonlySet<string> = new Set()
 /** The session state before the first of these records. */
 export function createFoldedSession(records: readonly LogRecord[]): FoldedSession {
   return {
-    // A partial log starts with a snapshot. Any other partial log is damaged.
+    // A partial log must start with a snapshot, otherwise it is damaged.
     head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
     check: '',
     at: 0,
@@ -143,7 +143,10 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
   }
 }
 
-/** The last record before an invalid state. Faults are detected at the end of the log, so this folds the log again. */
+/**
+ * Finds the last record before an invalid state by folding the log again, because faults are only detected at the end
+ * of the log.
+ */
 function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): number {
   const folded = createFoldedSession(records)
   for (const record of records) {
@@ -154,7 +157,7 @@ function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): 
   return folded.head
 }
 
-/** Why a session cannot continue from this state, or null if it can. */
+/** Why a session cannot continue from this state, or null. */
 export function findSessionFault({
   name,
   tags,
@@ -269,22 +272,22 @@ function applyEntry(
   if (typeof entry.link === 'string') folded.link = entry.link
 }
 
-/** Cuts the transcript where a run starts a branch. */
+/** Cuts the transcript at the point where a run starts a branch. */
 function beginBranch(folded: FoldedSession, start: BranchStart, seq: number): void {
   const { state } = folded
   folded.branches = addBranch(folded.branches ?? unbranched, start, { messages: state.messages, seq })
   folded.state = cutState(state, start)
 }
 
-/** A graceful stop reverts the increment of its resume. */
+/** Counts resumes. A graceful stop reverts the increment of its resume. */
 function countResumes(resumed: number, { type }: AgentMachineEvent): number {
   if (type === 'RESUMED') return resumed + 1
   return type === 'RELEASED' ? Math.max(0, resumed - 1) : 0
 }
 
 /**
- * The event number that the next process continues from. A process that was killed mid-run may have emitted events that
- * are not in the log, so numbering skips ahead.
+ * The event number after which the next process continues. A process that was killed during a run may have emitted
+ * events that are not in the log, so a range of numbers is skipped.
  */
 export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
   if (lastEventSeq === null) return 0
@@ -319,7 +322,7 @@ function restoreRun(
   }
 }
 
-/** A run's state as plain JSON without child actors, which a resume restarts. */
+/** A run's state as plain JSON without its child actors, which are restarted on resume. */
 export function toMachineState(run: FoldedRun): MachineState {
   const childless = { ...run, children: {} } as FoldedRun
   return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState

@@ -2,7 +2,7 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { inputError, copyAsJson, toMessage } from './user-input.js'
 
 /**
- * A change that a fork applies to its source session. Edits a user message (by its id), the arguments of an unfinished
+ * A change that a fork makes to the copied session. It edits a user message (by its id), the arguments of an unfinished
  * call, the result of a finished call, or the agent's instructions.
  * @example
  * const edits: ForkEdit[] = [
@@ -20,11 +20,11 @@ export type ForkEdit =
 
 /** Options of a fork. */
 export interface ForkOptions {
-  /** A change to the forked state. Default: none. */
+  /** A change to the forked state. Defaults to none. */
   edit?: ForkEdit
   /**
-   * Requires approval for every call in the fork that is not read-only, so that no side effect repeats without
-   * confirmation. Default: false.
+   * Requires approval for all calls in the fork that are not read-only, so that no side effect repeats without
+   * confirmation. Defaults to false.
    */
   askFirst?: boolean
   /** The app's context object, passed to shields and to `needsApproval`. */

@@ -23,8 +23,8 @@ export interface ForkStart {
 }
 
 /**
- * Creates a session from the state of another one after record `seq`. The source session is not changed. A run that was
- * in progress can be resumed in both sessions, as separate runs with different idempotency keys. `change` edits the
+ * Creates a session from the state of another session after record `seq`. The source session is not changed. A run that
+ * was in progress can be resumed in both sessions, as separate runs with different idempotency keys. `change` edits the
  * initial state.
  */
 export async function forkSession(
@@ -76,7 +76,7 @@ async function writeFork(
 }
 
 /**
- * The votes for an open question were sent to the original session, so the fork does not count them. Its time starts again
+ * Removes the votes for an open question, because they were sent to the original session. Its time limit starts again
  * with an approval in the fork.
  */
 function withoutVotes(call: BatchCall): BatchCall {
@@ -91,7 +91,7 @@ function withoutVotes(call: BatchCall): BatchCall {
   return { ...open, ...(isDecided && { approvals }), ...(questions && { questions }) }
 }
 
-/** Copies the sessions of sub-agents that wait for an answer, so that each also waits in the fork, at the same question. */
+/** Copies the sessions of sub-agents that wait for an answer, so that each waits at the same question in the fork. */
 async function copyChildren(
   parts: ForkParts,
   { sessionId, folded }: ForkOrigin,
@@ -136,15 +136,17 @@ function askFirst(child: FoldedSession): FoldedSession {
   }
 }
 
-/** Whether a call waits for an idle sub-agent to be answered or resumed. A tool with a question has no sub-agent. */
+/**
+ * Whether a call waits for an idle sub-agent to be answered or resumed. A tool that asks questions is not a sub-agent.
+ */
 function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
   return questions?.some(({ fromTool }) => fromTool) === false && result === undefined && !started
 }
 
 /**
- * The state of a call's sub-agent at the question that the call waits for. Takes the last matching record not later than
- * `at` (milliseconds since the epoch), or else the first, because a sub-agent may write its record shortly after the
- * waiting run does.
+ * The state of a call's sub-agent at the question that the call waits for. Uses the last matching record that is not
+ * later than `at` (in milliseconds since the epoch), or otherwise the first one, because a sub-agent may write its
+ * record shortly after the waiting run.
  * @throws {UsageError} `nothing_to_resume` if its log has no such record
  */
 async function readSessionAtQuestion(

@@ -23,7 +23,7 @@ import {
   type UserInput,
 } from './user-input.js'
 
-/** The input of a run. Either a user message, or a conversation that ends with a user message. */
+/** The input of a run: a user message, or a conversation that ends with a user message. */
 export type RunInput = UserInput | readonly HistoryMessage[]
 
 /**
@@ -60,7 +60,7 @@ export type HistoryMessage =
       media?: readonly MediaPart[] | null | undefined
     })
 
-/** Optional. Messages are renumbered, and a missing time is set to now. */
+/** Messages are renumbered, and a missing time is set to now. */
 interface Stamp {
   id?: string | undefined
   /** Milliseconds since the epoch. */
@@ -72,7 +72,7 @@ interface Stamp {
 interface HistoryCall {
   id: string
   type?: string | undefined
-  /** `arguments` is JSON text, as the model generated it. */
+  /** `arguments` is JSON text, exactly as the model generated it. */
   function?: { name: string; arguments: string } | undefined
   extra_content?: unknown
   /** From a run's result. */
@@ -89,15 +89,15 @@ interface RefusalPart {
   refusal: string
 }
 
-/** The parsed input of a run, split into the earlier conversation, numbered from m1, and the new user messages. */
+/** The parsed input of a run: the earlier conversation, numbered from m1, and the new user messages. */
 export interface InputConversation {
   history: Message[]
   newMessages: NewMessage[]
 }
 
 /**
- * Separates the earlier turns from the new input. The new input is everything after the last message that is not the
- * user's. A UsageError `invalid_input` names the message and the problem.
+ * Splits the input into earlier turns and new messages. All messages after the last one that is not the user's are new.
+ * A UsageError `invalid_input` names the message and the problem.
  */
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0
@@ -116,7 +116,7 @@ export function readConversation(input: unknown, now: number): InputConversation
   )
 }
 
-/** The state that a run of a session starts from, including earlier turns in its input. Only a new session accepts such turns. */
+/** Adds earlier turns in the input to the state from which a run starts. Only a new session accepts them. */
 export function addHistory(
   state: SessionState,
   { history }: InputConversation,
@@ -272,7 +272,7 @@ function readCalls(value: unknown, at: string): ToolCall[] {
   })
 }
 
-/** Moves each result right after its call, in call order, because databases return results in order of arrival. */
+/** Moves each result directly after its call, in call order, because databases return results in order of arrival. */
 function pairResults(messages: readonly ParsedMessage[]): ParsedMessage[] {
   const ordered: ParsedMessage[] = []
   for (let i = 0; i < messages.length; ) {
@@ -315,7 +315,7 @@ function numberMessages(messages: readonly ParsedMessage[], now: number): Messag
   return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
 }
 
-/** Makes call ids unique in the session. A result refers to the nearest preceding call. */
+/** Makes call ids unique in the session. A result belongs to the nearest preceding call. */
 function nameCalls(messages: readonly Message[]): Message[] {
   const used = new Set<string>()
   let names = new Map<string, string>()

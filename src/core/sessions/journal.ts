@@ -12,7 +12,7 @@ export type JournalEntry = (
   | { type: 'start'; input: AgentInput }
   | { type: 'event'; event: AgentMachineEvent }
 ) & {
-  /** The telemetry link of the run. A process that continues the run reads it. */
+  /** The telemetry link of the run, for the process that continues the run. */
   link?: string
 }
 
@@ -30,16 +30,19 @@ export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void
   /**
-   * Resolves when all appended entries are durable; undefined if they already are. Effects start only after it. A
-   * rejection ends the run in ERROR (`store_error`).
+   * Resolves when all appended entries are durable. Returns undefined if they already are. Effects start only after
+   * that. A rejection ends the run in ERROR (`store_error`).
    */
   flush(): Promise<void> | undefined
   /**
-   * Resolves when the session lease is confirmed; undefined if it is known to be valid. Called before each tool call. A
-   * rejection ends the run in ERROR (`store_error`).
+   * Resolves when the session lease is confirmed. Returns undefined if it is known to be valid. Called before each tool
+   * call. A rejection ends the run in ERROR (`store_error`).
    */
   checkHeld?(): Promise<void> | undefined
-  /** Whether an entry could not be made durable. The run stops here and resumes from its last durable entry. */
+  /**
+   * Whether an entry could not be made durable. If so, the run stops in this process and can be resumed from its last
+   * durable entry.
+   */
   readonly hasFailed?: boolean
   /** Sets a function that returns the number of the run's last event. */
   setEventCounter?(countEvents: () => number): void
@@ -50,7 +53,7 @@ export interface Journal {
 }
 
 /**
- * Keeps the entries of one run in memory, for tests and for inspection after a run.
+ * Creates a journal that keeps the entries of one run in memory, for tests and for inspection after a run.
  * @example
  * const journal = memoryJournal()
  * await agent.run('What changed?', { journal }).result

@@ -23,7 +23,7 @@ export interface OpenSessionOptions {
   parent?: string | undefined
   /** The agent that starts runs here. */
   definition?: (() => AgentDefinition) | undefined
-  /** Applies the events of the log. Defaults to `tables`. */
+  /** The interpreter that applies the events of the log. Defaults to `tables`. */
   interpreter?: Interpreter | undefined
   /** For a sub-agent, the time of its parent run. */
   now?: number | undefined
@@ -46,7 +46,7 @@ export async function openSession(
 ): Promise<AcquiredSession> {
   provideAnswerReader(readElicitationAnswer)
   return acquireSessionLog(store, sessionId, { clock, holder }, async (lease) => {
-    // No other process can write from here on, so a head of 0 still means an empty log.
+    // No other process can write from here on, so a head of 0 still means that the log is empty.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
     const resumesAt =
@@ -76,15 +76,16 @@ export async function acquireSessionLog<Acquired>(
   }
 }
 
-/** A custom store may throw any value. */
+/** Wraps an error of a custom store, which may throw any value. */
 function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
   const message = `The session store threw an error that is not a StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
 /**
- * The time at which a run starts or resumes in this process, never before the last record. A resumed run keeps the clock
- * of its previous process. Otherwise a host with a wrong clock would treat deadlines as past or delay a retry by hours.
+ * The time at which a run starts or resumes in this process, which is never before the last record. A resumed run keeps
+ * the clock of its previous process. Otherwise a host with a wrong clock would let deadlines expire early or delay a
+ * retry by hours.
  */
 async function getResumeTime(
   store: SessionStore,
@@ -104,7 +105,7 @@ function isTimed(context: AgentContext): boolean {
   return isWorkState(context.state) || context.attempt > 1 || findDueTime(context) !== null
 }
 
-/** The time of a session's run for a process that does not hold it. */
+/** The time of a session's run, as seen by a process that does not hold it. */
 export async function readRunTime(
   store: SessionStore,
   { run, at }: FoldedSession,
@@ -117,10 +118,16 @@ export async function readRunTime(
   return since === null ? Math.max(at, clock.now()) : at + since
 }
 
-/** Clocks further apart than this many milliseconds are not compared, because one of them does not count from the epoch. */
+/**
+ * Clocks that differ by more milliseconds than this are not compared, because one of them does not count from the
+ * epoch.
+ */
 const maxSkewMs = 86_400_000
 
-/** The time since the last record, written `at`, by the store's clock, which all hosts share. Null if the store has no clock. */
+/**
+ * The time since the last record, which was written at `at`, by the store's clock, which all hosts share. Null if
+ * the store has no clock.
+ */
 async function readTimeSince(
   store: SessionStore,
   sessionId: string,

@@ -10,14 +10,14 @@ import { ConfigError, UsageError } from '../base/errors.js'
 import { Session, sessionVersion } from './session.js'
 import { storedSession } from './stored-session.js'
 
-/** Parses a stored session. Shared by `restoreSession` and the lookup of sessions in a store. */
+/** Parses a stored session. Used by `restoreSession` and for sessions in a store. */
 export function parseSession(stored: unknown): Session {
   const copy = copyStored(stored)
   refuseNewerVersion(copy)
   const { id, name, messages, usage, metadata } = checkStoredSession(copy)
   const problem = findHistoryProblem(messages)
   if (problem !== null) throw invalidSessionError(`Invalid session: ${problem}`)
-  // Damaged guard state is reset. Guards reset at the next user message anyway.
+  // Damaged guard state is reset, because guards are reset at the next user message anyway.
   const guardrails = restoreGuardrails(metadata?.guardrails)
   if ('error' in guardrails) throw new UsageError('newer_session', guardrails.error, 'metadata.guardrails')
 
@@ -53,7 +53,7 @@ function copyStored(stored: unknown): unknown {
   }
 }
 
-/** Runs before any other check, because this version cannot validate a newer format. */
+/** Must run before all other checks, because this version cannot validate a newer format. */
 function refuseNewerVersion(stored: unknown): void {
   const version = typeof stored === 'object' && stored !== null && 'version' in stored ? stored.version : 0
   if (typeof version !== 'number' || version <= sessionVersion) return
@@ -67,7 +67,7 @@ function refuseNewerVersion(stored: unknown): void {
 
 function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & { messages: Message[] } {
   try {
-    // Messages are kept unchanged, because they carry provider-specific keys that are echoed back.
+    // Messages are kept unchanged, because they contain provider-specific keys that must be sent back.
     return checkInput(storedSession, stored, 'session') as ReturnType<typeof checkStoredSession>
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
@@ -76,8 +76,8 @@ function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & 
 }
 
 /**
- * Each call has exactly one result right after it, in call order. Message numbers increase: m1, m2, … A session with
- * branches has gaps.
+ * Finds a problem in a transcript. Each call must have exactly one result directly after it, in call order. Message
+ * numbers must increase (m1, m2, …) and may have gaps in a session with branches.
  */
 function findHistoryProblem(messages: readonly Message[]): string | null {
   let expected: string[] = []

@@ -2,7 +2,7 @@ import { addRequester, type Principal } from '../../../machines/agent/principal.
 import { UsageError } from '../base/errors.js'
 import { expectArgument, isObject, optionsRule } from '../base/values.js'
 
-/** The sender of a start, a message or an answer. A name is short for `{ id }`. */
+/** The sender of a start, a message or an answer. A string is short for `{ id }`. */
 export interface SentBy {
   by?: string | Principal | undefined
 }
@@ -10,7 +10,7 @@ export interface SentBy {
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && value.trim() !== '' && value.length <= 200
 
-/** Null if the value does not name a person or a program. */
+/** Parses a sender. Returns null if the value does not identify a person or a program. */
 export function parsePrincipal(by: unknown): Principal | null {
   const { id, roles = [], ...others } = isObject(by) ? by : { id: by }
   if (!isName(id) || !Array.isArray(roles) || !roles.every(isName) || Object.keys(others).length > 0)
@@ -19,7 +19,7 @@ export function parsePrincipal(by: unknown): Principal | null {
 }
 
 /**
- * The sender, as the log stores it. Empty without one.
+ * The sender in the format of the log. Empty if there is none.
  * @throws {UsageError} `invalid_input`
  */
 export function readSender(sender: SentBy, where: string): { by?: Principal } {
@@ -35,6 +35,6 @@ export function readSender(sender: SentBy, where: string): { by?: Principal } {
   )
 }
 
-/** The author of a run's input. Empty without one. @throws {UsageError} `invalid_input` */
+/** The author of a run's input. Empty if there is none. @throws {UsageError} `invalid_input` */
 export const toRequesters = (sender: SentBy, where: string): { requesters?: readonly Principal[] } =>
   addRequester([], readSender(sender, where).by)

@@ -22,17 +22,17 @@ export interface SessionBranches {
   /** The points where the transcript diverges from other branches. */
   points: readonly BranchPoint[]
   /**
-   * How the branch started. `at` is the number of messages shared with its parent; `again` means that it repeats its
-   * first message.
+   * How the branch started. `at` is the number of messages that it shares with its parent. `again` means that it
+   * repeats its first message.
    */
   began: { at: number; again?: true; key?: string }
   /** Client ids of messages on branches that the session has left. */
   left: readonly string[]
 }
 
-/** The state of a session after one record of its log. */
+/** The state of a session after a record of its log. */
 export interface SessionSnapshot {
-  /** The number of that record; 0 before the first. */
+  /** Number of that record. 0 before the first. */
   seq: number
   name?: string
   messages: readonly Message[]
@@ -42,9 +42,9 @@ export interface SessionSnapshot {
   run: RunResult | RunInProgress | null
   /** The state of the machine, for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
-  /** Ends of runs that did not answer in full, keyed by user message. Absent if none. */
+  /** Ends of runs that did not answer in full, by user message. Absent if there are none. */
   ends?: readonly TurnEnd[]
-  /** The shown branch and its divergence points. Absent if the session has one branch. */
+  /** The shown branch and its divergence points. Absent if the session has only one branch. */
   branches?: SessionBranches
 }
 
@@ -115,7 +115,8 @@ export async function readSessionAt(
 }
 
 /**
- * Reads a session from a store as `restoreSession` would return it. Calls that wait for an answer are closed. Read-only.
+ * Reads a session from a store in the form that `restoreSession` returns. Calls that wait for an answer are closed in
+ * the result. Read-only.
  * @throws {StoreError} `unknown_session`, `corrupt_log`, …
  */
 export async function readSession(store: SessionStore, id: string): Promise<Session> {

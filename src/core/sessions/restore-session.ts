@@ -1,7 +1,7 @@
 import type { Session } from './session.js'
 import { parseSession } from './parse-session.js'
 
-// A separate file, because bundlers would otherwise add all of parseSession (1 kB gzipped) to the initial chunk.
+// A separate file, because bundlers would otherwise include all of parseSession (1 kB gzipped) in the initial chunk.
 
 /**
  * Creates a session from the output of `session.toJSON()`.

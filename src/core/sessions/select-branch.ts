@@ -13,13 +13,13 @@ import type { SessionStore } from './store/store.js'
 
 /** A branch of a session. */
 export interface SessionBranch {
-  /** Its number; 1 is the first. */
+  /** Number of the branch. 1 is the first. */
   branch: number
-  /** The parent branch; null for the first branch. */
+  /** Number of the parent branch. Null for the first branch. */
   parent: number | null
-  /** The number of messages that it shares with its parent. */
+  /** Number of messages that it shares with its parent. */
   shared: number
-  /** Its last record: `agent.replay(id, { to: seq })` shows the branch. */
+  /** Its last record. `agent.replay(id, { to: seq })` shows the branch. */
   seq: number
   /** Whether the session continues from this branch. */
   isCurrent: boolean
@@ -103,7 +103,7 @@ export async function selectBranch(
   }
 }
 
-/** The state after selecting a branch. Combines its transcript with the totals and guard state of all branches. */
+/** The state after selecting a branch: its transcript, and the totals and guard state of all branches. */
 function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
   return {
     ...branch,

@@ -2,7 +2,7 @@ import { UsageError } from '../base/errors.js'
 import { type AgentDefinition, type AgentLabel, describeAgent, isSubAgentName } from './agent-definition.js'
 import type { FoldedSession } from './fold-session.js'
 
-/** Errors for operations that a session does not allow, each with a remedy. */
+/** Errors for operations that a session does not allow. Each states a remedy. */
 
 export function noStoreError(): UsageError {
   return new UsageError(
@@ -12,7 +12,7 @@ export function noStoreError(): UsageError {
   )
 }
 
-/** A run that has not ended owns the log, so no other run may append to it. */
+/** Only one run at a time may append to the log. */
 export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): void {
   if (run?.status !== 'active') return
   throw new UsageError(
@@ -23,7 +23,10 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
   )
 }
 
-/** Messages and answers for a sub-agent go to the session that called it, which knows the ids of its calls. */
+/**
+ * Messages and answers for a sub-agent must be sent to the session that called it, because that session knows the ids
+ * of its calls.
+ */
 export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {
   if (parent === undefined) return
   throw new UsageError(
@@ -34,7 +37,7 @@ export function refuseSubAgentSession(sessionId: string, parent: string | undefi
   )
 }
 
-/** The conversation was handed to an agent that no longer exists. */
+/** The error if the conversation was handed to an agent that no longer exists. */
 export function lostSpeakerError(speaker: string): UsageError {
   return new UsageError('unknown_agent', describeLostSpeaker(speaker), speaker)
 }
@@ -52,7 +55,10 @@ export function nothingToResumeError(sessionId: string): UsageError {
   )
 }
 
-/** Another process may have the required agent, now or after the next deploy. `here` lists the agents of this process. */
+/**
+ * The error if this process has no agent for the session. Another process may have it, now or after the next deploy.
+ * `here` lists the agents of this process.
+ */
 export function strandedError(
   sessionId: string,
   definition: AgentDefinition | null,
@@ -78,7 +84,7 @@ export function strandedError(
   )
 }
 
-/** The store already writes a journal. */
+/** A journal cannot be combined with a store, because the store already writes one. */
 export function refuseJournalWithStore(journal: unknown): void {
   if (journal === undefined) return
   throw new UsageError(
@@ -88,7 +94,7 @@ export function refuseJournalWithStore(journal: unknown): void {
   )
 }
 
-/** Tags require a store. Without one, and in an app's own actor, no session list exists. */
+/** Tags require a store. Without a store, and in an app's own actor, there is no session list. */
 export function refuseTags(tags: unknown): void {
   if (tags === undefined) return
   throw new UsageError(
@@ -98,7 +104,7 @@ export function refuseTags(tags: unknown): void {
   )
 }
 
-/** An app's own actor does not use the store. An existing conversation would silently restart. */
+/** An app's own actor does not use the store, so an existing conversation would silently restart. */
 export function refuseStoredSession(sessionId: string): never {
   throw new UsageError(
     'invalid_option',

@@ -31,7 +31,7 @@ export function toSessionState(context: AgentContext): SessionState {
   }
 }
 
-/** The state at the start of a branch. The transcript is cut; totals and guard state cover all branches. */
+/** The state at the start of a branch. The transcript is cut, but totals and guard state cover all branches. */
 export function cutState(state: SessionState, { keep }: { keep: number }): SessionState {
   const { messages: all, fit, lastMessageNumber = 0, turnEnds = [], ...rest } = state
   const messages = all.slice(0, keep)

@@ -10,13 +10,13 @@ import type { FoldedSession } from './fold-session.js'
 /** Long enough to recognize a session by its first message. */
 const titleLength = 80
 
-/** `facts` holds the values that the latest run's context does not have. */
+/** `facts` has the values that are not in the latest run's context. */
 export function createSummary(
   context: AgentContext,
   { runs, definition, ...identity }: SessionFacts,
 ): SessionSummary {
   const { session } = context.usage
-  // The program of an interactive run wakes it itself.
+  // An interactive run is woken by its own program.
   const wakeAt = findDueTime(context)
   return {
     ...toIdentityFields(identity),
@@ -50,7 +50,7 @@ export function createFirstSummary(
   }
 }
 
-/** The first characters of the first user message. */
+/** The start of the first user message. */
 function createTitle(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === 'user' && !message.internal)
   if (first?.role !== 'user') return ''
@@ -62,7 +62,10 @@ function createTitle(messages: readonly Message[]): string {
   return truncate(text.replaceAll(/\s+/g, ' ').trim(), titleLength)
 }
 
-/** The title of a listed session. Prefers the set title, then the session's name, then the start of its first message. */
+/**
+ * The title of a session in lists: the title that was set, otherwise the session's name, otherwise the start of its
+ * first message.
+ */
 export function getListedTitle(
   summary: Pick<SessionSummary, 'title'> | null,
   { name, run, state }: Pick<FoldedSession, 'name' | 'run' | 'state'>,

@@ -10,27 +10,27 @@ import { UsageError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import { toSessionState } from './session-state.js'
 
-/** The state of a session other than its messages. Plain JSON. */
+/** The state of a session apart from its messages. Plain JSON. */
 export interface SessionMetadata {
   /** The state of the guards. */
   guardrails: GuardrailsState
-  /** Whether the session's single budget warning was sent. */
+  /** Whether the session's budget warning has been emitted. */
   warnedOfBudget: boolean
-  /** The part of the transcript that requests leave out. Null if the whole transcript fits. */
+  /** The part of the transcript that requests omit. Null if the whole transcript fits. */
   fit: Fit | null
-  /** The loaded deferred tools, in load order. Absent if none. */
+  /** Loaded deferred tools, in load order. Absent if there are none. */
   loaded?: readonly string[]
   /** Constraints that apply only to a fork. */
   terms?: ForkTerms
-  /** Ends of earlier runs that did not answer in full. Absent if none. */
+  /** Ends of earlier runs that did not answer in full. Absent if there are none. */
   turnEnds?: readonly TurnEnd[]
-  /** Content that providers have refused. Absent if none. */
+  /** Content that providers have refused. Absent if there is none. */
   refusals?: readonly Refusal[]
 }
 
 /** A stored session. Plain JSON, read by `restoreSession`. */
 export interface StoredSession {
-  /** The schema version. Newer versions are refused. */
+  /** Version of the format. Newer versions are rejected. */
   version: typeof sessionVersion
   /** Unique. */
   id: string
@@ -47,8 +47,8 @@ export interface StoredSession {
 export const sessionVersion = 1
 
 /**
- * A conversation over several runs: transcript, totals and guard state. Without a store it lives in memory. Save
- * `JSON.stringify(session)` to continue it later.
+ * A conversation over several runs, with its transcript, totals and guard state. Without a store, it is kept in memory.
+ * Save `JSON.stringify(session)` to continue it later.
  * @example
  * const session: Session = createSession('May')
  * await agent.run('Pay the invoices.', { session }).result
@@ -72,7 +72,7 @@ export class Session {
     this.name = name
   }
 
-  /** The state that the next run starts from. */
+  /** The state from which the next run starts. */
   get state(): SessionState {
     return { messages: [...this.messages], usage: this.usage, ...this.metadata }
   }
@@ -102,7 +102,7 @@ export class Session {
   }
 
   /**
-   * The session when it last became idle, for storage and `restoreSession`. Calls that wait for an answer are closed
+   * The session as of when it was last idle, for storage and `restoreSession`. Calls that wait for an answer are closed
    * with a result, because a run that continues from the copy is not the run that asked.
    * @example
    * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))
@@ -128,7 +128,7 @@ export function createSession(name?: string): Session {
   return new Session(createId(), name)
 }
 
-/** Adds results for the open calls of the last batch, which state that the calls never ran. */
+/** Adds results for the open calls of the last batch, stating that the calls never ran. */
 function closeWaitingCalls(messages: readonly Message[]): Message[] {
   const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   const caller = messages[at]

@@ -5,7 +5,7 @@ import type { ContentPart, UserMessage } from '../../../machines/agent/messages.
 import { UsageError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
-/** User input as a text, its parts (text, images, audio, files), or several messages. */
+/** User input: a text, its parts (text, images, audio, files), or several messages. */
 export type UserInput = string | readonly InputPart[] | readonly UserInputMessage[]
 
 /**
@@ -22,7 +22,7 @@ export type UserInput = string | readonly InputPart[] | readonly UserInputMessag
 export interface UserInputMessage {
   /** Optional. */
   role?: 'user'
-  /** A text, or parts: text, images, audio, files. */
+  /** A text, or parts (text, images, audio, files). */
   content: string | readonly InputPart[]
   /** The message's id in the client, 1 to 200 characters. Stored as `data.clientId` and never sent to a model. */
   clientId?: string
@@ -38,7 +38,7 @@ export function toMessages(input: unknown): NewMessage[] {
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
 }
 
-/** Whether an item is a message part. A part has a type but no content. */
+/** Whether an item is a part of a message. A part has a type but no content. */
 function isPart(item: unknown): boolean {
   const { type, role, content } = (item ?? {}) as { type?: unknown; role?: unknown; content?: unknown }
   return type !== undefined && role === undefined && content === undefined
@@ -59,12 +59,12 @@ export function toMessage(message: unknown, at: string): NewMessage {
   return { content: read, data: toClientData(readClientId(clientId, `${at}.clientId`), read) }
 }
 
-/** The client's id of a message and a digest of its received text, because shields may change the text. */
+/** The client's id of a message, with a digest of the received text because shields may change the text. */
 export function toClientData(
   clientId: string,
   content: NewMessage['content'],
 ): { clientId: string; digest: string } {
-  // Short, so that redacted text is hard to guess from the log.
+  // Kept short so that redacted text is hard to guess from the log.
   return { clientId, digest: sha256(JSON.stringify([clientId, joinTextParts(content)])).slice(0, 8) }
 }
 

@@ -81,7 +81,7 @@ async function redactInTurn(
       return content
     }
     if (again.action === 'redact') text = again.content
-    // The new message covers only a part, so the first one is kept.
+    // The new message covers only a part of the content, so the first message is kept.
     answered.answer = { ...answer, durationMs }
   }
   return text
@@ -115,8 +115,8 @@ type CheckedShieldVerdict =
 const longestMessage = 2000
 
 /**
- * Validates the return value of `check()`. Returns a sentence about an invalid verdict. An invalid message is
- * ignored, so that a block does not become a failure.
+ * Validates the return value of `check()`. Returns a sentence if the verdict is invalid. An invalid message is ignored,
+ * so that a block does not become a failure.
  */
 function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: string } {
   if (typeof value !== 'object' || value === null) {
@@ -141,20 +141,20 @@ interface AskShieldOptions {
   scene: ShieldScene
   clock: Clock
   timeoutMs: number
-  /** Action if a check fails. */
+  /** The action if a check fails. */
   onFailure: 'warn' | 'block'
-  /** Running checks, which are aborted with the screening. */
+  /** Checks in progress. They are aborted with the screening. */
   running: Set<CallAbort>
   /**
-   * Receives the exception of a check, which is then omitted from the message, because pages show messages of
-   * shields. Default: included.
+   * Receives the exception of a check. If set, the exception is omitted from the message, because pages show messages
+   * of shields. By default, it is included.
    */
   reportThrown?: ((failure: string) => void) | undefined
 }
 
 type ShieldAnswer = CheckedShieldVerdict & { durationMs: number }
 
-/** Asks one shield. Any outcome becomes an answer in time; never rejects. */
+/** Asks one shield. Every outcome, including a timeout, becomes an answer. Never rejects. */
 async function askShield(shield: Shield, content: string, asking: AskShieldOptions): Promise<ShieldAnswer> {
   const { scene, clock, onFailure, running } = asking
   const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
@@ -204,27 +204,27 @@ function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block
   return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }
 
-/** A stopped check clears nothing, even with `failOpen`. */
+/** The answer of a stopped check. It clears nothing, even with `failOpen`. */
 function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
   return { action: 'block', message: `Shield '${name}' was stopped before it answered.` }
 }
 
 export interface RunShieldsOptions extends ShieldScene {
-  /** Aborts all checks; unanswered ones count as blocked. */
+  /** Aborts all checks. Unanswered checks count as blocked. */
   signal: AbortSignal
   /** Defaults to the system clock. */
   clock?: Clock
-  /** Default timeout of a check in milliseconds. Default 10,000. */
+  /** Default timeout of a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
-  /** Failing shields warn instead of blocking. Default false. */
+  /** Whether failing shields warn instead of blocking. Defaults to false. */
   failOpen?: boolean
 }
 
 /**
- * Checks content with all shields at once and combines the verdicts: block, then redact, warn, allow. Exceptions,
- * timeouts and invalid verdicts block. Never rejects. Redactions are applied in list order. Each later shield that
- * wanted to redact checks the redacted text again. A shield that objected and then fails at the second check blocks,
- * even with `failOpen`.
+ * Checks content with all shields in parallel and combines their verdicts. The strongest verdict applies, in the order
+ * block, redact, warn, allow. Exceptions, timeouts and invalid verdicts block. Never rejects. Redactions are applied in
+ * list order, and each later shield that wanted to redact checks the redacted text again. A shield that objected and
+ * then fails the second check blocks, even with `failOpen`.
  *
  * @example
  * const { action, content } = await runShields([secretsShield()], text, { point: 'output', signal })
@@ -249,8 +249,8 @@ export async function runShields(
 }
 
 /**
- * The text of a part for shields: text, names, ids, URLs, and the content of text files (Markdown, CSV, JSON, SVG,
- * …). '' if there is none, as in an image.
+ * The text of a part for shields: text, names, ids, URLs, and the content of text files (Markdown, CSV, JSON, SVG, …).
+ * Returns '' if there is none, as in an image.
  */
 export function getReadableText(part: ContentPart): string {
   switch (part.type) {

@@ -4,7 +4,7 @@ import { ConfigError } from '../base/errors.js'
 
 export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
-/** Verdict of a shield. `message` is for people, and is cut to 2,000 characters. */
+/** The verdict of a shield. `message` is for people and is cut to 2,000 characters. */
 export type ShieldVerdict =
   | { readonly action: 'allow' | 'warn' | 'block'; readonly message?: string }
   /** `content` replaces the checked content. */
@@ -18,7 +18,7 @@ export interface ShieldScene {
   readonly toolName?: string | undefined
   /** The app's context object of the run. */
   readonly context?: unknown
-  /** The transcript before the content. */
+  /** The transcript before this content. */
   readonly messages?: readonly Message[] | undefined
 }
 
@@ -35,13 +35,13 @@ export interface ShieldScene {
  * })
  */
 export interface ShieldContext extends ShieldScene {
-  /** Aborts if the verdict is no longer needed, or at the timeout. */
+  /** Aborts at the timeout, or if the verdict is no longer needed. */
   readonly signal: AbortSignal
 }
 
 /** A shield created by `defineShield`. */
 export interface Shield {
-  /** Unique per point: 1 to 64 letters, digits, `_`, `-` and `.`. */
+  /** Unique per point. 1 to 64 letters, digits, `_`, `-` and `.`. */
   readonly name: string
   /** Checks a text. An exception counts as a failed check. */
   readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
@@ -75,7 +75,7 @@ export function defineShield(definition: Shield): Shield {
 const keys = ['name', 'check', 'timeoutMs']
 const longest = 2_147_483_647
 
-/** For JavaScript and casts; types prevent most of this. */
+/** Checks at run time what the types prevent, for JavaScript and casts. */
 function checkDefinition(definition: unknown): Shield {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError('invalid_shield', 'defineShield takes an object: { name, check, timeoutMs? }.')
@@ -123,7 +123,7 @@ export function checkKeys(name: string, options: unknown, keys: readonly string[
   }
 }
 
-/** The chosen kinds, by default all. */
+/** The chosen kinds. Defaults to all. */
 export function chooseKinds<Kind extends string>(
   name: string,
   known: readonly Kind[],
@@ -139,6 +139,6 @@ export function chooseKinds<Kind extends string>(
       `${option} must be an array of one or more of ${known.join(', ')}.`,
     )
   }
-  // The built-in order goes from specific to general.
+  // The built-in order is from specific to general.
   return known.filter((kind) => kinds.includes(kind))
 }

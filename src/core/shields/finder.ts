@@ -2,20 +2,20 @@
 export interface Finder {
   kind: string
   /**
-   * Needs the flag `g`. A group `prefix` at the start of a match is not redacted. A group `candidate` in a lookahead
-   * allows overlapping candidates.
+   * Must have the flag `g`. A group `prefix` at the start of a match is not redacted. A group `candidate` in a
+   * lookahead allows overlapping candidates.
    */
   pattern: RegExp
-  /** Returns how many characters of a match (without `prefix`) are valid; 0 for none. Default: all. */
+  /** Returns how many characters of a match (without `prefix`) are valid, or 0. By default, all are. */
   accepts?: (match: string) => number
   /**
-   * Additional readings: `plainly` ignores invisible characters and normalizes lookalike letters; `unbroken` also
-   * joins lines. Default: only the original text.
+   * Additional readings of the text. `plainly` ignores invisible characters and normalizes lookalike letters.
+   * `unbroken` also joins lines. By default, only the original text is read.
    */
   reads?: 'plainly' | 'unbroken'
   /**
-   * The pattern for joined lines, without boundaries, and the (sticky) boundary patterns, which do not apply at a line
-   * start.
+   * The pattern for joined lines, without boundaries, and the (sticky) boundary patterns, which do not apply at the
+   * start of a line.
    */
   wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }
@@ -37,11 +37,11 @@ interface Span {
 export interface RedactedText {
   text: string
   kinds: string[]
-  /** False if the text still contains something that cannot be removed. */
+  /** False if the text still contains a match that cannot be removed. */
   clean: boolean
 }
 
-/** A redaction may create another match. More than two passes are the fault of a replacement. */
+/** A redaction may create another match. If more than two passes are needed, the replacement is at fault. */
 const mostPasses = 10
 
 /** Replaces all matches. */
@@ -76,7 +76,7 @@ function redactSpans(finder: Finder, text: string, replacement: string): string 
   }
   const pieces: string[] = []
   let end = 0
-  // Matches of several readings overlap and are replaced at once.
+  // Matches of several readings can overlap, so they are replaced together.
   for (const span of spans.sort((a, b) => a.start - b.start)) {
     if (span.end <= end) continue
     if (span.start >= end) pieces.push(text.slice(end, span.start), replacement)
@@ -85,7 +85,7 @@ function redactSpans(finder: Finder, text: string, replacement: string): string 
   return pieces.length === 0 ? text : pieces.join('') + text.slice(end)
 }
 
-/** Whether another reading extends the match, rather than adding the next word. */
+/** Whether another reading extends the match instead of adding the next word. */
 function isMore(rest: string): boolean {
   return /\d/.test(rest) && rest.trim().length >= shortestRest
 }
@@ -116,7 +116,7 @@ function* findSpans(finder: Finder, { text, begins }: View): Generator<Span, voi
   }
 }
 
-/** `matchAll` copies the pattern, so its `lastIndex` stays unchanged. */
+/** `matchAll` copies the pattern, so its `lastIndex` does not change. */
 function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
   // Copying the pattern costs more than testing it.
   if (text.search(pattern) < 0) return
@@ -135,19 +135,21 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
 
 interface View {
   text: string
-  /** Character `i` stands for the original's characters from `start(i)` to `end(i)`. */
+  /** Character `i` corresponds to the original's characters from `start(i)` to `end(i)`. */
   start: (index: number) => number
   end: (index: number) => number
   /** Whether a joined line starts there. */
   begins?: (index: number) => boolean
 }
 
-/** Invisible characters: zero-width, soft, direction marks, variation selectors, fillers. */
+/**
+ * Invisible characters, such as zero-width characters, soft hyphens, direction marks, variation selectors and fillers.
+ */
 const invisible = /[\p{Cf}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u
 
 /**
- * Normalized readings that differ from the text: without invisible characters and with plain letters for
- * full-width, bold and circled forms, and the same with joined lines. JSON escapes are decoded.
+ * Creates the normalized readings that differ from the text: without invisible characters and with plain letters
+ * instead of full-width, bold and circled forms, and the same with joined lines. JSON escapes are decoded.
  */
 function createViews(text: string): { plain: View | null; joined: View | null } {
   const plain = isPlain(text) ? null : createPlainView(text)

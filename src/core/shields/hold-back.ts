@@ -2,16 +2,16 @@ import { ConfigError } from '../base/errors.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 
 export interface HoldBackOptions {
-  /** Characters (UTF-16 units) held back before the first check. From 1. Default 200. */
+  /** Number of characters (UTF-16 units) to hold back before the first check, at least 1. Defaults to 200. */
   window?: number
   /**
-   * Characters at the end of a checked text that are not released yet. Forbidden text up to this length plus one
-   * is never released in part. From 0 to `window`. Default: `window`.
+   * Number of characters at the end of a checked text that are not released yet, from 0 to `window`. Forbidden text of
+   * up to one more character is never released in part. Defaults to `window`.
    */
   overlap?: number
-  /** Text that is continued: as written, and as released. Checks see it too. */
+  /** The text that this one continues, as written and as released. Checks include it. */
   continues?: { text: string; released: string }
-  /** Checks the text so far. Called sequentially. */
+  /** Checks the text so far. Calls are sequential. */
   check: (text: string) => Promise<Screening>
   /** Receives each cleared piece in order. */
   release: (text: string) => void
@@ -36,6 +36,7 @@ export interface HoldBackResult {
  *   `overlap` characters contain no redaction. If a redaction contradicts released text, no more text is released.
  * - Checks are at least a quarter of the window and a 64th of the text apart, so all checks together read a text of any
  *   length about 70 times.
+ *
  * The end of a text is never released here. The caller checks the whole text and shows `remainder(cleared)`.
  */
 export class HoldBack {
@@ -93,7 +94,7 @@ export class HoldBack {
     return { text: this.#text, released: this.#released, blocked: this.#blocked }
   }
 
-  /** The cleared text after the released part, or null if the released text differs and must be retracted. */
+  /** The cleared text after the released part. Null if the released text differs and must be retracted. */
   remainder(cleared: string): string | null {
     return cleared.startsWith(this.#released) ? cleared.slice(this.#released.length) : null
   }
@@ -142,7 +143,7 @@ export class HoldBack {
   }
 }
 
-/** Copies a slice, because it would keep the whole checked text in memory. */
+/** Copies a slice, which would otherwise keep the whole checked text in memory. */
 function copyText(slice: string): string {
   return ` ${slice}`.slice(1)
 }

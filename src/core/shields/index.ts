@@ -1,4 +1,4 @@
-/** Shields check content at the input of a run, before and after tools, and at the output of a run. */
+/** Shields, which check content at the input of a run, before and after tools, and at the output of a run. */
 export { defineShield } from './define-shield.js'
 export { HoldBack, type HoldBackResult, type HoldBackOptions } from './hold-back.js'
 export { llamaGuard, type LlamaGuardOptions } from './llama-guard.js'

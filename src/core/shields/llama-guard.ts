@@ -11,7 +11,7 @@ import {
 } from './define-shield.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
-/** The used part of an `openai` client. */
+/** The parts of an `openai` client that are used. */
 interface GuardClient {
   chat: {
     completions: {
@@ -26,16 +26,16 @@ interface GuardClient {
 export interface LlamaGuardOptions {
   /** The server of Llama Guard 3 or 4: a provider, or an `openai` client and a model name. */
   model: ModelProvider | { client: GuardClient; model: string }
-  /** Categories that count. Default: all. With `template: 'prompt'`, only these are sent to the model. */
+  /** Categories that count. Defaults to all. With `template: 'prompt'`, only these are sent to the model. */
   categories?: readonly LlamaGuardCategory[]
   /**
-   * With `endpoint`, the server's chat template writes the prompt (Ollama, vLLM, Groq, Together, …). With `prompt`, the
-   * shield writes it, for servers without a template. Default `endpoint`.
+   * Who writes the prompt. With `endpoint` (the default), the server's chat template writes it (Ollama, vLLM, Groq,
+   * Together, …). With `prompt`, the shield writes it, for servers without a template.
    */
   template?: 'endpoint' | 'prompt'
-  /** Default `block`. */
+  /** Defaults to `block`. */
   action?: 'block' | 'warn'
-  /** Default `llama-guard`. */
+  /** Defaults to `llama-guard`. */
   name?: string
   timeoutMs?: number
 }
@@ -91,7 +91,6 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
       if (violated === null) return { action: 'allow' }
       // Unknown categories always count.
       const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
-      // Unsafe even without a category.
       if (violated.length > 0 && counting.length === 0) return { action: 'allow' }
       const words = counting.map(formatCategory)
       return {
@@ -186,9 +185,9 @@ export interface GuardedTurn {
 }
 
 /**
- * The conversation to judge, whose last turn counts: input is a user turn, output an agent turn. Meta's
- * documentation requires the user turn before an agent turn, and templates reject an agent turn alone, so without
- * a transcript it is judged as a user turn.
+ * The conversation to judge. Only its last turn counts: input is a user turn, output an agent turn. Meta's
+ * documentation requires a user turn before an agent turn, and templates reject an agent turn alone. Without a
+ * transcript, output is therefore judged as a user turn.
  */
 function toConversation(
   content: string,

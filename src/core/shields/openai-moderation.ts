@@ -18,21 +18,21 @@ export type ModerationCategory =
   | 'violence/graphic'
 
 export interface OpenAIModerationOptions {
-  /** An `openai` client. Only its own retries apply. */
+  /** An `openai` client. Only the client's own retries apply. */
   client: {
     moderations: {
       create(body: { model: string; input: string }, options: { signal: AbortSignal }): PromiseLike<unknown>
     }
   }
-  /** Default `omni-moderation-latest`. */
+  /** Defaults to `omni-moderation-latest`. */
   model?: string
-  /** Categories that count. Default: all. */
+  /** Categories that count. Defaults to all. */
   categories?: readonly ModerationCategory[]
-  /** Minimum score, from 0 to 1, for a category to count. By default, the API decides. */
+  /** Minimum score for a category to count, from 0 to 1. By default, the API decides. */
   threshold?: number
-  /** Default `block`. */
+  /** Defaults to `block`. */
   action?: 'block' | 'warn'
-  /** Default `openai-moderation`. */
+  /** Defaults to `openai-moderation`. */
   name?: string
   timeoutMs?: number
 }
@@ -85,7 +85,7 @@ interface FlaggedResult {
   categories: string[]
 }
 
-/** Throws if a category is missing in the response, so that a misspelled one does not look harmless. */
+/** Throws if a category is missing in the response, so that a misspelled category is not taken as harmless. */
 function readFlags(
   result: unknown,
   { categories: chosen, threshold }: OpenAIModerationOptions,

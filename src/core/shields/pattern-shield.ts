@@ -4,12 +4,12 @@ import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
 import { createSecretFinders, type SecretKind, secretKinds } from './secrets.js'
 
 export interface PatternShieldOptions extends FinderShieldOptions {
-  /** Default `patterns`. */
+  /** Defaults to `patterns`. */
   name?: string
   /**
-   * Patterns to find anywhere in the text; the flags `g` and `y` are ignored. The name is shown to people; the
-   * default is `pattern 1`, `pattern 2`, … A group named `prefix` at the start of a pattern is not redacted. No
-   * timeout can stop a pattern, so avoid nested quantifiers.
+   * Patterns to find anywhere in the text. The flags `g` and `y` are ignored. The name is shown to people and defaults
+   * to `pattern 1`, `pattern 2`, … A group named `prefix` at the start of a pattern is not redacted. A timeout cannot
+   * stop a pattern, so avoid nested quantifiers.
    */
   patterns: readonly (RegExp | { name: string; pattern: RegExp })[]
   action: 'redact' | 'block' | 'warn'
@@ -18,7 +18,7 @@ export interface PatternShieldOptions extends FinderShieldOptions {
 const keys = ['name', 'patterns', 'action', 'replacement', 'message']
 
 /**
- * A shield of regular expressions. Text that passes, redacted or not, matches none of them.
+ * Creates a shield from regular expressions. Text that passes, whether redacted or not, matches none of them.
  *
  * ```ts
  * patternShield({ patterns: [{ name: 'project name', pattern: /\bproject falcon\b/i }], action: 'block' })
@@ -60,7 +60,7 @@ function toFinder(name: string, entry: unknown, index: number): Finder {
       `${place} matches the empty string, and therefore every text. Make it more specific.`,
     )
   }
-  // A copy, because the given pattern may keep a `lastIndex`.
+  // Copies the pattern, because the original may have a `lastIndex`.
   return { kind, pattern: new RegExp(source, `${flags.replace(/[gy]/g, '')}g`) }
 }
 
@@ -73,9 +73,9 @@ export interface FinderShieldOptions<Kind extends string = string> {
   name?: string
   /** Action for a match. */
   action?: 'redact' | 'block' | 'warn'
-  /** Replacement text, taken literally (no `$1`). Default: `[redacted KIND]`. */
+  /** Replacement text, which is used literally (without `$1`). Defaults to `[redacted KIND]`. */
   replacement?: string | ((kind: Kind) => string)
-  /** Message for people. Defaults to a sentence with the kinds found, but not the content. */
+  /** Message for people. Defaults to a sentence that names the kinds found without their content. */
   message?: string
 }
 
@@ -134,11 +134,11 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
 }
 
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
-  /** Default `pii`. */
+  /** Defaults to `pii`. */
   name?: string
-  /** Default `redact`. */
+  /** Defaults to `redact`. */
   action?: 'redact' | 'block' | 'warn'
-  /** Kinds to find. Default: all. */
+  /** Kinds to find. Defaults to all. */
   kinds?: readonly PiiKind[]
 }
 
@@ -157,18 +157,18 @@ export function piiShield(options: PiiShieldOptions = {}): Shield {
 }
 
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
-  /** Default `secrets`. */
+  /** Defaults to `secrets`. */
   name?: string
-  /** Default `redact`. */
+  /** Defaults to `redact`. */
   action?: 'redact' | 'block' | 'warn'
-  /** Kinds to find. Default: all. */
+  /** Kinds to find. Defaults to all. */
   kinds?: readonly SecretKind[]
 }
 
 const finderKeys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
- * Finds API keys, tokens, private keys and passwords with a recognizable form: see `SecretKind`. Linear time.
+ * Finds API keys, tokens, private keys and passwords with a recognizable form. See `SecretKind`. Linear time.
  *
  * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
  * @throws {ConfigError} `invalid_shield`

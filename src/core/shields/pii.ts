@@ -32,7 +32,7 @@ function listLengths(digits: string): readonly number[] {
 }
 
 /**
- * Length of the payment card number at the start of a text of digits with single separators, or 0. The longest
+ * Length of the payment card number at the start of a text of digits with single separators, or 0. The longest match
  * wins, because an expiry date or a code may follow.
  */
 function findCardNumberLength(text: string): number {

@@ -5,7 +5,7 @@ import { createSecretFinders, secretKinds } from './secrets.js'
 const finders = createSecretFinders(secretKinds)
 
 /**
- * Makes text safe to leave the process: removes everything that `secretsShield` finds and that guard evidence
+ * Makes a text safe to leave the process by removing everything that `secretsShield` finds or that guard evidence
  * omits. If that fails, the whole text is omitted.
  */
 export function scrubSecrets(text: string): string {

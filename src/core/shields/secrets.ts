@@ -1,11 +1,11 @@
 import { createWordStart, type Finder } from './finder.js'
 
-/** Keys with a known prefix can be found across lines; other keys end at the line end. */
+/** Keys with a known prefix can be found across line breaks. Other keys end at the end of the line. */
 const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
 
 /**
- * A key with a known prefix. The prefix comes before its boundary in the pattern, because engines quickly find
- * literals. `behind` must not follow it.
+ * Creates the pattern of a key with a known prefix. In the pattern, the prefix comes before its boundary, because
+ * engines find literals quickly. `behind` must not follow the key.
  */
 function createKeyPattern(start: string, rest: string, behind?: string): RegExp {
   const end = behind === undefined ? '' : `(?!${behind})`
@@ -33,9 +33,9 @@ function hasClaims(match: string): number {
 type Pattern = Omit<Finder, 'kind'>
 
 /**
- * Patterns of secrets, from specific to general, from the documentation of their issuers. All run in linear time.
- * Formats without a recognizable end match once they are long enough, because streamed text reveals a secret piece
- * by piece.
+ * Patterns of secrets from the documentation of their issuers, ordered from specific to general. All run in linear
+ * time. Formats without a recognizable end match as soon as they are long enough, because streamed text reveals a
+ * secret piece by piece.
  */
 const patterns = {
   /** RFC 7468; RFC 9580 §6.2 for PGP. A key without an end extends to the end of the text. */
@@ -147,7 +147,7 @@ const patterns = {
   vault: [{ pattern: createKeyPattern(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
   /** RFC 6750 §2.1. Words have no digits. */
   bearer: [{ pattern: /(?<prefix>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
-  /** RFC 3986 §3.2.1: scheme://user:password@host. Does not match passwords that evidence has removed already. */
+  /** RFC 3986 §3.2.1: scheme://user:password@host. Does not match passwords that were already removed from evidence. */
   url_password: [
     { pattern: /(?<prefix>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g },
   ],

@@ -14,11 +14,11 @@ import { defineShield, isTimeout, timeoutRule, type Shield, type ShieldPoint } f
  * createAgent({ model, shields })
  */
 export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
-  /** Default timeout of a check in milliseconds. Default 10,000. */
+  /** Default timeout of a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
-  /** Failing shields (exception, timeout, invalid verdict) warn instead of blocking. Default false. */
+  /** Whether failing shields (exception, timeout, invalid verdict) warn instead of blocking. Defaults to false. */
   failOpen?: boolean
-  /** Characters of a streamed answer that are held back for output shields. Default 200. */
+  /** Number of characters of a streamed answer to hold back for output shields. Defaults to 200. */
   holdBack?: number
 }
 
@@ -79,7 +79,7 @@ function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): read
           where,
         )
       }
-      // Definitions that skipped defineShield are checked too.
+      // Definitions that were not created by `defineShield` are validated too.
       const shield = defineShield(entry)
       if (names.has(shield.name)) {
         throw new ConfigError(

@@ -1,7 +1,7 @@
 import { Allow, parse } from 'partial-json'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 
-/** A partial `T`: fields and items may be missing, and strings may be cut. */
+/** A partial `T`, in which fields and items may be missing and strings may be cut off. */
 export type DeepPartial<T> = T extends readonly (infer Item)[]
   ? DeepPartial<Item>[]
   : T extends object
@@ -69,7 +69,7 @@ class TextDepth {
   }
 }
 
-/** The object at the start of a text, possibly after other words. */
+/** The object at the start of a text, or after leading words. */
 function parseStart(text: string): object | undefined {
   const start = text.indexOf('{')
   if (start === -1) return undefined
@@ -82,10 +82,10 @@ function parseStart(text: string): object | undefined {
   }
 }
 
-/** The key `__proto__`, possibly escaped, which the parser would assign. */
+/** Matches the key `__proto__`, possibly escaped, because the parser would assign it. */
 const prototypeKeyPattern = /__proto__|\\u005f/i
 
-/** A model must not set prototypes. */
+/** Resets prototypes, because a model must not be able to set them. */
 function resetPrototypes(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   if (!Array.isArray(value)) Object.setPrototypeOf(value, Object.prototype)

@@ -10,7 +10,7 @@ import type { StructuredOutput } from './structured-output.js'
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
 
 /**
- * Parses and validates the JSON of an answer, which is the whole text or the content of its code fence. Never throws or
+ * Parses and validates the JSON of an answer: the whole text, or the content of its code fence. Never throws or
  * rejects. Returns a promise only if the schema validates asynchronously.
  */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
@@ -32,7 +32,7 @@ export function readOutput(text: string, validate: Validate, schema: JsonObject)
   }
 }
 
-/** From the first fence to the last, because JSON strings may contain fences. */
+/** Takes the text from the first to the last fence, because JSON strings may contain fences. */
 function stripFence(text: string): string {
   const [open, close] = [text.indexOf(fence), text.lastIndexOf(fence)]
   if (text.startsWith('{') || open === close) return text
@@ -47,7 +47,7 @@ function parseJson(json: string): unknown {
   return JSON.parse(json, (key, value: unknown) => (key === '__proto__' ? undefined : value))
 }
 
-/** Describes the position only, because no shield has checked the content yet. */
+/** Describes only the position, because no shield has screened the content yet. */
 function describeJsonProblem(json: string): string {
   const found = findJsonProblem(json)
   return found === null ? 'it is nested too deeply' : `${found.problem}, at position ${found.position}`
@@ -73,8 +73,8 @@ function toProblem(problem: string): Reading {
 }
 
 /**
- * The result of a run with its output as an object. The machine has validated it, but a shield may have changed
- * it, and only here can the schema create values that JSON cannot hold, such as a Date.
+ * The result of a run with its output as an object. The machine has already validated the output, but a shield may have
+ * changed it, and only the schema can create values that JSON cannot represent, such as a Date.
  */
 export function withObject(
   output: StructuredOutput | undefined,

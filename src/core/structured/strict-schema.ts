@@ -9,7 +9,7 @@ const used = toWordSet(
 )
 
 /**
- * Unsupported keywords that can move to the description, because answers are validated against the full schema
+ * Unsupported keywords that can be moved to the description, because answers are validated against the full schema
  * anyway.
  */
 const sayable = toWordSet(
@@ -24,10 +24,10 @@ function toWordSet(...lines: string[]): ReadonlySet<Json> {
 }
 
 /**
- * Converts a JSON Schema for `strict: true`. Objects are closed, `oneOf` becomes `anyOf`, and unsupported keywords move
- * into the description. Returns null if a strict schema would accept less. This is the case for optional properties,
- * records, tuples, `allOf`, values of any type, and more than ten levels of objects. OpenAI defined the rules, and
- * other providers adopted them: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+ * Converts a JSON Schema for `strict: true`. Objects are closed, `oneOf` becomes `anyOf`, and unsupported keywords are
+ * moved to the description. Returns null if a strict schema would accept fewer values, which is the case for optional
+ * properties, records, tuples, `allOf`, values of any type, and more than ten levels of objects. OpenAI defined the
+ * rules, and other providers adopted them: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function toStrictSchema(schema: JsonObject): JsonObject | null {
   return 'anyOf' in schema || 'oneOf' in schema ? null : toStrict(schema, 0)
@@ -52,7 +52,9 @@ function toStrict(schema: Json | undefined, depth: number): JsonObject | null {
   return text.length === 0 ? result : { ...result, description: appendToDescription(schema, text) }
 }
 
-/** Converts a keyword with subschemas. Undefined for other keywords, null if a subschema cannot be strict. */
+/**
+ * Converts a keyword with subschemas. Returns undefined for other keywords, and null if a subschema cannot be strict.
+ */
 function toStrictKeyword(keyword: string, value: Json, depth: number): JsonObject | null | undefined {
   switch (keyword) {
     case 'properties':
@@ -103,7 +105,9 @@ function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
-/** Objects that do not mention additional properties may be closed, unless they are completely open. */
+/**
+ * Whether an object may be closed. It may if it does not mention additional properties, unless it is completely open.
+ */
 function isClosable({ properties, required, additionalProperties = null }: JsonObject): boolean {
   const names = isObject(properties) ? Object.keys(properties) : []
   if (additionalProperties !== null && additionalProperties !== false) return false

@@ -14,14 +14,14 @@ import {
 import type { ModelProvider, ModelRequest, ResponseFormat, ToolSpec } from '../models/provider.js'
 import { toStrictSchema } from './strict-schema.js'
 
-/** The method that makes the model return an object. */
+/** How the model is made to return an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'
 
 /** An output schema with its options. */
 export interface OutputOptions<Schema extends InputSchema = InputSchema> {
   /** A zod object, another Standard JSON Schema, or a JSON Schema of an object. */
   schema: Schema
-  /** Name of the format and of the final tool. Default: `final_answer`. */
+  /** Name of the format and of the final tool. Defaults to `final_answer`. */
   name?: string
   /**
    * With `response_format`, the provider enforces the schema. With `tool`, the model calls a tool with its answer.
@@ -40,7 +40,7 @@ export interface StructuredOutput {
   /** JSON Schema of the answer. */
   readonly schema: JsonObject
   readonly validate: Validate
-  /** Awaited before the first request; rejects with a ConfigError for an unsupported schema. */
+  /** Called and awaited before the first request. Rejects with a ConfigError for an unsupported schema. */
   readonly ready: (() => Promise<void>) | undefined
 }
 
@@ -88,9 +88,9 @@ function toJsonSchema(schema: InputSchema): JsonObject {
 }
 
 /**
- * Validates with a plain JSON Schema, using zod. That part of zod is large, so it is loaded on demand. `ready`
- * rejects with a ConfigError if zod does not support a keyword (`if`, `dependentRequired`, an external reference,
- * …); `validate` may be called once it has resolved.
+ * Validates against a plain JSON Schema, using zod. The required part of zod is large, so it is loaded on demand.
+ * `ready` rejects with a ConfigError if zod does not support a keyword (`if`, `dependentRequired`, an external
+ * reference, …); `validate` may be called only after it has resolved.
  */
 function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
   let compiling: Promise<StandardSchema> | undefined
@@ -118,8 +118,8 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
 }
 
 /**
- * Adds the output to a request, as a response format or as a final tool. A final request without tools may still call
- * the final tool. `deferred` has the names of tools that may be loaded later. The final tool must not use them.
+ * Adds the output to a request, as a response format or as a final tool. A final request without tools can still call
+ * the final tool. `deferred` lists the names of tools that may be loaded later, so the final tool must not use them.
  */
 export function demandOutput(
   output: StructuredOutput,
@@ -160,7 +160,7 @@ export function canTakeFormat(
 
 const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
-/** Strict if that does not change the accepted values. Created with the first request. */
+/** Strict if that does not change the set of accepted values. Created with the first request. */
 export function getFormat(output: StructuredOutput): ResponseFormat {
   const known = formats.get(output)
   if (known) return known

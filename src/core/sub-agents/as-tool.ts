@@ -6,36 +6,36 @@ import type { ArgumentsOf, InputOf, InputSchema, StandardJsonSchema } from '../t
 import type { ApprovalPredicate, Delegate, Tool } from '../tools/tool.js'
 import type { ChildHost } from './open-child.js'
 
-/** Options to offer an agent as a tool of another agent. */
+/** Options for offering an agent as a tool of another agent. */
 export interface AsToolOptions<
   Schema extends InputSchema = StandardJsonSchema<SubAgentTask>,
   Name extends string = string,
 > {
-  /** The tool name for the model: 1 to 64 letters, digits, `_` and `-`. */
+  /** The tool's name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: Name
-  /** The tool's purpose and when to use it. The model reads this. */
+  /** The purpose of the tool and when to use it. Read by the model. */
   description: string
-  /** The input schema. Default: `{ task: string }`. */
+  /** The input schema. Defaults to `{ task: string }`. */
   input?: Schema
-  /** The user message of the sub-agent. Defaults to its `task`, or to the whole input as JSON. */
+  /** Returns the user message of the sub-agent. Defaults to the input's `task`, or to the whole input as JSON. */
   prompt?: (input: InputOf<Schema>) => string
   /**
-   * The maximum number of steps in one run of the sub-agent; null for no limit. Defaults to the sub-agent's
+   * Maximum number of steps per run of the sub-agent, or null for no limit. Defaults to the sub-agent's
    * `limits.maxSteps`.
    */
   maxSteps?: number | null
-  /** The time limit of one run in milliseconds; 0 for no limit. Defaults to the sub-agent's `limits.timeoutMs`. */
+  /** Time limit per run in milliseconds, or 0 for no limit. Defaults to the sub-agent's `limits.timeoutMs`. */
   timeoutMs?: number
-  /** The maximum nesting depth of sub-agents, counted from the run that people started. At least 1. Default: 3. */
+  /** Maximum nesting depth of sub-agents, counted from the run that a person started. At least 1. Defaults to 3. */
   maxDepth?: number
   /**
-   * The maximum number of calls since the last user message, at least 1. Further calls get a result that states the
-   * limit. Unlimited by default.
+   * Maximum number of calls since the last user message, at least 1. Further calls get a result that states the limit.
+   * Unlimited by default.
    */
   maxCalls?: number
-  /** Whether the output of a completed sub-agent is the answer of the calling run. Default: false. */
+  /** Whether the output of a completed sub-agent is the answer of the calling run. Defaults to false. */
   endsRun?: boolean
-  /** Whether a person must approve each call. A function decides per call. Default: false. */
+  /** Whether a person must approve each call. A function decides per call. Defaults to false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
 }
 
@@ -52,12 +52,12 @@ const keys = [
   'needsApproval',
 ]
 
-/** The parts of each sub-agent by its delegate, for comparing definitions. */
+/** The parts of each sub-agent by its delegate, used to compare definitions. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
 
 const loadOpenChild = loadOnce(() => import('./open-child.js'))
 
-/** Offers an agent as a tool of another agent. Throws a ConfigError if the agent or an option does not allow it. */
+/** Offers an agent as a tool of another agent. Throws a ConfigError if the agent or an option does not allow this. */
 export function asTool<Schema extends InputSchema, Name extends string>(
   agent: ChildHost,
   options: AsToolOptions<Schema, Name>,
@@ -100,7 +100,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   return Object.freeze({
     ...(tool as Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>),
     execute: undefined,
-    // The run of the sub-agent has a separate time limit.
+    // The sub-agent's run has its own time limit.
     timeoutMs: 0,
     delegate,
   } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
@@ -135,7 +135,7 @@ function checkOptions<Schema extends InputSchema, Name extends string>(
   return options
 }
 
-/** The default input of a sub-agent's tool, without `input` in `asTool`. */
+/** The input of a sub-agent's tool if `asTool` has no `input`. */
 export interface SubAgentTask {
   /** A description of the task. */
   task: string

@@ -47,13 +47,13 @@ export interface ChildHost {
   findBinding(input: object): Binding | undefined
 }
 
-/** The session of a child, and the session that it belongs to. */
+/** The session of a child, and its parent session. */
 export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentSessionId' | 'isUnwanted'> &
   Partial<Pick<DelegateRequest, 'now'>>
 
 /**
- * Runs an agent in the session of a child, for a parent that is not an agent. Starts its run, or continues the run in its
- * log. Returns the context of a run that has ended already.
+ * Runs an agent in the session of a child, for a parent that is not an agent. Starts its run, or continues the run in
+ * its log. If the run has already ended, returns its context.
  * @throws {StoreError} `session_busy`, …
  */
 export async function runChild(
@@ -93,7 +93,10 @@ export async function runChild(
   }
 }
 
-/** Opens a new run of a sub-agent, or continues the run in its log. Null if it was in progress before and has no log. */
+/**
+ * Opens a new run of a sub-agent, or continues the run in its log. Returns null if it was in progress before and has no
+ * log.
+ */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, termsAbove } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
@@ -177,7 +180,10 @@ function createChildRun(
   return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
 }
 
-/** After a crash, the dead process may keep its lease on this session slightly longer than on the parent session. */
+/**
+ * Retries, because after a crash the dead process may hold its lease on this session slightly longer than on the parent
+ * session.
+ */
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
@@ -210,7 +216,7 @@ async function openWhenFree(
   }
 }
 
-/** A sub-agent's own configuration, limited to the rest of its parent's limits and without waiting for messages. */
+/** A sub-agent's configuration, limited by the remaining limits of its parent. It never waits for messages. */
 function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null

@@ -24,7 +24,7 @@ function beginTelemetry(
   }
 }
 
-/** The telemetry of a run. Work is executed once, and its result is returned even if the telemetry throws. */
+/** The telemetry of a run. Work is executed exactly once and its result is returned, even if the telemetry throws. */
 export class SafeTelemetry implements RunTelemetry {
   readonly #telemetry: Telemetry
   readonly #run: RunTelemetry
@@ -84,7 +84,7 @@ export class SafeTelemetry implements RunTelemetry {
     }
   }
 
-  /** For a sub-agent that a call of the run is carried out by. */
+  /** Describes the run and the call as the parent of a sub-agent. */
   describeParent(callId: string, name: string, isWithheld: boolean): TelemetryParent {
     return { telemetry: this.#telemetry, run: this.#run, callId, name, isUncleared: isWithheld }
   }
@@ -96,10 +96,10 @@ export class SafeTelemetry implements RunTelemetry {
   }
 }
 
-/** A `traceparent` has 55 characters, and every log stores the link. */
+/** A `traceparent` has 55 characters. The link is stored in every log. */
 const maxLink = 200
 
-/** Several telemetries have a list of links, as JSON. */
+/** Combined telemetries have a list of links, as JSON. */
 const getMaxLink = ({ parts }: RunTelemetry): number =>
   parts === undefined ? maxLink : (maxLink + 10) * (parts.length + 1)
 
@@ -108,7 +108,7 @@ function unwrapOutcome<T>(done: { value: T } | { error: unknown }): T {
   return done.value
 }
 
-/** What measures an agent's runs, and the model that they ask. */
+/** The telemetry of an agent's runs, and the model that they use. */
 export interface MeasuringOptions {
   readonly telemetry: Telemetry | undefined
   readonly model: TelemetryRunInfo['model']
@@ -117,9 +117,9 @@ export interface MeasuringOptions {
 /** A run that starts in this process. */
 interface MeasuredStart {
   runId: string
-  /** The input of the run; null if it is restored. */
+  /** The input of the run. Null if it is restored. */
   input: { sessionId: string } | null
-  /** The link logged by an earlier process. */
+  /** The link that an earlier process logged. */
   link: string | null | undefined
   above: TelemetryParent | undefined
   /** The agent actor. */
@@ -127,7 +127,10 @@ interface MeasuredStart {
   emit: (announcement: EmittedEvent) => void
 }
 
-/** Undefined without telemetry. A sub-agent uses the telemetry of the run above, unless it has its own. */
+/**
+ * Starts measuring a run. Returns undefined without telemetry. A sub-agent uses the telemetry of its parent run unless
+ * it has its own.
+ */
 export function measureRun(
   { telemetry: own, model }: MeasuringOptions,
   { runId, input, link = null, above, self, emit }: MeasuredStart,
@@ -146,7 +149,7 @@ export function measureRun(
 }
 
 /**
- * The telemetry of an agent; undefined for none and for an empty list.
+ * The telemetry of an agent. Undefined if there is none or the list is empty.
  * @throws {ConfigError} `invalid_config` for anything else
  */
 export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {
@@ -160,7 +163,7 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
   return all.length > 1 ? combineTelemetry(all) : all[0]
 }
 
-/** Several telemetries as one. What one of them throws does not keep the others from their work. */
+/** Combines several telemetries into one. If one throws, the others still work. */
 function combineTelemetry(all: readonly Telemetry[]): Telemetry {
   return { begin: (run) => new CombinedRun(all, run) }
 }
@@ -169,7 +172,7 @@ class CombinedRun implements RunTelemetry {
   readonly parts: readonly RunTelemetry[]
   /** Null for a telemetry that failed to start. */
   readonly #runs: readonly (SafeTelemetry | null)[]
-  /** An error that is not reported yet. */
+  /** An error that has not been reported yet. */
   #thrown: { error: unknown } | null = null
 
   constructor(all: readonly Telemetry[], run: TelemetryRunInfo) {
@@ -223,14 +226,14 @@ class CombinedRun implements RunTelemetry {
   }
 }
 
-/** A link of an earlier process with one telemetry is passed to all. */
+/** Splits the links of several telemetries. A link of an earlier process with only one telemetry is passed to all. */
 function splitLinks(link: string | null, count: number): readonly (string | null)[] {
   try {
     const links: unknown = JSON.parse(link ?? '')
     if (Array.isArray(links))
       return links.map((one: unknown) => (typeof one === 'string' ? one : null)).slice(0, count)
   } catch {
-    // It is one link.
+    // The link is not a list.
   }
   return Array.from({ length: count }, () => link)
 }

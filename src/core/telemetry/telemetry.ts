@@ -6,8 +6,8 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelRequest } from '../models/provider.js'
 
 /**
- * Measures runs, for example `otel()` of `statewright/otel`. Its errors do not affect a run; the first
- * becomes a `warning` (`telemetry_error`).
+ * Measures runs, for example `otel()` of `statewright/otel`. Its errors do not affect a run. The first error becomes a
+ * `warning` (`telemetry_error`).
  *
  * @example
  * const telemetry: Telemetry = {
@@ -24,7 +24,7 @@ import type { ModelRequest } from '../models/provider.js'
  * createAgent({ model, telemetry })
  */
 export interface Telemetry {
-  /** A run starts or resumes in this process. */
+  /** Called when a run starts or resumes in this process. */
   begin(run: TelemetryRunInfo): RunTelemetry
 }
 
@@ -32,50 +32,50 @@ export interface Telemetry {
 export interface TelemetryRunInfo {
   readonly runId: string
   readonly sessionId: string
-  /** The model that the agent asks. */
+  /** The agent's model. */
   readonly model: { readonly provider: string; readonly model: string }
   /** Whether another handle or process started the run. */
   readonly isResumed: boolean
-  /** What `link()` gave last, as the log has kept it. */
+  /** The last value that `link()` returned, as stored in the log. */
   readonly link: string | null
   /** For a sub-agent, the call that started it. */
   readonly parent: TelemetryParent | null
-  /** Its state. */
+  /** Returns the current state of the run. */
   context(): AgentContext
 }
 
-/** The state of a sub-agent. */
+/** The parent of a sub-agent's run. */
 export interface TelemetryParent {
   /** The parent's telemetry, used if the sub-agent's agent has none. */
   readonly telemetry: Telemetry
-  /** What measures the run that has called it, and the call. */
+  /** The telemetry of the run that called the sub-agent, and the call. */
   readonly run: RunTelemetry
   readonly callId: string
   readonly name: string
   /**
-   * Shields of a parent run screen its results, so the sub-agent's content is pending review and must not be
-   * recorded.
+   * Whether shields of a parent run screen the sub-agent's results. If so, its content is pending review and must not
+   * be recorded.
    */
   readonly isUncleared: boolean
 }
 
-/** What measures one run in this process. */
+/** The telemetry of one run in this process. */
 export interface RunTelemetry {
   /** The parts of a combined telemetry (`telemetry: [a, b]`). */
   readonly parts?: readonly RunTelemetry[]
   /**
-   * Called when the run starts working, after a rest or a resume too. The returned link is stored in the
+   * Called whenever the run starts working, including after a rest or a resume. The returned link is stored in the
    * first record of this work and passed to other processes as `TelemetryRunInfo.link`.
    */
   link(): string | null
   /**
-   * Wraps a model request, a tool's `execute`, a shield call or a memory search. Must call `work` once and
+   * Wraps a model request, a tool's `execute`, a shield call or a memory search. Must call `work` exactly once and
    * return its result.
    */
   around<T>(step: TelemetryStepInfo, work: () => T): T
-  /** Receives every event of the run, with and without subscribers. */
+  /** Receives every event of the run, whether or not there are subscribers. */
   event(announcement: EmittedEvent): void
-  /** The actor was stopped, so no events follow. Not called after `run_ended`. */
+  /** Called when the actor was stopped, so that no events follow. Not called after `run_ended`. */
   end(): void
 }
 
@@ -87,32 +87,33 @@ export type TelemetryStepInfo =
   | { readonly type: 'memory_retrieval' }
 
 /**
- * One request to one model; `withFallbacks` makes one per model. Unknown fields are filled in as it proceeds.
+ * One request to one model. (`withFallbacks` makes one per model.) Unknown fields are filled in as the request
+ * proceeds.
  */
 export interface TelemetryRequestInfo {
   readonly type: 'inference'
-  /** The purpose, such as an answer, the final answer at a limit, or a summary for compaction. */
+  /** The purpose of the request: an answer, the final answer at a limit, or a summary for compaction. */
   readonly purpose: 'answer' | 'conclusion' | 'summary'
-  /** Counted from 1, as `result.steps`. */
+  /** Counted from 1, like `result.steps`. */
   readonly step: number
   /** Counted from 1 per step. */
   readonly attempt: number
-  /** How many models were given up in this attempt. */
+  /** Number of models that were given up in this attempt. */
   readonly fallback: number
   readonly request: ModelRequest
   provider: string
   model: string
-  /** The server; null if the provider does not report it. */
+  /** The server. Null if the provider does not report it. */
   endpoint: { readonly host: string; readonly port: number } | null
   /** Milliseconds since the epoch. */
   readonly sentAt: number
-  /** Its waits for limiters (`createLimiter`), in milliseconds since the epoch; `until` is null while it waits. */
+  /** Waits for limiters (`createLimiter`), in milliseconds since the epoch. `until` is null while the request waits. */
   readonly waits: { readonly limiter: string; readonly since: number; until: number | null }[]
   firstChunkAt: number | null
   /** The whole answer. */
   response: ModelResponse | null
   responseId: string | null
-  /** The reason for switching to another model, with the cost. */
+  /** Why another model is used instead, with the cost of this request. */
   failure: ModelFailure | null
   usage: Usage | null
 }

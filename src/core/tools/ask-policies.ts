@@ -14,7 +14,7 @@ import {
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
-/** The strictest of the tool's own decision and those of the policies. */
+/** The strictest decision of the tool itself and the policies. */
 export async function prepareByPolicies(
   call: ToolCall,
   tools: ToolSet,
@@ -62,7 +62,7 @@ function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']
   return skill ? 'skill' : 'function'
 }
 
-/** A valid decision, as the log stores it. Null for anything else. */
+/** Reads a decision in the format of the log. Returns null if it is invalid. */
 export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | null {
   const { decision, rule, reason, approvers, expiresMs, onExpiry, ...others } = isObject(value)
     ? value
@@ -83,7 +83,7 @@ export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | nu
   }
 }
 
-/** Asks all policies about a call, at the same time. `readArguments` makes a copy of the arguments for each. */
+/** Asks all policies about a call in parallel. `readArguments` creates a copy of the arguments for each policy. */
 function askPolicies(
   { policies, call: shared, abort: stopped }: PolicyScope,
   call: Pick<PolicyCall, 'tool' | 'callId'>,

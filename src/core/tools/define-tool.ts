@@ -23,25 +23,25 @@ interface CommonDefinition<Schema, Name extends string> {
   description: string
   /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`. */
   input: Usable<Schema>
-  /** Two executions with the same idempotency key have the effect of one. Default false. */
+  /** Whether two executions with the same idempotency key have the effect of one. Defaults to false. */
   idempotent?: boolean
-  /** The tool changes nothing. Default false. */
+  /** Whether the tool has no side effects. Defaults to false. */
   readOnly?: boolean
-  /** The tool is meant to be called repeatedly, for example to wait for something. Default false. */
+  /** Whether the tool is meant to be called repeatedly, for example to wait for something. Defaults to false. */
   polling?: boolean
   /**
-   * The model only sees one line about the tool until it searches for it or calls it. Requires `toolSearch` among
-   * the agent's tools. Default false.
+   * Whether the model gets only one line about the tool until it searches for it or calls it. Requires `toolSearch`
+   * among the agent's tools. Defaults to false.
    */
   defer?: boolean
-  /** A successful result ends the run in COMPLETED with the result as its output. Default false. */
+  /** Whether a successful result ends the run in COMPLETED with the result as its output. Defaults to false. */
   endsRun?: boolean
   /**
-   * The tool stores a handle of external work (`keepHandle`) and continues from it (`handle`). A call with a
-   * handle is executed again after a crash. Default false.
+   * Whether the tool stores a handle of external work (`keepHandle`) and continues from it (`handle`). A call with a
+   * handle is executed again after a crash. Defaults to false.
    */
   keepsHandle?: boolean
-  /** Maximum calls per run, from 1. Further calls get a result with this limit. Default: unlimited. */
+  /** Maximum calls per run, at least 1. Further calls get a result that states the limit. Unlimited by default. */
   maxCalls?: number
 }
 
@@ -49,19 +49,19 @@ interface CommonDefinition<Schema, Name extends string> {
 export interface ExecutedToolDefinition<Schema, Context, Name extends string>
   extends CommonDefinition<Schema, Name> {
   /**
-   * Returns the result for the model: strings unchanged, other values as JSON. Throw a `ToolError` to classify a
-   * failure; other errors are classified by code, name, status and message. A typed context, `(input, { context }:
-   * ToolExecution<{ db: Db }>) => …`, becomes required in `run`.
+   * Returns the result for the model. Strings are passed unchanged, other values as JSON. Throw a `ToolError` to
+   * classify a failure. Other errors are classified by code, name, status and message. A typed context, `(input, {
+   * context }: ToolExecution<{ db: Db }>) => …`, becomes required in `run`.
    */
   execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
-  /** Timeout of a call in milliseconds. 0 = off. Default: `toolCalls.timeoutMs`. */
+  /** Timeout of a call in milliseconds. 0 = off. Defaults to `toolCalls.timeoutMs`. */
   timeoutMs?: number
-  /** Whether each call needs approval by a person; a function decides per call. Default false. */
+  /** Whether each call needs approval by a person. A function decides per call. Defaults to false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
   client?: false
 }
 
-/** A tool that the caller of the run executes, and answers with `run.addToolOutput(callId, value)`. */
+/** A tool that the caller of the run executes. The caller sends the result with `run.addToolOutput(callId, value)`. */
 export interface ClientToolDefinition<Schema, Name extends string> extends CommonDefinition<Schema, Name> {
   client: true
   execute?: never
@@ -125,7 +125,7 @@ function createParameters(name: string, input: InputSchema): Tool['parameters'] 
   }
 }
 
-/** For JavaScript and casts; types prevent most of this. */
+/** Checks at run time what the types prevent, for JavaScript and casts. */
 function checkDefinition(definition: unknown): void {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError(

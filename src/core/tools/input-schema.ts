@@ -6,7 +6,7 @@ import { readProperty } from '../base/json.js'
 import type { Validation } from './plain-validator.js'
 export type { Issue, Validation } from './plain-validator.js'
 
-/** Input schema of a tool. It implements Standard JSON Schema (zod >= 4.2), or is a plain JSON Schema. */
+/** The input schema of a tool: a Standard JSON Schema (zod >= 4.2), or a plain JSON Schema. */
 export type InputSchema = StandardJsonSchema | PlainJsonSchema
 
 /** A JSON Schema for an object. Unknown keywords are passed to the model. */
@@ -16,11 +16,11 @@ export interface PlainJsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Input of `execute`. It is the validated output, or any JSON object for a plain JSON Schema. */
+/** The input of `execute`: the validated output of the schema, or any JSON object for a plain JSON Schema. */
 export type InputOf<Schema> =
   Schema extends StandardJsonSchema<infer _Input, infer Output> ? Output : JsonObject
 
-/** Input from the model or from a person who edits a call: before defaults and transforms. */
+/** The input before defaults and transforms, from the model or from a person who edits a call. */
 export type ArgumentsOf<Schema> =
   Schema extends StandardJsonSchema<infer Input, infer _Output> ? Input : JsonObject
 
@@ -39,7 +39,7 @@ export function createValidator(schema: InputSchema): Validate {
 
 const loadPlainValidator = loadOnce(() => import('./plain-validator.js'))
 
-/** Loads the validator with the first such tool. A call waits for it if necessary. */
+/** Loads the validator when the first such tool is defined. If necessary, a call waits for it. */
 function plainSchemaValidator(schema: JsonObject): Validate {
   let validate: ((value: unknown) => Validation) | undefined
   const load = async () => (validate ??= await (await loadPlainValidator()).createPlainValidator(schema))
@@ -49,12 +49,12 @@ function plainSchemaValidator(schema: JsonObject): Validate {
 }
 
 /**
- * Returns the JSON Schema of a tool: draft 2020-12, which OpenAI and Anthropic check against, without `$schema`,
- * always with `properties`. A copy, so later changes of the schema have no effect. Throws an Error whose message
+ * Returns the JSON Schema of a tool: draft 2020-12, which OpenAI and Anthropic check against, without `$schema`, always
+ * with `properties`. The result is a copy, so later changes to the schema have no effect. Throws an Error whose message
  * continues 'The input of tool … '.
  */
 export function toParameters(schema: InputSchema): JsonObject {
-  // A schema object of a library is valid JSON but useless to a model.
+  // A schema object of a library may be valid JSON, but it is useless to a model.
   if (!isStandardSchema(schema) && typeof readProperty(schema, 'parse') === 'function') {
     throw new Error(`${toolFlaws.schema}.`)
   }
@@ -136,7 +136,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   return typeof standard?.validate === 'function'
 }
 
-/** Advice about invalid tool definitions, used in compiler errors and by `defineTool`. */
+/** Advice for invalid tool definitions, used in compiler errors and by `defineTool`. */
 export const toolFlaws = {
   schema:
     "has no JSON Schema. Use zod 4.2 or later (zod 3 cannot), another library that implements Standard JSON Schema, or a plain { type: 'object', properties: … }",
@@ -175,6 +175,6 @@ export type Flawless<Key extends PropertyKey> = {
         : `there is no option '${Each & string}'`
 }
 
-/** Reported at the description, because a compiler error needs an existing key. */
+/** Reported at `description`, because a compiler error needs an existing key. */
 type Executable<Key> =
   Extract<Key, 'execute' | 'client'> extends never ? (typeof toolFlaws)['execute'] : unknown

@@ -5,8 +5,8 @@ import type { Validation, Issue } from './input-schema.js'
 import type { Json } from '../../../machines/agent/json.js'
 
 /**
- * Parses and validates the arguments of a call. Problems become a message for the model. Never throws or rejects;
- * returns a promise only if the schema validates asynchronously.
+ * Parses and validates the arguments of a call. Problems become a message for the model. Never throws or rejects.
+ * Returns a promise only if the schema validates asynchronously.
  */
 export function parseArguments(tool: Tool, text: string): ParsedArguments | Promise<ParsedArguments> {
   let value: unknown
@@ -35,8 +35,8 @@ function explainBadJson(tool: Tool, text: string): string {
 export type ParsedArguments = { ok: true; input: unknown } | { ok: false; message: string }
 
 /**
- * Validates parsed arguments. Problems become a message for the model. Never throws or rejects; returns a promise
- * only if the schema validates asynchronously.
+ * Validates parsed arguments. Problems become a message for the model. Never throws or rejects. Returns a promise only
+ * if the schema validates asynchronously.
  */
 export function fitArguments(tool: Tool, value: unknown): ParsedArguments | Promise<ParsedArguments> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -77,15 +77,15 @@ function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
 }
 
 /**
- * Models send empty text or null for tools without parameters; both become {}. `__proto__` is dropped, so that
- * careless merging does not change a prototype.
+ * For tools without parameters, models send empty text or null, which both become {}. `__proto__` is dropped, so that
+ * careless merging cannot change a prototype.
  */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return {}
   return (mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)) ?? {}
 }
 
-/** `__proto__`, possibly with escaped characters. */
+/** Matches `__proto__`, possibly with escaped characters. */
 const mayNameProto = /__proto__|\\u00(?:5f|6f|7[024])/i
 
 function dropProto(key: string, value: unknown): unknown {
@@ -96,8 +96,8 @@ const mostListed = 10
 const mostShown = 200
 
 /**
- * Formats issues, one per line. If a message does not name the expected type ('Invalid input' of a union), the schema
- * of the field is added.
+ * Formats issues, one per line. If a message does not state the expected type (such as 'Invalid input' of a union), the
+ * schema of the field is added.
  */
 export function explainIssues(issues: readonly Issue[], parameters?: Json): string {
   const lines = issues.slice(0, mostListed).map(({ message, path = [] }) => {

@@ -24,10 +24,10 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
   try {
     validator = new Validator(safe as Schema, '2020-12', false)
   } catch {
-    // A contradictory schema, for example with a duplicate `$id`.
+    // The schema is contradictory, for example because of a duplicate `$id`.
   }
   return (value) => {
-    // The validator looks up formats globally. It is synchronous, so no other code sees them.
+    // The validator looks up formats globally, but it is synchronous, so no other code sees these.
     Object.assign(format, checks)
     try {
       const { valid, errors } = validator?.validate(value) ?? { valid: true, errors: [] }
@@ -42,20 +42,20 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
 
 type Checks = Record<string, (text: string) => boolean>
 
-/** Prefix of the format names that stand for patterns. */
+/** Prefix of format names that represent patterns. */
 const patternName = 'statewright pattern '
 
 const loadRe2 = loadOnce(() => import('re2js'))
 
 /**
- * Replaces patterns by formats that are checked in linear time. Patterns that RE2 does not support (lookaheads,
- * back references, other dialects) are dropped.
+ * Replaces patterns with formats that are checked in linear time. Patterns that RE2 does not support (lookaheads, back
+ * references, other dialects) are dropped.
  */
 async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown; checks: Checks }> {
   const checks: Checks = {}
   const text = JSON.stringify(schema)
   const engine = text.includes('"pattern"') ? (await loadRe2()).RE2JS : null
-  // Keys that an unchecked pattern might allow must not be rejected.
+  // Keys that a dropped pattern might have allowed must not be rejected.
   const isOpen = text.includes('"patternProperties"') && hasUnsafeKeys(schema)
 
   const named = (pattern: string): string | null => {
@@ -108,8 +108,8 @@ function hasUnsafeKeys(schema: unknown): boolean {
 }
 
 /**
- * Whether the platform's engine certainly matches it in linear time. It has no repetition, or repeats one character
- * from the start.
+ * Whether the platform's engine is certain to match the pattern in linear time, because it has no repetition or repeats
+ * one character from the start.
  */
 function isSafe(pattern: string): boolean {
   try {
@@ -123,10 +123,10 @@ function isSafe(pattern: string): boolean {
   return repeats === 0 || bare === '.*' || (repeats === 1 && /^\^[^|()]*$/.test(bare))
 }
 
-/** Keywords reported as a whole, without the reasons of their parts. */
+/** Keywords that are reported as a whole, without the problems of their parts. */
 const choices: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'not', 'contains', 'propertyNames'])
 
-/** Keywords whose inner problems are reported at their own location. */
+/** Keywords whose nested problems are reported at their own location. */
 const wrappings: ReadonlySet<string> = new Set(
   (
     '$ref $recursiveRef allOf if dependencies dependentSchemas properties patternProperties additionalProperties ' +
@@ -138,7 +138,7 @@ function toIssues(errors: readonly OutputUnit[]): Issue[] {
   const chosen = errors.filter(({ keyword }) => choices.has(keyword))
   const isInChoice = ({ keyword, keywordLocation, instanceLocation }: OutputUnit): boolean =>
     chosen.some((choice) =>
-      // `false` schemas do not have a separate location.
+      // `false` schemas have no location of their own.
       keyword === 'false'
         ? `${instanceLocation}/`.startsWith(`${choice.instanceLocation}/`)
         : keywordLocation.startsWith(`${choice.keywordLocation}/`),
@@ -157,7 +157,7 @@ function toIssue({ keyword, instanceLocation, error }: OutputUnit): Issue {
   return { path, message: error.replace(/^Instance type/, 'Type').replace(/^Instance\b/, 'This') }
 }
 
-/** `#/files/0/na~1me` */
+/** Parses a JSON pointer, such as `#/files/0/na~1me`. */
 function parsePointer(pointer: string): (string | number)[] {
   return pointer
     .split('/')

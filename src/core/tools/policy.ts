@@ -11,23 +11,23 @@ import { parsePrincipal } from '../sessions/principal.js'
 import { ConfigError } from '../base/errors.js'
 import { isObject, maxWaitMs } from '../base/values.js'
 
-/** A call that a policy decides. */
+/** A call for a policy to decide on. */
 export interface PolicyCall {
   tool: {
     name: string
-    /** The provider runs a `hosted` tool, and the caller of the run a `client` tool. */
+    /** A `hosted` tool is run by the provider, and a `client` tool by the caller of the run. */
     kind: 'function' | 'client' | 'hosted' | 'sub_agent' | 'handoff' | 'skill'
     readOnly: boolean
     idempotent: boolean
   }
-  /** The validated arguments. Each policy has its own copy. For a hosted tool, its arguments as parsed JSON. */
+  /** The validated arguments, copied for each policy. For a hosted tool, the arguments as parsed JSON. */
   // oxlint-disable-next-line no-explicit-any -- its type depends on the tool
   arguments: any
   /** The app's context object. */
   // oxlint-disable-next-line no-explicit-any -- the app knows its type
   context: any
   session: { id: string; tags: Readonly<Record<string, string>> }
-  /** The latest author of words of the run. Absent if no sender is known. */
+  /** The latest author of the run's messages. Absent if no sender is known. */
   requester?: Principal
   /** The names of the sub-agents that lead to the call, outermost first. */
   path: readonly string[]
@@ -37,7 +37,7 @@ export interface PolicyCall {
 }
 
 /**
- * The decision about a call. The model reads the reason of a denial, and people that of a question.
+ * The decision on a call. The reason of a denial is read by the model, the reason of a question by people.
  *
  * @example
  * const decision: PolicyDecision = { decision: 'deny', rule: 'limit', reason: 'Above the limit of this account.' }
@@ -46,17 +46,17 @@ export type PolicyDecision =
   | DecisionKind
   | ({
       decision: DecisionKind
-      /** The rule that applied, for the log. */
+      /** The rule that applied. Stored in the log. */
       rule?: string
       /** Cut to 1,000 characters. */
       reason?: string
-      /** Who may approve, if it asks. */
+      /** Who may approve, if the decision is `ask`. */
       approvers?: Approvers
     } & Expiry)
 
 /**
- * Decides which calls run, which ask for approval, and which are denied. Each call is decided once, for the arguments
- * that will run. The log has the decision, so resumes and replays do not ask again. A policy that throws, times out or
+ * Decides which calls run, which ask for approval, and which are denied. Each call is decided once, with the arguments
+ * that will run. The decision is logged, so resumes and replays do not ask again. A policy that throws, times out or
  * returns anything else denies the call.
  *
  * @example
@@ -66,19 +66,19 @@ export type PolicyDecision =
  * }
  */
 export interface Policy {
-  /** 1 to 100 characters, for the log. */
+  /** 1 to 100 characters. Stored in the log. */
   id: string
   decide: (call: PolicyCall) => PolicyDecision | Promise<PolicyDecision>
-  /** Milliseconds. Default: 5,000. */
+  /** Milliseconds. Defaults to 5,000. */
   timeoutMs?: number
-  /** Records its decisions, which have no effect. Default: false. */
+  /** Whether decisions are only recorded and have no effect. Defaults to false. */
   shadow?: boolean
 }
 
-/** Who must act on a call before it runs, and the decisions about it. */
+/** Who must act on a call before it runs, and the decisions on it. */
 export type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
-/** The policies of a run, and the part of their input that all its calls share. */
+/** The policies of a run, and their input that is the same for all its calls. */
 export interface PolicyScope {
   policies: readonly Policy[]
   call: Pick<PolicyCall, 'context' | 'session' | 'requester' | 'path'>
@@ -112,7 +112,7 @@ export function checkPolicies(option: unknown): readonly Policy[] {
   return policies as Policy[]
 }
 
-/** Terms that somebody can meet. Null for anything else. */
+/** Parses terms that somebody can meet. Returns null for other values. */
 export function parseApprovers(terms: unknown): Approvers | null {
   const { ids, roles, count = 1, notRequester = false, ...others } = isObject(terms) ? terms : { count: null }
   const isNames = (value: unknown): value is string[] | undefined =>
@@ -133,7 +133,7 @@ export function parseApprovers(terms: unknown): Approvers | null {
 /** The longest time limit of a question, in milliseconds. */
 const maxExpiresMs = 366 * 86_400_000
 
-/** A time limit, or the key that is invalid. */
+/** Parses a time limit. Returns the invalid key if there is one. */
 export function parseExpiry({ expiresMs, onExpiry }: Record<string, unknown>): Expiry | keyof Expiry {
   const isTime = typeof expiresMs === 'number' && expiresMs >= 0 && expiresMs <= maxExpiresMs
   if (expiresMs !== undefined && !isTime) return 'expiresMs'

@@ -9,26 +9,26 @@ import type { PolicyScope, PreparedCall } from './policy.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
-// Only decisions other than true and false need it.
+// Needed only for decisions other than true and false.
 const loadPolicies = loadOnce(() => import('./ask-policies.js'))
 
 export interface PrepareOptions {
   context: unknown
-  /** Default timeout in milliseconds; 0 means none. */
+  /** Default timeout in milliseconds. 0 means none. */
   defaultTimeoutMs: number
   clock: Clock
   /** Whether a call of this tool only loads it. */
   isUnloaded?: ((name: string) => boolean) | undefined
-  /** Whether every call that is not read-only needs approval: see `ForkTerms`. */
+  /** Whether all calls that are not read-only need approval. See `ForkTerms`. */
   askFirst?: boolean | undefined
-  /** Absent without policies. */
+  /** Absent if there are no policies. */
   policies?: PolicyScope | undefined
 }
 
 /**
  * Decides who must act on each call before it runs. Calls that cannot run (unknown tool, invalid arguments) become
- * error results without approval, and so do calls whose `needsApproval` times out (`approvalTimedOut`). Never throws or
- * rejects; returns a promise only if a check is asynchronous.
+ * error results without approval, as do calls whose `needsApproval` times out (`approvalTimedOut`). Never throws or
+ * rejects. Returns a promise only if a check is asynchronous.
  */
 export function prepareCalls(
   calls: readonly ToolCall[],
@@ -70,7 +70,7 @@ function prepareInTime(
   )
 }
 
-/** The code of policies could not be loaded, which counts like policies that throw. */
+/** If the code of policies cannot be loaded, the policies count as having thrown. */
 async function failPolicies(
   own: PreparedCall | Promise<PreparedCall>,
   { policies }: PolicyScope,
@@ -91,7 +91,7 @@ function prepareByTool(
   // The provider asks for approval, which only a person may give.
   if (call.hosted) return { needs: 'approval' }
   const tool = tools.get(call.function.name)
-  // Most tools do not need their arguments to be parsed yet.
+  // The arguments of most tools do not have to be parsed yet.
   if (tool === undefined) return { needs: 'nobody' }
   const asksFirst = options.askFirst === true && !tool.readOnly
   if (!tool.client && tool.needsApproval === false && !asksFirst && !options.policies)
@@ -120,20 +120,20 @@ async function decideNeeds(
   return { needs: asks ? 'approval' : 'nobody', ...decisions }
 }
 
-/** Whether a call with this validated input needs approval. Denied calls count as such. */
+/** Whether a call with this validated input needs approval. Denied calls count as needing it. */
 export async function needsPerson(tool: Tool, input: unknown, context: unknown): Promise<boolean> {
   const answer = await askTool(tool, input, context)
   return typeof answer === 'object' ? answer.decision !== 'allow' : answer
 }
 
-/** The answer of `needsApproval`: whether it asks, or a whole decision. */
+/** Asks `needsApproval`, which returns a boolean or a whole decision. */
 async function askTool(tool: Tool, input: unknown, context: unknown): Promise<boolean | PolicyVerdict> {
   if (typeof tool.needsApproval === 'boolean') return tool.needsApproval
   try {
     const answer: unknown = await tool.needsApproval(input, { context })
     if (typeof answer === 'boolean') return answer
     const decision = (await loadPolicies()).readDecision(answer)
-    // Anything but `false` asks, so that a predicate that returns nothing does not approve calls.
+    // Any value except `false` asks, so that a predicate that returns nothing does not approve calls.
     return decision ? { policy: 'needsApproval', ...decision } : true
   } catch {
     return true

@@ -6,17 +6,17 @@ import { type CallOwner, type RunCallOptions, type RunnableCall, RunningCall } f
 export interface RunBatchOptions extends RunCallOptions {
   /** Maximum concurrent calls, at least 1. */
   readonly concurrency: number
-  /** After an abort no call starts, and no callback is called. */
+  /** After an abort, no call starts and no callback is called. */
   readonly abort: CallAbort
-  /** Awaited before each call. Undefined: start immediately. */
+  /** Awaited before each call. If it returns undefined, the call starts immediately. */
   ready?(): Promise<void> | undefined
-  /** The result of the next call if it may no longer start. */
+  /** The result of the next call if that call may no longer start. */
   refuseNext?(): ToolResult | null
   /** Called before a call is executed. */
   onStart?(callId: string): void
-  /** Called once per call, in order of completion, but not for calls that wait. */
+  /** Called once per call, in order of completion. Not called for calls that wait. */
   onResult(callId: string, result: ToolResult): void
-  /** Called when every call has a result or waits. */
+  /** Called when each call has a result or waits. */
   onDone(): void
 }
 
@@ -29,7 +29,7 @@ export class RunningBatch implements CallOwner {
   /** Number of idle lanes that wait for `ready`. */
   #waiting = 0
   #inTurn = 0
-  /** Idle lanes that wait for the next turn. */
+  /** Idle lanes that wait for the next turn of the event loop. */
   #paused: number[] | undefined
   #isHalted = false
 
@@ -51,7 +51,7 @@ export class RunningBatch implements CallOwner {
     for (const call of this.#lanes) call?.stop(abort.reason)
   }
 
-  /** Starts no further calls and returns the calls that were not started. */
+  /** Starts no further calls. Returns the calls that were not started. */
   halt(): readonly RunnableCall[] {
     this.#isHalted = true
     return this.#calls.slice(this.#used)
@@ -98,7 +98,7 @@ export class RunningBatch implements CallOwner {
     for (const lane of lanes) this.#takeNext(lane)
   }
 
-  /** `isReady`: `ready` has settled. */
+  /** `isReady` means that `ready` has settled. */
   #takeNext(lane: number, isReady = false): void {
     const { abort } = this.#options
     const call = this.#calls[this.#used]

@@ -36,24 +36,24 @@ export interface RunCallOptions {
   context: unknown
   runId: string
   sessionId: string
-  /** Unique per batch and stable on resume. Call ids are only unique within a response. */
+  /** Unique per batch and stable on resume. Call ids are unique only within a response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
-  /** Loads deferred tools. Absent: not supported. */
+  /** Loads deferred tools. Absent if this is not supported. */
   onLoad?: (callId: string, names: readonly string[]) => void
   /** Called with a skill change before the result. */
   onSkillChange?: (callId: string, change: SkillChange) => void
-  /** Stores the handle of a call. Resolves once it is durable. */
+  /** Stores the handle of a call. Resolves once the handle is durable. */
   onHandle?: (callId: string, handle: Json) => Promise<void>
   /**
-   * Lets a call wait for people (null), or returns its result if it may not ask. Absent: not supported. Never
-   * rejects.
+   * Lets a call wait for people and returns null, or returns the call's result if it may not ask. Absent if asking is
+   * not supported. Never rejects.
    */
   onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
   /** Called with the next agent before the result of a handoff. */
   onHandoff?: (callId: string, to: string) => void
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
-  /** Runs a sub-agent. Null if it waits. Never rejects. */
+  /** Runs a sub-agent. Resolves with null if the sub-agent waits. Never rejects. */
   delegate?: (
     tool: Tool,
     delegate: Delegate,
@@ -63,13 +63,13 @@ export interface RunCallOptions {
 }
 
 export interface CallOwner {
-  /** Called once, never during the start of the call. The result is null if the call waits. */
+  /** Called once, but never while the call is being started. The result is null if the call waits. */
   onCallEnd(call: RunningCall, result: ToolResult | null): void
 }
 
 /**
- * A running call. Any outcome becomes one result for the model, unless the call waits. Holds all state of the call
- * in one object, because thousands of runs may be parked in tool calls.
+ * A running call. Every outcome becomes one result for the model, unless the call waits. Keeps all state of the call in
+ * one object, because thousands of runs may be parked in tool calls.
  */
 export class RunningCall {
   readonly call: RunnableCall
@@ -93,7 +93,7 @@ export class RunningCall {
     else this.#start(tool)
   }
 
-  /** Aborts the tool's signal. The owner is not called. */
+  /** Aborts the tool's signal without calling the owner. */
   stop(reason: unknown): void {
     this.#isOver = true
     this.#clearTimer()
@@ -159,7 +159,7 @@ export class RunningCall {
     if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
   }
 
-  /** Loads the tool instead of running the call, whose arguments were written without the schema. */
+  /** Loads the tool instead of running the call, because its arguments were written without the schema. */
   #loadSoon(tool: Tool): void {
     queueMicrotask(() => {
       this.#load([tool.name])
@@ -213,7 +213,7 @@ export class RunningCall {
     }
     if (value instanceof SkillOutcome) {
       this.#options.onSkillChange?.(this.call.id, value.change)
-      // Skills are already limited in size and must be read in full.
+      // The size of skills is already limited, and they must be read in full.
       return this.#end({ status: 'ok', durationMs: this.#getDuration(), content: value.text })
     }
     this.#end({
@@ -238,7 +238,7 @@ export class RunningCall {
     this.#end(rememberThrown(failure, error))
   }
 
-  /** Ends the call before the abort, so that the tool cannot return a result. */
+  /** Ends the call before aborting, so that the tool cannot return a result. */
   #timeOut(tool: Tool, timeoutMs: number): void {
     this.#end(this.#toFailure('timeout', formatTimeout(tool, timeoutMs), 'transient', timeoutMs))
     this.#abort.abort(timeoutError('The call', timeoutMs))
@@ -292,7 +292,7 @@ function readsContext({ execute }: Tool, error: unknown): boolean {
   return Function.prototype.toString.call(execute).includes('context')
 }
 
-/** The result of a call that the provider executes. The hash distinguishes calls for the guards. */
+/** The result of a call that the provider executes. The hash lets guards distinguish calls. */
 function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
   const which = fingerprintCall(name, text).slice(0, 8)
   return { status: 'ok', content: `Approved: the provider executes it (#${which}).`, durationMs: 0 }

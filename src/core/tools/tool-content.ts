@@ -6,7 +6,7 @@ import { UsageError } from '../base/errors.js'
 import { formatValue } from '../base/text.js'
 import { type InputPart, describeMedia, getPayloadLength, toContentPart } from '../models/media.js'
 
-/** Maximum base64 characters in a result, which is 20 MB. */
+/** Maximum base64 characters in a result, which correspond to 20 MB. */
 const mostMedia = 28 * 1024 * 1024
 
 /**
@@ -15,10 +15,10 @@ const mostMedia = 28 * 1024 * 1024
  * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
  */
 export class ToolContent {
-  /** For readers that only accept text. */
+  /** For readers that accept only text. */
   readonly text: string
   readonly media: readonly MediaPart[]
-  /** Models without known media support read the text only. */
+  /** Whether models without known support for the media read only the text. */
   readonly mediaOptional: boolean
 
   constructor(text: string, media: readonly MediaPart[], mediaOptional = false) {
@@ -29,10 +29,10 @@ export class ToolContent {
 }
 
 /**
- * A tool result with text, images, audio and documents. Guards, shields and interfaces read the text and a
- * description of each medium; `tool_result` events and messages contain the media as `media`. Models that do not
- * accept them fail with `unsupported_content`. With `mediaOptional`, such models, and models whose support is unknown,
- * read the descriptions instead; see the model option `media`.
+ * A tool result with text, images, audio and documents. Guards, shields and interfaces read the text and a description
+ * of each medium. `tool_result` events and messages contain the media as `media`. Models that do not accept the media
+ * fail with `unsupported_content`. With `mediaOptional`, such models and models whose support is unknown read the
+ * descriptions instead. See the model option `media`.
  *
  * @example
  * const screenshot = defineTool({

@@ -6,12 +6,12 @@ import { readProperty } from '../base/json.js'
 const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'transient', 'failed']
 
 export interface ToolErrorOptions extends ErrorOptions {
-  /** A sentence for people, shown on pages. Default: none. */
+  /** A sentence for people that is shown in user interfaces. Defaults to none. */
   publicMessage?: string
 }
 
 /**
- * Throw it in a tool to classify a failure. `code` is the kind.
+ * Throw this error in a tool to classify a failure. `code` is the kind.
  * - `policy_denied` – this call is not allowed, and a retry will not change that; by default, two identical denials end
  *   the run
  * - `transient` – a retry may succeed later (timeouts, rate limits, lost connections)
@@ -23,7 +23,7 @@ export interface ToolErrorOptions extends ErrorOptions {
  */
 export class ToolError extends StatewrightError {
   override readonly name = 'ToolError'
-  /** Shown on pages; `message` is for the model. Without it, pages show a generic sentence. */
+  /** A sentence for people, because `message` is for the model. Without it, user interfaces show a generic sentence. */
   readonly publicMessage: string | undefined
   /** How guards treat the failure. */
   readonly kind: ToolErrorKind
@@ -37,7 +37,7 @@ export class ToolError extends StatewrightError {
   }
 }
 
-/** AbortError is a timeout set by the tool itself, because calls with an aborted signal are closed before. */
+/** An AbortError is a timeout set by the tool itself, because calls with an aborted signal have already been closed. */
 const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
 
 /**

@@ -8,13 +8,12 @@ import { readTime } from '../base/clock.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 
 /**
- * Returned by a tool to ask people during its call. The run waits until all questions are answered, possibly in
- * another process. Then the tool is called again with the same input, and `findAsked` returns the answers and the
- * memo.
+ * A tool returns this to ask people during its call. The run waits until all questions are answered, possibly in
+ * another process. The tool is then called again with the same input, and `findAsked` returns the answers and the memo.
  */
 export class Ask {
   readonly elicitations: readonly Elicitation[]
-  /** Data for the next call of the tool. Stored in the log, and not shown to pages or models. */
+  /** Data for the next call of the tool. It is stored in the log but not shown to user interfaces or models. */
   readonly memo: Json
 
   constructor(elicitations: readonly Elicitation[], memo: Json) {
@@ -23,9 +22,9 @@ export class Ask {
   }
 }
 
-/** Earlier questions of a call and their answers. */
+/** The earlier questions of a call and their answers. */
 export interface Asked {
-  /** The answers in order, as JSON text; undefined if there is none. */
+  /** The answers in order, as JSON text. Undefined for a question without an answer. */
   readonly answers: readonly (string | undefined)[]
   readonly memo: Json
 }
@@ -44,7 +43,7 @@ type AskingCall = Pick<BatchCall, 'questions' | 'memo'>
 
 const askedBefore = new WeakMap<ToolExecution, Asked>()
 
-/** Creates the questions of a call. The fingerprint ensures that an answer only applies to its own question. */
+/** Creates the questions of a call. The fingerprint ensures that an answer applies only to its own question. */
 export function toQuestions(
   { name, arguments: text }: Pick<BatchCall, 'name' | 'arguments'>,
   { elicitations, memo }: Ask,
@@ -64,7 +63,7 @@ export function toQuestions(
   })
 }
 
-/** Returned by `sleepUntil` to let a run sleep. */
+/** `sleepUntil` returns this to let a run sleep. */
 export class Sleep {
   /** Milliseconds since the epoch. */
   readonly at: number
@@ -82,13 +81,14 @@ export class Sleep {
   }
 }
 
-/** Smaller numbers are durations passed by mistake (this one is in March 1973). */
+/** Smaller numbers must be durations passed by mistake, because this one is in March 1973. */
 const leastTime = 100_000_000_000
 
 /**
- * Lets a run sleep when it is returned from `execute`. When all calls of the batch have results, the run is PAUSED
- * with `sleeping` and uses no resources. `createWaker`, DBOS, Restate and `runSession` wake it in time.
- * - The latest of several dates applies. With a past date, the run continues at once.
+ * Lets a run sleep if a tool's `execute` returns this value. When all calls of the batch have results, the run is
+ * PAUSED with `sleeping` and uses no resources. `createWaker`, DBOS, Restate and `runSession` wake it at the given
+ * time.
+ * - If there are several dates, the latest applies. With a past date, the run continues immediately.
  * - `date` is a Date, or milliseconds since the epoch.
  *
  * @example
@@ -119,13 +119,13 @@ function dateError(what: string): UsageError {
 export interface SkillInfo {
   /** 1 to 64 lower-case letters, digits and hyphens. */
   readonly name: string
-  /** Describes to the model the purpose of the skill and when to load it. Up to 1,024 characters. */
+  /** Tells the model the purpose of the skill and when to load it. Up to 1,024 characters. */
   readonly description: string
-  /** Tools that may be called while the skill is loaded. Absent: all. */
+  /** Tools that may be called while the skill is loaded. Absent if all may be. */
   readonly allowedTools?: readonly string[]
   readonly license?: string
   readonly metadata?: Readonly<Record<string, string>>
-  /** Changes with the skill: 16 hexadecimal digits. */
+  /** A hash that changes with the skill: 16 hexadecimal digits. */
   readonly hash: string
 }
 
@@ -142,7 +142,7 @@ export interface SkillInfo {
 export interface AgentSkills {
   /** Sorted by name. */
   readonly list: readonly SkillInfo[]
-  /** The index for the instructions. */
+  /** The index of the skills for the instructions. */
   readonly instructions: string
   /** `load_skill`, `read_skill_file` and `unload_skill`. */
   readonly tools: readonly Tool[]

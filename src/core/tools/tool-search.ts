@@ -1,4 +1,4 @@
-// The exported types must not use types of this optional package.
+// The exported types must not depend on this optional package.
 import type * as OramaModule from '@orama/orama'
 import type { DefaultTokenizer } from '@orama/orama'
 import { ConfigError } from '../base/errors.js'
@@ -15,22 +15,22 @@ export type SearchableTool = Pick<Tool, 'name' | 'description' | 'parameters'>
 
 /** Options of `toolSearch`. */
 export interface ToolSearchOptions {
-  /** Maximum tools loaded per search: 1 to 20. Default 5. */
+  /** Maximum tools loaded per search: 1 to 20. Defaults to 5. */
   limit?: number
   /**
-   * Position of the schemas of loaded tools. `append` adds them to the end of the request's tools, which invalidates
-   * the provider's cache with each load. `dispatch` adds them to the search result, and the model calls the tools with
-   * `call_tool`, so that the prompt prefix stays the same. Default `append`.
+   * Where to put the schemas of loaded tools. `append` (the default) adds them to the end of the request's tools, so
+   * each load invalidates the provider's cache. `dispatch` adds them to the search result, and the model calls the
+   * tools with `call_tool`, so the prompt prefix stays the same.
    */
   loading?: 'append' | 'dispatch'
   /**
-   * A custom search that returns matching names, best first. Unknown names are ignored. Default: full-text search
+   * A custom search that returns matching names, best first. Unknown names are ignored. Defaults to a full-text search
    * of names, descriptions and arguments with the package `@orama/orama`.
    */
   search?: (query: string, tools: readonly SearchableTool[]) => readonly string[] | Promise<readonly string[]>
   /**
-   * Uses the provider's search: OpenAI models with `openaiResponses`. All tools are sent with every request, and
-   * the other options do not apply. Default false.
+   * Whether to use the provider's search, for OpenAI models with `openaiResponses`. All tools are then sent with every
+   * request, and the other options do not apply. Defaults to false.
    */
   hosted?: boolean
 }
@@ -50,8 +50,9 @@ const searchSchema = {
 } as const
 
 /**
- * The tool that finds tools with `defer: true`. The model sees one line about each and loads them by searching, or
- * by calling one, which returns its schema. Loaded tools stay loaded for the session, also in other processes.
+ * Creates the tool that finds tools with `defer: true`. The model sees one line about each of them. It loads tools by
+ * searching, or by calling one, which returns its schema. Loaded tools stay loaded for the session, including in other
+ * processes.
  *
  * @example
  * const weather = defineTool({
@@ -189,12 +190,12 @@ const maxIndexChars = 10_000
 
 const maxRestChars = 60
 
-/** Shorter descriptions are useless. */
+/** Shorter descriptions would be useless. */
 const minLineChars = 12
 
 /**
- * The list of deferred tools for the instructions: names and the start of each description, as far as there is
- * room. Independent of loaded tools, so the prompt prefix stays the same.
+ * The list of deferred tools for the instructions: names and the start of each description, as far as space permits. It
+ * does not depend on loaded tools, so the prompt prefix stays the same.
  */
 export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loading']): string {
   if (deferred.length === 0) return ''
@@ -221,7 +222,7 @@ export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loadi
 }
 
 function cutLine(description: string, most: number): string {
-  // The `[server]` prefix of MCP tools would repeat on every line.
+  // Otherwise the `[server]` prefix of MCP tools would be repeated on every line.
   const [line = ''] = description.replace(/^\[[^\]]*\]\s*/, '').split('\n')
   const words = line.trim()
   if (words.length <= most) return words
@@ -230,7 +231,7 @@ function cutLine(description: string, most: number): string {
 
 const dispatcherName = 'call_tool'
 
-/** The tool that calls loaded tools. Only executed if the name is unknown. */
+/** The tool through which the model calls loaded tools. It is executed only if the name is unknown. */
 export function createDispatcher(): Tool {
   return defineTool({
     name: dispatcherName,
@@ -253,7 +254,7 @@ export function createDispatcher(): Tool {
 }
 
 /**
- * Converts a `call_tool` call to the call of the named tool, which is checked, approved, guarded, shown and
+ * Converts a `call_tool` call to a call of the named tool, which is then validated, approved, guarded, shown and
  * stored.
  */
 function unwrapCall(call: ToolCall): ToolCall {
@@ -269,7 +270,8 @@ function unwrapCall(call: ToolCall): ToolCall {
 const wrapped = new WeakMap<Message, Message>()
 
 /**
- * Restores the calls in the transcript as the model wrote them. Cached, because providers cache messages by identity.
+ * Restores the calls of the transcript to the form that the model wrote. Cached, because providers cache messages by
+ * identity.
  */
 function wrapMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
@@ -289,7 +291,7 @@ function wrapCall(call: ToolCall): ToolCall {
   if (!call.dispatched) return call
   const { dispatched: _dispatched, ...rest } = call
   const { name, arguments: text } = call.function
-  // Text that a shield inserted is not JSON.
+  // Text inserted by a shield is not JSON.
   const inner = readObject(text) === null ? JSON.stringify({ text }) : text
   const whole = `{"name":${JSON.stringify(name)},"arguments":${inner}}`
   return { ...rest, function: { name: dispatcherName, arguments: whole } }
@@ -302,8 +304,8 @@ const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 't
 const boost = { name: 3, description: 1, fields: 1 }
 
 /**
- * A full-text index (BM25) over names, descriptions and argument names. Results are deterministic; ties keep the
- * order of the tools.
+ * Creates a full-text index (BM25) of names, descriptions and argument names. Results are deterministic, and ties keep
+ * the order of the tools.
  */
 export async function createToolIndex(tools: readonly Tool[]): Promise<(query: string) => Promise<string[]>> {
   const orama = await loadOrama()
@@ -340,7 +342,7 @@ export async function createToolIndex(tools: readonly Tool[]): Promise<(query: s
   }
 }
 
-/** The suffix prevents prefix matches, and clashes with built-in property names. */
+/** This suffix prevents prefix matches and clashes with built-in property names. */
 const end = '$'
 
 function splitWords(text: string, stem: (word: string) => string): string[] {

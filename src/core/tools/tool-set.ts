@@ -7,7 +7,7 @@ import { type ToolGroup, listSourceTools, type ToolSource } from './tool-source.
 /** A tool, a group with arguments (`args` defaults to `{}`), or a source whose tools may change. */
 export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource
 
-/** The tools of an entry of `tools`. Tools of a source are unknown to the compiler. */
+/** The tools in an entry of `tools`. The compiler does not know the tools of a source. */
 type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, infer Member> }
   ? Member
   : Entry extends Tool
@@ -15,8 +15,8 @@ type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, inf
     : Tool
 
 /**
- * Names and arguments of an agent's tools: `{ add: { a: number; b: number } }`. If one name is unknown, any name
- * is allowed.
+ * Names and arguments of an agent's tools, such as `{ add: { a: number; b: number } }`. If one name is unknown, any
+ * name is allowed.
  */
 export type ToolsOf<Entries extends readonly ToolEntry[]> =
   string extends NameOf<ToolsIn<Entries[number]>>
@@ -29,7 +29,7 @@ type ArgumentsOf<Each> =
   Each extends Tool<infer _Input, infer _Context, infer _Name, infer Arguments> ? Arguments : unknown
 
 /**
- * The intersection of the `context` types of all these tools, or unknown.
+ * The intersection of the `context` types of all these tools, or `unknown`.
  *
  * @example
  * const find = defineTool({
@@ -43,30 +43,30 @@ type ArgumentsOf<Each> =
 export type ContextOf<Entries extends readonly ToolEntry[]> =
   Wish<ToolsIn<Entries[number]>> extends (context: infer Context) => void ? Context : unknown
 
-/** As a parameter, so that the types of several tools intersect. */
+/** Wraps the type in a parameter position, so that the types of several tools intersect. */
 type Wish<Each> =
   Each extends Tool<infer _Input, infer Context, infer _Name, infer _Arguments>
     ? (context: Context) => void
     : never
 
-/** The tools of an agent. If there is a source, properties return its current tools. */
+/** The tools of an agent. If there is a source, the properties return its current tools. */
 export interface ToolSet {
   get(name: string): Tool | undefined
   /** In the given order. */
   readonly names: readonly string[]
-  /** Definitions of all tools. The same array until they change. */
+  /** Definitions of all tools. The array is the same until the tools change. */
   readonly specs: readonly ToolSpec[]
-  /** Definitions of the tools that are not deferred. The same array until they change. */
+  /** Definitions of the tools that are not deferred. The array is the same until the tools change. */
   readonly offered: readonly ToolSpec[]
   readonly deferred: readonly Tool[]
   readonly search: ToolSearch | undefined
-  /** The agents of the handoffs. Undefined without handoffs. */
+  /** The agents of the handoffs. Undefined if there are none. */
   readonly team: Team | undefined
   /** The tools as seen by the machine. */
   readonly traits: Record<string, ToolTraits>
-  /** A sentence for each tool that a source omits. Absent without sources. */
+  /** A sentence for each tool that a source omits. Absent if there are no sources. */
   readonly leftOut?: readonly string[]
-  /** Whether the provider's search finds a tool. Absent without such a search. */
+  /** Whether the provider's search finds a tool. Absent if there is no such search. */
   readonly isHosted?: ((name: string) => boolean) | undefined
 }
 
@@ -85,17 +85,17 @@ export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
 }
 
 interface EntryTools {
-  /** Origin, for error messages. */
+  /** Where the tools come from, for error messages. */
   readonly owner: string
   readonly tools: readonly Tool[]
   readonly source?: ToolSource
-  /** The source's array, compared to detect changes. */
+  /** The source's array, which is compared to detect changes. */
   readonly listed?: readonly unknown[]
 }
 
 function createFixedSet(input: readonly Tool[]): ToolSet {
   const found = input.find((tool) => tool.search)?.search
-  // The provider gets all tools, and the search is not a tool of the agent.
+  // The provider receives all tools, and the search is not a tool of the agent.
   const isHosted = found?.hosted === true
   const search = isHosted ? undefined : found
   const tools = isHosted ? input.filter((tool) => !tool.search) : input
@@ -201,7 +201,7 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
   }
 }
 
-/** Returns the same object if nothing changed. */
+/** Returns the same object if nothing has changed. */
 function refreshEntry(lot: EntryTools): EntryTools {
   const listed = lot.source && listSourceTools(lot.source)
   return listed === undefined || listed === lot.listed
@@ -213,7 +213,7 @@ function refreshEntry(lot: EntryTools): EntryTools {
 function assignOwners(lots: readonly EntryTools[], before: ReadonlyMap<string, number>): Map<string, number> {
   const claims = lots.flatMap(({ tools }, index) => tools.map(({ name }) => ({ name, index })))
   const winners = claims.filter(({ name, index }) => before.get(name) === index)
-  // The first of several entries wins.
+  // If several entries have the same name, the first wins.
   return new Map([...winners, ...claims].toReversed().map(({ name, index }) => [name, index]))
 }
 
@@ -238,7 +238,7 @@ function checkDuplicates(lots: readonly EntryTools[]): void {
   }
 }
 
-/** Deferred tools without a search could never be called. */
+/** Rejects deferred tools without a search, because they could never be called. */
 function checkSearch(lots: readonly EntryTools[]): void {
   const searches = lots.flatMap(({ owner, tools }) => (tools.some(({ search }) => search) ? [owner] : []))
   if (searches.length > 1) {

@@ -5,14 +5,14 @@ import { isStandardSchema, type StandardSchema } from './input-schema.js'
 import type { Tool } from './tool.js'
 
 /**
- * Tools that may change during use, such as the tools of a server. Add it to the `tools` of an agent. `mcpTools` of
- * `statewright/mcp` resolves with one.
+ * Tools that may change at run time, such as the tools of a server. Add the source to the `tools` of an agent.
+ * `mcpTools` of `statewright/mcp` resolves with one.
  */
 export interface ToolSource {
-  /** For error messages. */
+  /** The name for error messages. */
   readonly name: string
   /**
-   * The current tools. Read for every request and call, so it must be cheap and return the same array until
+   * The current tools. Read for every request and call, so the getter must be cheap and return the same array until
    * something changes.
    */
   readonly tools: readonly Tool[]
@@ -20,7 +20,7 @@ export interface ToolSource {
   readonly leftOut?: readonly string[]
 }
 
-/** Returns undefined for an invalid source. Never throws. */
+/** Lists the tools of a source. Returns undefined if it is invalid. Never throws. */
 export function listSourceTools(source: unknown): readonly unknown[] | undefined {
   const tools = readProperty(source, 'tools')
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
@@ -40,7 +40,7 @@ export function listSourceTools(source: unknown): readonly unknown[] | undefined
  * createAgent({ model, tools: [{ group: files, args: { root: '.' } }] })
  */
 export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
-  /** For error messages. */
+  /** The name for error messages. */
   readonly name: string
   /** Creates the tools. Throws a ConfigError `invalid_tool_group` for invalid arguments. */
   readonly open: { method(args: Input): readonly Member[] }['method']
@@ -48,9 +48,9 @@ export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
 
 interface ToolGroupDefinition<Args extends StandardSchema, Member extends Tool = Tool> {
   name: string
-  /** Schema of the arguments. Validated synchronously. */
+  /** Schema of the arguments. It must validate synchronously. */
   args: Args
-  /** Creates the tools. They keep their names. */
+  /** Creates the tools. Their names must not change. */
   tools: (args: OutputOf<Args>) => readonly Member[]
 }
 

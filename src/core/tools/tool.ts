@@ -20,7 +20,7 @@ import type { Validate } from './input-schema.js'
  * @example execute: ({ id }, { context, signal }: ToolExecution<{ db: Db }>) => context.db.find(id, { signal })
  */
 export interface ToolExecution<Context = unknown> {
-  /** Aborts when the run is canceled or times out, or when the call exceeds its `timeoutMs`. */
+  /** Aborts when the run is cancelled or times out, or when the call exceeds its `timeoutMs`. */
   readonly signal: AbortSignal
   /** The id of this call. */
   readonly callId: string
@@ -28,17 +28,17 @@ export interface ToolExecution<Context = unknown> {
   readonly runId: string
   /** The id of the session. */
   readonly sessionId: string
-  /** Stable if this call is executed again after a crash, else unique. Pass it to services. */
+  /** The same key is used if this call is executed again after a crash. Otherwise unique. Pass it to services. */
   readonly idempotencyKey: string
-  /** `run(input, { context })`. Never visible to the model or the log. */
+  /** The `context` of `run(input, { context })`. Never visible to the model or in the log. */
   readonly context: Context
   /** Emits `tool_progress`. Values that are not JSON are described. Ignored after the call has ended. */
   readonly progress: (value: unknown) => void
-  /** The handle that this call stored before a crash. Undefined if there is none, or without `keepsHandle`. */
+  /** The handle that this call stored before a crash. Undefined if there is none or without `keepsHandle`. */
   readonly handle?: Json
   /**
-   * Stores JSON in the log for a continuation in another process, such as a job id. Resolves once it is stored;
-   * the last handle wins. Requires `keepsHandle: true`.
+   * Stores JSON in the log from which another process can continue, such as a job id. Resolves once it is stored. The
+   * last handle replaces earlier ones. Requires `keepsHandle: true`.
    */
   readonly keepHandle?: (handle: unknown) => Promise<void>
 }
@@ -55,41 +55,41 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly description: string
   /** JSON Schema of the input for the model. */
   readonly parameters: JsonObject
-  /** Milliseconds. 0 = off. Undefined for `toolCalls.timeoutMs`. */
+  /** Milliseconds. 0 = off. If undefined, `toolCalls.timeoutMs` applies. */
   readonly timeoutMs: number | undefined
-  /** Executed by the caller of the run, who answers with `run.addToolOutput(callId, value)`. */
+  /** Whether the caller of the run executes the tool and sends the result with `run.addToolOutput(callId, value)`. */
   readonly client: boolean
   /** Whether each call needs approval. */
   readonly needsApproval: boolean | ApprovalPredicate<Input>
   readonly validate: Validate
   /** Absent for client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined
-  /** Only loaded on demand; see `toolSearch`. */
+  /** Whether the tool is loaded only on demand. See `toolSearch`. */
   readonly defer?: true
   /** Set on the tool of `toolSearch()`. */
   readonly search?: ToolSearch
   /** Set on sub-agents, which `agent.asTool()` creates. */
   readonly delegate?: Delegate
-  /** Belongs to the skills of an agent. */
+  /** Set on tools that belong to the skills of an agent. */
   readonly skill?: true
   /** Set on handoffs, which `handoff()` creates. */
   readonly handoff?: HandoffLink
-  /** Type-level only. */
+  /** Exists only at the type level. */
   readonly '~arguments'?: Arguments
 }
 
 type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
 
 /**
- * Whether this call needs approval, or a whole decision, as of a policy. An exception counts as yes. Annotate `context`, the app's object: `(input, {
- * context }: { context: App }) => …`.
+ * Decides whether a call needs approval, or returns a whole decision like a policy. An exception counts as yes. To
+ * access the app's context object, annotate it: `(input, { context }: { context: App }) => …`.
  */
 export type ApprovalPredicate<Input> = Method<
   [input: Input, options: { context: unknown }],
   boolean | PolicyDecision | Promise<boolean | PolicyDecision>
 >
 
-/** Bivariant like methods, so that tools with different inputs fit one list of `Tool`. */
+/** Bivariant like a method, so that tools with different inputs can be in one list of `Tool`. */
 type Method<Parameters extends unknown[], Result> = { method(...parameters: Parameters): Result }['method']
 
 export interface ToolsByName {
@@ -97,11 +97,11 @@ export interface ToolsByName {
 }
 
 export interface ToolSearch {
-  /** Position of the schemas of loaded tools, in the request's tools or in the search result. */
+  /** Where the schemas of loaded tools are: in the request's tools or in the search result. */
   readonly loading: 'append' | 'dispatch'
-  /** The provider runs the search. */
+  /** Whether the provider runs the search. */
   readonly hosted: boolean
-  /** The tool that calls loaded tools, with `dispatch`. */
+  /** With `dispatch`, the tool through which loaded tools are called. */
   readonly dispatcher: Tool | undefined
   /** The list of deferred tools for the instructions. Deterministic. */
   readonly writeIndex: (deferred: readonly Tool[]) => string
@@ -109,9 +109,9 @@ export interface ToolSearch {
   readonly ready: () => Promise<void>
   /** Returns the search result and loads the tools. */
   readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
-  /** Converts a dispatcher call to the call that it represents. Returns other calls unchanged. */
+  /** Converts a call of the dispatcher to the call that it represents. Returns other calls unchanged. */
   readonly unwrap: (call: ToolCall) => ToolCall
-  /** The transcript as the model wrote it. The same objects for the same messages. */
+  /** Restores the transcript to the form that the model wrote. Returns the same objects for the same messages. */
   readonly wrap: (messages: readonly Message[]) => readonly Message[]
 }
 
@@ -122,11 +122,11 @@ export interface ToolSearchScope {
   readonly load: (names: readonly string[]) => void
 }
 
-/** A handoff. Agents are opaque objects here. */
+/** A handoff. Agents are opaque objects at this level. */
 export interface HandoffLink {
   /** Name of the other agent in the session. */
   readonly to: string
-  /** The agent is given as a function, because it may be created later. */
+  /** Whether the agent is passed as a function, because it may be created later. */
   readonly isLater: boolean
   /** @throws {ConfigError} `invalid_handoff` for a function that returns no agent */
   readonly getParts: () => object
@@ -137,31 +137,33 @@ export interface HandoffLink {
 /** The agents that can receive a session. Methods throw a ConfigError if two agents have the same name. */
 export interface Team {
   find(name: string): object | undefined
-  /** The parts of the first agent, overridden by the parts of the named agent. The same object for the same agents. */
+  /**
+   * The parts of the first agent, overridden by those of the named agent. Returns the same object for the same agents.
+   */
   mix(name: string, first: object): object | undefined
   /** Names and parts. */
   list(): readonly (readonly [string, object])[]
   /**
    * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun` means that agents
-   * given as functions exist.
+   * passed as functions exist by now.
    */
   check(first: object, options: { isBegun: boolean }): void
 }
 
 /** A sub-agent. */
 export interface Delegate {
-  /** The deepest allowed level; 1 is directly below a run started by a person. */
+  /** Maximum nesting depth. 1 is directly below a run that a person started. */
   readonly maxDepth: number
   readonly tools: ToolsByName
-  /** Creates the user message of the sub-agent. Throws for an unusable input. */
+  /** Creates the user message of the sub-agent. Throws if the input is unusable. */
   readonly messageFor: (input: unknown) => string
-  /** Starts or continues the run of a call. Null if the run was started before and its log is gone. */
+  /** Starts or continues the run of a call. Resolves with null if the run was started before and its log is gone. */
   readonly open: (errand: DelegateRequest) => Promise<DelegateRun | null>
 }
 
 export interface DelegateRun {
   readonly state: AgentState
-  /** Its end or its next pause. Rejects if it is refused. */
+  /** The result when the run ends or rests. Rejects if the run is refused. */
   readonly result: Promise<RunResult>
   approve(callId: string, args: unknown, options: ChildAnswerOptions): void
   reject(callId: string, why: string, options: ChildAnswerOptions): void
@@ -181,27 +183,27 @@ interface ChildAnswerOptions {
 export interface DelegateRequest {
   name: string
   message: string
-  /** The session of the sub-agent. Stable if the call is executed again after a crash. */
+  /** The session of the sub-agent. It is the same if the call is executed again after a crash. */
   sessionId: string
   parentSessionId: string
-  /** The call was started before. */
+  /** Whether the call was started before. */
   isBegun: boolean
-  /** The parent actor, and the id below it. */
+  /** The parent actor, and the id of this actor there. */
   parent: AnyActorRef
   actorId: string
-  /** The store of the run. Without it, the sub-agent is in memory. */
+  /** The store of the run. Without a store, the sub-agent is kept in memory. */
   store: SessionStore | undefined
   left: BudgetRemaining
   countCached: boolean
-  /** In a fork with `askFirst`, calls of the sub-agent that are not read-only also need approval. */
+  /** In a fork with `askFirst`, calls of the sub-agent that are not read-only need approval too. */
   askFirst: true | undefined
-  /** The authors of the words of the run. */
+  /** The authors of the run's messages. */
   requesters: readonly Principal[] | undefined
-  /** The terms of approvals of the run. */
+  /** The parent run's terms of approval. */
   termsAbove: Pick<AgentContext, 'approvers' | 'expiry'>
-  /** The time of the run. A sub-agent has the same clock. */
+  /** The time of the run. A sub-agent uses the same clock. */
   now: number
-  /** The policies of the run, and the names that lead to the sub-agent. */
+  /** The policies of the run, and the names of the sub-agents that lead to this one. */
   policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined
   prices: PriceBook
   /** Shared budgets of the run, if any. */
@@ -220,7 +222,7 @@ export interface DelegateRequest {
 
 /** Carries the `context` type from an agent to its runs. */
 export interface ContextCarrier<Context> {
-  /** Type-level only. */
+  /** Exists only at the type level. */
   readonly '~context'?: () => Context
 }
 
@@ -234,7 +236,7 @@ export type WithContext<Options, Context> = unknown extends Context
 /** Whether a run may omit `context`. */
 export type IsContextFree<Context> = undefined extends Context ? true : false
 
-/** The options of a run. `context` is required if a tool needs it; the compiler error names it. */
+/** The options of a run. `context` is required if a tool needs it, and the compiler error names that key. */
 export type OptionsFor<Options, Context> = unknown extends Context
   ? [options?: Options]
   : undefined extends Context

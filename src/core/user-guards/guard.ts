@@ -8,7 +8,7 @@ import { ConfigError } from '../base/errors.js'
 export interface GuardedCall {
   /** The id of the model's call. */
   readonly id: string
-  /** The tool name from the model. The tool may not exist. */
+  /** The tool name that the model wrote. The tool may not exist. */
   readonly name: string
   /** The parsed arguments, before validation against the tool's schema. Null if they are not JSON. */
   readonly arguments: Json
@@ -30,9 +30,9 @@ export interface GuardedResult extends GuardedCall {
   readonly errorKind: ToolErrorKind | null
 }
 
-/** The input of a guard: plain JSON, deep-frozen. */
+/** The input of a guard, as deep-frozen plain JSON. */
 export type GuardFact =
-  /** The model requests these calls; none has run. Calls refused by another guard are omitted. */
+  /** The model requests these calls, and none of them has run. Calls refused by another guard are omitted. */
   | { readonly type: 'calls'; readonly calls: readonly GuardedCall[] }
   /** The batch has ended with one result per call, in call order. */
   | { readonly type: 'results'; readonly results: readonly GuardedResult[] }
@@ -46,10 +46,10 @@ export type GuardVerdict =
   | { readonly action: 'nudge'; readonly message: string }
   /**
    * Only for a `calls` fact. The calls do not run, and the model reads `message` as their result. `callIds` defaults to
-   * all calls. An empty list blocks none.
+   * all calls. An empty list blocks nothing.
    */
   | { readonly action: 'block'; readonly message: string; readonly callIds?: readonly string[] }
-  /** Stops the run. `message` gives people a remedy, and `evidence` is the observation. */
+  /** Stops the run. `message` suggests a remedy to people, and `evidence` is the observation. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }
 
 /**
@@ -64,7 +64,7 @@ export type GuardVerdict =
  */
 export interface GuardContext {
   readonly fact: GuardFact
-  /** Aborts when the verdict is no longer needed, because the run was stopped or `timeoutMs` has passed. */
+  /** Aborts if the verdict is no longer needed, because the run was stopped or `timeoutMs` has passed. */
   readonly signal: AbortSignal
   /** The app's object passed to the run. */
   readonly context: unknown
@@ -84,27 +84,24 @@ export interface GuardContext {
  * createAgent({ model, guards: [defineGuard(definition)] })
  */
 export interface GuardDefinition<State> {
-  /** Unique in its agent: 1 to 64 letters, digits, `_`, `-` and `.`. Its state is stored under it. */
+  /** Unique in its agent. 1 to 64 letters, digits, `_`, `-` and `.`. The guard's state is stored under this name. */
   readonly name: string
-  /** The state at the start of a turn, plain JSON. Default: null. */
+  /** The state at the start of a turn, as plain JSON. Defaults to null. */
   readonly initial?: State
   /**
-   * Called for every fact in order; returns the next state, plain JSON of at most 2 KB. The state passed to
-   * it is frozen. Without it, the guard has no state.
+   * Called for every fact in order. Returns the next state, which must be plain JSON of at most 2 KB. The state that it
+   * receives is frozen. Without `observe`, the guard has no state.
    */
   readonly observe?: (state: State, fact: GuardFact) => State
   /** Called after each fact. May be asynchronous. */
   readonly verdict: (state: State, question: GuardContext) => GuardVerdict | Promise<GuardVerdict>
-  /**
-   * Effect of a halt. `error` (default) ends the run in ERROR. `pause` leaves it in PAUSED, from where it can be
-   * resumed.
-   */
+  /** How to halt. `error` (the default) ends the run in ERROR. `pause` pauses it, so that it can be resumed. */
   readonly onHalt?: 'error' | 'pause'
-  /** Timeout of a verdict in milliseconds, from 1 to 2,147,483,647. Default 5000. */
+  /** Timeout of a verdict in milliseconds, from 1 to 2,147,483,647. Defaults to 5000. */
   readonly timeoutMs?: number
   /**
-   * Handling of a guard that throws, times out, or returns an invalid verdict or state. `halt` (default) stops the run,
-   * because a failing guard may have missed a problem. `ignore` continues with a `warning`.
+   * How to handle a guard that throws, times out, or returns an invalid verdict or state. `halt` (the default) stops
+   * the run, because the guard may have missed a problem. `ignore` continues with a `warning`.
    */
   readonly onError?: 'halt' | 'ignore'
 }
@@ -115,7 +112,7 @@ export interface UserGuard
     Pick<GuardDefinition<Json>, 'observe'> {}
 
 /**
- * Defines a custom guard, which checks the calls of every response before they run, and their results.
+ * Defines a custom guard. It checks the calls of every response before they run, and their results.
  *
  * ```ts
  * const atMostTenMails = defineGuard({
@@ -145,7 +142,7 @@ export function defineGuard<State = null>(definition: GuardDefinition<State>): U
 const keys = ['name', 'initial', 'observe', 'verdict', 'onHalt', 'timeoutMs', 'onError']
 const longest = 2_147_483_647
 
-/** For JavaScript and casts, because types prevent most of this. */
+/** Checks at run time what the types prevent, for JavaScript and casts. */
 function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial: Json } {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError('invalid_guard', 'defineGuard takes an object: { name, verdict, … }.')
@@ -187,15 +184,15 @@ function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial
 export interface StopQuestion {
   /** The results of the last batch in call order, without calls that only loaded a tool. */
   readonly results: readonly GuardedResult[]
-  /** The steps of the run so far; 1 after the first response. */
+  /** The steps of the run so far. 1 after the first response. */
   readonly step: number
   /** The app's object passed to the run. */
   readonly context: unknown
 }
 
 /**
- * Whether the run ends with the results of the last batch; called once per batch. True makes the last
- * successful result the output.
+ * Decides whether the run ends with the results of the last batch. Called once per batch. If it returns true, the last
+ * successful result becomes the output.
  *
  * @example
  * const stopWhen: StopWhen = ({ results }) => results.some(({ name, status }) => name === 'book' && status === 'ok')

@@ -12,8 +12,8 @@ export interface InboxHolder {
 }
 
 /**
- * The sessions of a store that this process holds. One query polls all of them. Stores that no other process can reach are not
- * polled.
+ * The sessions of a store that this process holds. A single query polls all of them. Stores that no other process can
+ * access are not polled.
  */
 class InboxHolders {
   readonly #store: SessionStore
@@ -56,7 +56,7 @@ class InboxHolders {
       const found = (await this.#store.inbox?.findUnread?.([...this.#held.keys()])) ?? []
       for (const { sessionId, inbox } of found) this.notify(sessionId, inbox)
     } catch {
-      // The next poll or write reports the messages.
+      // The next poll or write will report the messages.
     }
     // Holders may have changed in the meantime.
     if (this.#timer !== timer) return
@@ -68,7 +68,7 @@ class InboxHolders {
 /** Holders by store and clock. */
 export const inboxHolders = new PerStore((store, clock) => new InboxHolders(store, clock))
 
-/** Notifies the holder in this process of a new message immediately. */
+/** Immediately notifies the holder in this process of a new message. */
 export function notifyHolder(store: SessionStore, sessionId: string, inbox: number): void {
   for (const each of inboxHolders.list(store)) each.notify(sessionId, inbox)
 }

@@ -5,7 +5,7 @@ import { type InboxHolder, inboxHolders } from './inbox-holders.js'
 import { parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
 import { addKey } from './idempotency-keys.js'
 
-/** `event` is null for a message that cannot be parsed. */
+/** `event` is null if the message cannot be parsed. */
 type Listener<Event> = (message: number, event: Event | null) => void
 
 type QueueListener = (queued: QueuedMessage) => void
@@ -15,59 +15,59 @@ interface ReadMessage<Event> {
   event: Event | null
 }
 
-/** How a kind of session reads the texts in its inbox. */
+/** How a type of session parses the texts in its inbox. */
 export interface InboxFormat<Event> {
   /** Null for unknown text. */
   parse(found: InboxMessage): Event | null
   /** Whether the text waits in the inbox for the next turn. */
   isQueued(text: string): boolean
-  /** The event of a queued text that the current run may read. Null for other texts. */
+  /** The event of a queued text that the current run may read, or null. */
   toSteering(found: InboxMessage): Event | null
 }
 
 interface InboxReaderParts<Event> {
   clock: Clock
   format: InboxFormat<Event>
-  /** The last message in the log. */
+  /** Number of the last message in the log. */
   applied: number
   keys: readonly string[]
   /** The last queued message that started a run. */
   queued: number
-  /** The last message in the inbox when the lease was acquired. */
+  /** Number of the last message in the inbox when the lease was acquired. */
   found: number | undefined
-  /** Resolves when all records are durable and the lease is still held; rejects otherwise. */
+  /** Resolves when all records are durable and the lease is still held. Rejects otherwise. */
   confirmHeld: () => Promise<void> | undefined
 }
 
 /**
- * Reads the inbox of one session for its lease holder. Each message is delivered once, in order, and removed when its event
- * is durable. A message that is already in the log was delivered by a process that crashed before it removed the message.
- * Queued messages stay in the inbox. The next turn starts with the first of them.
+ * Reads the inbox of one session for its lease holder. Each message is delivered once, in order, and removed when its
+ * event is durable. If a message is already in the log, a process delivered it and crashed before removing it. Queued
+ * messages stay in the inbox until the next turn starts with the first of them.
  */
 export class InboxReader<Event extends { key?: string }> implements InboxHolder {
   readonly sessionId: string
   readonly #store: SessionStore
   readonly #clock: Clock
-  /** The last message that was in the log when the session was acquired. */
+  /** Number of the last message that was in the log when the session was acquired. */
   readonly #before: number
-  /** The last message in the log. */
+  /** Number of the last message in the log. */
   #applied: number
   #lastDelivered: number
-  /** Delivered, but neither applied nor refused yet. */
+  /** Messages that were delivered but neither applied nor refused yet. */
   readonly #open = new Set<number>()
   /** Delivered user messages. */
   readonly #steering = new Set<number>()
-  /** In the log, to be removed after the next write. */
+  /** Messages in the log that are removed after the next write. */
   #done: number[] = []
-  /** The idempotency keys of the last messages in the log. */
+  /** Idempotency keys of the latest messages in the log. */
   #keys: readonly string[]
-  /** `#keys` and the keys of delivered messages. */
+  /** `#keys` plus the keys of delivered messages. */
   readonly #seen: Set<string>
   #last = 0
   /** The last queued message that started a run, according to the log. */
   #queued: number
   #hasQueued = false
-  /** The last message in the inbox; undefined if the store does not report it. */
+  /** Number of the last message in the inbox. Undefined if the store does not report it. */
   #position: number | undefined
   /** Whether the inbox was empty when the session was acquired. */
   readonly #isEmpty: boolean
@@ -104,7 +104,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     if (!this.#isEmpty) await this.read()
   }
 
-  /** Removes messages for a run that has ended. Queued messages stay. */
+  /** Removes the messages for a run that has ended. Queued messages are kept. */
   async discard(): Promise<void> {
     if (this.#isEmpty) return
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
@@ -132,7 +132,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     return waiting[0] ?? null
   }
 
-  /** The next run starts with this queued message, so it is not delivered as steering. */
+  /** Excludes this queued message from steering, because the next run starts with it. */
   beginWith(queued: number): void {
     this.#queued = queued
     this.#forgetRead((message) => message === queued)
@@ -146,7 +146,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     this.#waiting = this.#waiting.filter(({ message }) => !isIt(message))
   }
 
-  /** A run started with these messages. Its start record may not be durable yet. */
+  /** Called when a run has started with these messages. Its start record may not be durable yet. */
   markSaid(queued: number | undefined, ids: readonly string[]): void {
     for (const id of ids) this.#keys = addKey(this.#keys, id)
     if (queued !== undefined) this.#done.push(queued)
@@ -166,12 +166,12 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     return this.#keys
   }
 
-  /** The number of the last message that was delivered or is in the log. */
+  /** Number of the last message that was delivered or is in the log. */
   get lastDelivered(): number {
     return this.#lastDelivered
   }
 
-  /** Whether a message is being read or was delivered without an outcome yet. */
+  /** Whether a message is being read, or was delivered and has no outcome yet. */
   get hasOpenMessages(): boolean {
     return this.#open.size > 0 || this.#reading !== undefined
   }
@@ -196,13 +196,14 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
   }
 
   /**
-   * Another process takes over the session. It reads every message that this process has not applied.
+   * Stops reading, because another process takes over the session. It reads all messages that this process has not
+   * applied.
    */
   close(): void {
     this.#isClosed = true
   }
 
-  /** Store responses may report new messages. */
+  /** Reads the inbox position in a store response, which may report new messages. */
   noteAnswer(answer: InboxPosition | undefined | void): void {
     if (!answer) return
     this.#position = answer.inbox
@@ -214,17 +215,17 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     this.#last = inbox
     this.#position = inbox
     this.read()?.catch(() => {
-      // The next write or poll reports it again.
+      // The next write or poll will report it again.
       this.#last = this.#lastDelivered
     })
   }
 
-  /** Reads the inbox. Undefined if it finished synchronously. */
+  /** Reads the inbox. Returns undefined if that was synchronous. */
   read(): Promise<void> | undefined {
     const { inbox } = this.#store
     if (!inbox) return undefined
     if (this.#reading) return this.#reading.then(() => this.read())
-    // Queued messages stay in the inbox and are skipped by later reads.
+    // Queued messages stay in the inbox, and later reads skip them.
     const found = inbox.read(this.sessionId, this.#hasQueued ? this.#lastDelivered : 0)
     if (!(found instanceof Promise)) {
       this.#receive(found)
@@ -258,7 +259,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     }
   }
 
-  /** A user message for the current run. If no run reads it, it waits for the next turn. */
+  /** Receives a user message for the current run. If no run reads it, it waits for the next turn. */
   #receiveSteering(message: number, event: Event): void {
     if (event.key !== undefined && this.#keys.includes(event.key)) {
       this.#done.push(message)
@@ -282,7 +283,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     if (queued) this.#onQueued?.(queued)
   }
 
-  /** Senders retry when a delivery was not confirmed, so duplicates are removed. */
+  /** Drops duplicates, because senders retry if a delivery was not confirmed. */
   #receiveNew(read: ReadMessage<Event>): void {
     const key = read.event?.key
     if (key !== undefined && this.#seen.has(key)) {
@@ -295,14 +296,17 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
     else this.#waiting.push(read)
   }
 
-  /** The event is in the log, possibly not durable yet. */
+  /** Called when the event is in the log, possibly not durable yet. */
   markApplied(message: number, key?: string): void {
     this.#keys = addKey(this.#keys, key)
     this.#applied = Math.max(this.#applied, message)
     if (this.#open.delete(message)) this.#done.push(message)
   }
 
-  /** The run cannot apply the message. User messages wait for the next turn, others are removed. Returns whether it was removed. */
+  /**
+   * Called if the run cannot apply the message. User messages then wait for the next turn, and other messages are
+   * removed. Returns whether it was removed.
+   */
   refuse(message: number): boolean {
     if (!this.#open.delete(message) || this.#steering.has(message)) return false
     if (!this.#isClosed) void this.#removeRefused(message)
@@ -310,8 +314,8 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
   }
 
   /**
-   * A suspended process, or one with unwritten records, may refuse a message by mistake. If it lost the lease, the message stays for
-   * the process that holds it.
+   * A process that was suspended, or has unwritten records, may refuse a message by mistake. If it has lost the lease,
+   * the message is kept for the process that holds it.
    */
   async #removeRefused(message: number): Promise<void> {
     try {

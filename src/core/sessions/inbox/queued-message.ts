@@ -10,22 +10,22 @@ import type { InboxMessage } from '../store/inbox.js'
 import { toClientData, toMessage } from '../user-input.js'
 
 /**
- * A user message in a session's inbox that waits for the turn that it starts. A message for the current run (`when:
- * 'now'`) waits, too, if the run ends before it reads the message.
+ * A user message that waits in a session's inbox for the turn that it starts. A message for the current run (`when:
+ * 'now'`) also waits if the run ends before reading it.
  */
 export interface QueuedMessage {
   /** Its number in the inbox. */
   message: number
-  /** The sender's id. A message that is queued twice with the same id is used once. */
+  /** The sender's id. A message that is queued twice with the same id is processed once. */
   messageId: string
-  /** When it was queued; milliseconds since the epoch. */
+  /** When it was queued, in milliseconds since the epoch. */
   at: number
   /** The user messages. */
   messages: NewMessage[]
   by?: Principal
 }
 
-/** The maximum number of messages in a session's queue, and of characters of JSON in all of them. */
+/** Maximum number of messages in a session's queue, and of JSON characters in all of them. */
 const maxQueued = 100
 const maxQueuedChars = 10_000_000
 
@@ -48,7 +48,7 @@ export function formatQueuedMessage(
   return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, messages, by })
 }
 
-/** Null if the text is damaged. */
+/** Parses a queued message. Returns null if the text is damaged. */
 export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage | null {
   try {
     const { messageId, messages, by } = JSON.parse(text) as Record<string, unknown>
@@ -60,7 +60,7 @@ export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedM
   }
 }
 
-/** Accepts only valid user messages, because a store may return anything. */
+/** Accepts only valid user messages, because a store could return anything. */
 function readNewMessage(value: unknown): NewMessage {
   const { content, data } = (value ?? {}) as Record<string, unknown>
   const message = toMessage({ content }, 'messages')
@@ -69,7 +69,7 @@ function readNewMessage(value: unknown): NewMessage {
   return { ...message, data: data as JsonObject }
 }
 
-/** The steering event of a message for the current run. Null for other messages and damaged text. */
+/** Converts a message for the current run to its steering event. Returns null for other messages and damaged text. */
 export function toSteeringEvent(found: InboxMessage): Extract<ControlEvent, { type: 'STEER' }> | null {
   const parsed = isSteeringText(found.text) ? parseQueuedMessage(found) : null
   const text = parsed && joinTexts(parsed.messages)
@@ -93,7 +93,7 @@ export function listMessageIds({ messageId, messages }: QueuedMessage): unknown[
   return [messageId, ...messages.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
 }
 
-/** Adds the id to the messages. Pages and `agent.send` recognize the message by it. */
+/** Adds the id to the messages. Pages and `agent.send` use it to recognize the message. */
 export function withMessageId([first, ...more]: readonly NewMessage[], messageId: string): NewMessage[] {
   if (first === undefined) return []
   const data: JsonObject = { ...first.data, ...toClientData(messageId, first.content) }
@@ -122,19 +122,19 @@ export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'e
   return state === 'CANCELLED' || error?.code === 'poisoned'
 }
 
-/** The state that separates queued messages from those already used. */
+/** The position that separates queued messages from those already processed. */
 export interface QueuePosition {
-  /** The number of the last queued message in the log. */
+  /** Number of the last queued message in the log. */
   queued: number
   /** The transcript. */
   messages: readonly Pick<Message, 'role' | 'data'>[]
-  /** The idempotency keys in the log, of the messages that a run has read. */
+  /** Idempotency keys in the log, for messages that a run has read. */
   keys: readonly string[]
 }
 
 /**
- * The queued messages in order, up to a limit, and the messages before them that can be removed. Removable messages were
- * already used but not removed because of a crash, were queued twice, or are damaged.
+ * Splits messages into the queued ones, in order and up to a limit, and earlier ones that can be removed. Removable
+ * messages were already processed but not removed because of a crash, were queued twice, or are damaged.
  */
 export function sortQueue(
   found: readonly InboxMessage[],
@@ -158,7 +158,7 @@ export function sortQueue(
   return { waiting, settled }
 }
 
-/** @throws {UsageError} `queue_full` if the session has no room for another message */
+/** @throws {UsageError} `queue_full` if the queue of the session is full */
 export function checkQueueRoom(found: readonly InboxMessage[], text: string, sessionId: string): void {
   const waiting = found.filter((one) => isQueuedText(one.text))
   const chars = waiting.reduce((sum, one) => sum + one.text.length, text.length)

@@ -9,8 +9,9 @@ import type { InboxFormat } from './inbox-reader.js'
 import { isQueuedText, toSteeringEvent } from './queued-message.js'
 
 /**
- * A message that can be sent to a session from any process. An answer names its call: spread the entry of `pending` or
- * the `approval_requested` event. Without its `fingerprint`, the answer applies to the call that waits at that moment.
+ * A message that can be sent to a session from any process. An answer must identify its call, so spread the entry of
+ * `pending` or the `approval_requested` event into it. Without a `fingerprint`, the answer applies to the call that
+ * waits at that moment.
  * @example
  * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
  * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
@@ -19,16 +20,19 @@ export type SessionMessage = SentBy &
   /** Ends the run in CANCELLED, in any state. */
   (
     | { type: 'cancel'; why?: string }
-    /** Rests in PAUSED at the next safe point. */
+    /** Pauses the run at the next safe point. */
     | { type: 'pause' }
-    /** Continues from PAUSED. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken earlier. */
+    /**
+     * Continues a paused run. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken
+     * earlier.
+     */
     | { type: 'resume'; at?: Date | number }
     /** Adds a message for the model at the next safe point. A paused run continues. */
     | { type: 'steer'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'reply'; input: UserInput }
     | UserMessageToSend
-    /** Approves a call. `editedInput` replaces the model's arguments. The log has the reason `why`. */
+    /** Approves a call. `editedInput` replaces the model's arguments. The reason `why` is stored in the log. */
     | ({ type: 'approve'; editedInput?: unknown; why?: string | undefined } & AnswerTarget)
     /** Rejects a call. The model reads the reason. */
     | ({ type: 'reject'; why?: string | undefined } & AnswerTarget)
@@ -48,7 +52,8 @@ interface AnswerTarget {
  * - `next` queues the message in the session's inbox, in order, until it starts a turn. `runSession`, the handlers of
  *   chat pages and the hosts start that turn after the current one. After a `cancel` they wait until the user writes
  *   again.
- * - `now` passes the text to the model at the next safe point, as with `steer`. If the run ends before that, the message
+ * - `now` passes the text to the model at the next safe point, as with `steer`. If the run ends before that, the
+ * message
  *   is queued as with `next`.
  *
  * `messageId` has 1 to 200 characters and defaults to a new id. A message that is sent twice with the same id is used
@@ -63,9 +68,9 @@ export interface UserMessageToSend extends SentBy {
   messageId?: string
 }
 
-/** The outcome of sending a message to a session. */
+/** The result of sending a message to a session. */
 export interface Receipt {
-  /** The number of the message in the session's inbox. */
+  /** Number of the message in the session's inbox. */
   message: number
   /**
    * - `sent`: a process holds the session and reads the message, at once if it is this process, otherwise within a second
@@ -75,10 +80,13 @@ export interface Receipt {
   status: 'sent' | 'waiting' | 'applied'
 }
 
-/** An answer to one pending call. Surfaces convert the answers of their protocol to this type once. */
+/** An answer to a pending call. All protocols convert their answers to this type. */
 export type AnswerMessage = Extract<SessionMessage, { callId: string }>
 
-/** The keys of a pending call other than its id, because an answer may be made by spreading one. */
+/**
+ * The keys of a pending call other than its id. They are accepted because an answer may be created by spreading a
+ * pending call.
+ */
 const callKeys = [
   'messageId',
   'name',
@@ -108,7 +116,7 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
 
 const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
 
-/** Where messages are received. */
+/** Where a message is received. */
 interface MessageSource {
   /** A description of the receiver. */
   by: string
@@ -119,7 +127,7 @@ interface MessageSource {
 }
 
 /**
- * Validates a message and its texts. Its effect depends on the session.
+ * Validates a message and its texts, independent of the session.
  * @throws {UsageError} `invalid_input`, naming the key
  */
 export function checkMessage(
@@ -202,8 +210,8 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
 ]
 
 /**
- * The event that an inbox message becomes in the run and its log. Null for a message that waits for the next turn, and
- * for unknown text.
+ * Converts an inbox message to the event of the run and its log. Returns null for unknown text and for a message that
+ * waits for the next turn.
  */
 export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   try {

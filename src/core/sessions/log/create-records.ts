@@ -23,12 +23,12 @@ interface IdentityFields {
   parent?: string
 }
 
-/** Facts that the records of a session share. */
+/** Facts that all records of a session share. */
 export interface SessionFacts extends SessionIdentity {
   runs: number
-  /** The agent that started the latest run. Null if the log does not name it. */
+  /** The agent that started the latest run. Null if it is not in the log. */
   definition: AgentDefinition | null
-  /** Null if the session has one branch. */
+  /** Null if the session has only one branch. */
   branches?: BranchTree | null
 }
 
@@ -39,7 +39,7 @@ interface InboxFacts {
   keys?: readonly string[]
 }
 
-/** The first record of a log. `initialState` is the state that a session had before it was stored here. */
+/** Creates the first record of a log. `initialState` is the state of a session that was not stored here before. */
 export function createOpening(
   identity: SessionIdentity,
   initialState: SessionState | undefined,
@@ -54,7 +54,7 @@ export function createOpening(
   }
 }
 
-/** The input of a run without the session state, which the log already has. */
+/** The input of a run without the session state, because the log already contains it. */
 export function toStartInput(input: AgentInput): StartInput {
   const {
     messages: _m,
@@ -72,7 +72,7 @@ export function toStartInput(input: AgentInput): StartInput {
   return rest satisfies StartInput
 }
 
-/** A record of the state that all earlier records lead to, so that reading can start there. */
+/** Creates a record of the state after all earlier records, so that reading can start there. */
 export function createSnapshot(
   state: MachineState,
   { runs, definition, branches = null, ...identity }: SessionFacts,

@@ -31,14 +31,17 @@ import {
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
-/** Validates the state that a log leads to before a run uses it, because another program may have written to the log. */
+/**
+ * Validates the state that results from a log before a run uses it, because another program may have written to the
+ * log.
+ */
 
-/** Why no run can continue from this context, as a sentence, or null. */
+/** Why no run can continue from this context, as a sentence or null. */
 export function findContextFault(context: AgentContext): string | null {
   return findFault(contextKind, context)
 }
 
-/** Why no run can start from this state, as a sentence, or null. */
+/** Why no run can start from this state, as a sentence or null. */
 export function findStateFault(state: SessionState): string | null {
   return findFault(stateKind, state)
 }
@@ -53,7 +56,10 @@ function findFault(kind: Kind, value: unknown): string | null {
   }
 }
 
-/** A schema from a sample object, with the same keys and value types. Objects may be null, unless `canBeOff` is false. */
+/**
+ * Derives a schema from a sample object, with the same keys and value types. Nested objects may be null unless
+ * `canBeOff` is false.
+ */
 function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
   if (isRecord(sample)) {
     const keys = Object.entries(sample).map(([key, value]) => [

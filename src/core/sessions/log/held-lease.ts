@@ -4,17 +4,17 @@ import { leaseLostError, StoreError } from '../store/store-error.js'
 import { findRelease, leaseMs, releaseLease } from './release-lease.js'
 import { PerStore } from '../store/per-store.js'
 
-/** The log that a lease is held for. */
+/** The log for which a lease is held. */
 export interface LeaseOwner {
   /** The error that stopped all writes, if any. */
   getFailure(): StoreError | undefined
   /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
   isReleasing(): boolean
-  /** The lease is lost. */
+  /** Called when the lease is lost. */
   onLost(error: unknown): void
-  /** The lease is held. `isNew` means that it was just acquired. */
+  /** Called when the lease is held. `isNew` means that it was just acquired. */
   onHeld(isNew: boolean): void
-  /** The lease was released, and any process may acquire the session. */
+  /** Called when the lease was released, so that any process may acquire the session. */
   onReleased(): void
   /** Called with the inbox position that the release returns. */
   onInboxAnswer(answer: Appended | void): void
@@ -31,10 +31,10 @@ export class HeldLease {
   readonly #heartbeat: ReturnType<typeof heartbeats.get>
   readonly #leaseHolder: LeaseHolder
   #lease: Lease
-  /** When the lease last had a full `leaseMs` left. */
+  /** When the lease was last renewed for the full `leaseMs`. */
   #renewedAt: number
   #isHeld = true
-  /** A renewal in progress, started before a write or a call. */
+  /** A renewal in progress that was started before a write or a call. */
   #renewing: Promise<void> | undefined
 
   constructor(store: SessionStore, clock: Clock, lease: Lease, owner: LeaseOwner) {
@@ -70,7 +70,7 @@ export class HeldLease {
     this.#heartbeat.add(this.#leaseHolder)
   }
 
-  /** Confirms the lease, and renews it if it may be old. Undefined while it is fresh. */
+  /** Confirms the lease, renewing it if it may be old. Returns undefined while it is fresh. */
   ensureHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing
     return this.#isHeld && this.#isStale() ? this.#renew() : undefined
@@ -108,7 +108,10 @@ export class HeldLease {
     this.#owner.onReleased()
   }
 
-  /** After a long suspension, a process may still be the only one that wants the session. */
+  /**
+   * Whether the lease may have expired. After a long suspension, this process may still be the only one that wants the
+   * session.
+   */
   #isStale(): boolean {
     return readElapsed(this.#clock) - this.#renewedAt > leaseMs / 2
   }
@@ -125,7 +128,7 @@ export class HeldLease {
     if (failure) throw failure
   }
 
-  /** Ignores the renewal of an earlier lease, because a different one may have been acquired after a rest. */
+  /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
   #onRenewed(lease: Lease): void {
     if (this.#isHeld && this.#lease.token === lease.token) this.setLease(lease)
   }
@@ -134,20 +137,20 @@ export class HeldLease {
     if (!this.#isHeld || this.#owner.isReleasing() || this.#lease.token !== token) return
     const isOver = readElapsed(this.#clock) - this.#renewedAt >= leaseMs
     const isLost = error instanceof StoreError && error.code === 'lease_lost'
-    // A short store outage is harmless while the lease lasts.
+    // A short outage of the store is harmless as long as the lease is valid.
     if (isLost || isOver) this.#owner.onLost(error)
   }
 }
 
-/** Renews a lease while its run works, because a tool may take hours without a log write. */
+/** Has its lease renewed while its run is active, because a tool may run for hours without a write to the log. */
 export interface LeaseHolder {
   getLease(): Lease
   onRenewed(lease: Lease): void
-  /** `lease` is the lease that could not be renewed. A different lease may be held by now. */
+  /** `lease` is the lease that could not be renewed. By now, a different lease may be held. */
   onFailed(lease: Lease, error: unknown): void
 }
 
-/** One heartbeat per store for all leases that the process holds. Uses a single request if the store supports it. */
+/** The heartbeat for all leases that this process holds in a store. Uses a single request if the store supports it. */
 class Heartbeat {
   readonly #store: SessionStore
   readonly #clock: Clock

@@ -11,7 +11,7 @@ import type { SessionTags } from '../store/session-tags.js'
 /** A record without its checksum. */
 export type RecordDraft = Omit<LogRecord, 'check'>
 
-/** Serializes an entry at once, because it may change later and an unserializable entry must throw here. */
+/** Serializes an entry immediately, because it may change later and an unserializable entry must throw here. */
 export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): RecordDraft {
   return { seq, at, type, data: JSON.stringify(rest) }
 }
@@ -26,15 +26,15 @@ export function sealRecord(seq: number, at: number, entry: RecordContent): LogRe
   return sealDraft(draftRecord(seq, at, entry))
 }
 
-/** Entries are objects with at least one key. */
+/** Adds `lastEventSeq` to the JSON. Entries are objects with at least one key. */
 function addEventSeq(data: string, seq: number): string {
   return `${data.slice(0, -1)},"lastEventSeq":${seq}}`
 }
 
 /**
  * Verifies a record and parses its content.
- * @throws {StoreError} `corrupt_log`, naming the last good record, if the record is damaged or does not follow `after`;
- * `newer_log` if a newer version of Statewright wrote it; `machine_session` for the session of a machine
+ * @throws {StoreError} `corrupt_log`, naming the last intact record, if the record is damaged or does not follow
+ * `after`; `newer_log` if a newer version of Statewright wrote it; `machine_session` for the session of a machine
  */
 export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
   const content = verifyRecord(record, after, sessionId)
@@ -43,7 +43,7 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   return content
 }
 
-/** Verifies a record of any kind of session, and parses its content. */
+/** Verifies a record of any type of session and parses its content. */
 export function verifyRecord(
   record: LogRecord,
   after: number,
@@ -67,7 +67,7 @@ export function verifyRecord(
   throw new StoreError('newer_log', text, sessionId)
 }
 
-/** An agent cannot continue the session of a machine. */
+/** The error if an agent is to continue the session of a machine. */
 function machineSessionError(sessionId: string, machine: string): StoreError {
   return new StoreError(
     'machine_session',
@@ -77,7 +77,7 @@ function machineSessionError(sessionId: string, machine: string): StoreError {
   )
 }
 
-/** The part of a record's format that this version does not support, as a predicate, or null. */
+/** The part of a record's format that this version does not support, as the predicate of a sentence, or null. */
 export function findUnknownFormat(version: number, needs: unknown): string | null {
   if (version > logVersion)
     return `was written with log version ${version}; this version of Statewright supports versions up to ${logVersion}`
@@ -93,7 +93,7 @@ function computeChecksum(seq: number, at: number, type: string, data: string): s
   return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
 }
 
-/** States the unreadable record and the last good one. */
+/** Creates the error that names the unreadable record and the last intact one. */
 export function damagedLogError(
   sessionId: string,
   lastGood: number,
@@ -109,10 +109,10 @@ export function damagedLogError(
   })
 }
 
-/** The version of the record format. Readers refuse logs with a higher version. */
+/** Version of the record format. Readers reject logs with a higher version. */
 export const logVersion = 1
 
-/** The input of a run without the session state, which the log already has. This keeps start records small. */
+/** The input of a run without the session state, which the log already contains. This keeps start records small. */
 export type StartInput = Omit<AgentInput, keyof SessionState>
 
 /** A snapshot of the machine, as XState persists it. Plain JSON. */
@@ -124,17 +124,17 @@ export interface MachineState {
 }
 
 /**
- * The content of a log record. A log has one `opened` record, then for each run a `start` and its `event`s. A `snapshot`
- * may follow any event. It contains the state up to there, so that reading can start with it.
+ * The content of a log record. A log has one `opened` record and then, for each run, a `start` followed by its
+ * `event`s. A `snapshot` may follow any event. It contains the state up to that point, so that reading can start there.
  */
 export type RecordContent = Content & {
-  /** The number of the run's last event at the time of writing. Set on the last record of a write. */
+  /** Number of the run's last event at the time of writing. Set on the last record of a write. */
   lastEventSeq?: number
   /** The trace link for the process that resumes the run. See `JournalEntry`. A snapshot repeats the last link. */
   link?: string
   /**
-   * The features that the log uses from this record on. A snapshot repeats all. A reader that does not know a feature
-   * refuses the log.
+   * The features that the log uses from this record on. A snapshot repeats all of them. A reader that does not know a
+   * feature rejects the log.
    */
   needs?: string[]
 }
@@ -158,11 +158,11 @@ type Content =
       input: StartInput
       /** The agent that starts the run. */
       definition?: AgentDefinition
-      /** The number of the queued inbox message that starts the run. */
+      /** Number of the queued inbox message that starts the run. */
       queued?: number
       /** The session's tags from this record on, if the run changes them. */
       tags?: SessionTags
-      /** The run starts a branch before the end of the transcript. */
+      /** Set if the run starts a branch before the end of the transcript. */
       branch?: BranchStart
     }
   | { type: 'event'; event: AgentMachineEvent }
@@ -175,22 +175,24 @@ type Content =
       runs: number
       /** The agent of the latest run. */
       definition?: AgentDefinition
-      /** The last inbox message in the log. */
+      /** Number of the last inbox message in the log. */
       inbox?: number
-      /** The last queued inbox message that started a run. */
+      /** Number of the last queued inbox message that started a run. */
       queued?: number
-      /** The idempotency keys of the last messages in the log. */
+      /** Idempotency keys of the latest messages in the log. */
       keys?: string[]
-      /** The branches of the session, if it has several. */
+      /** The branches of the session, if there are several. */
       branches?: BranchTree
-      /** The session switches back to this branch. Absent if the record repeats the state of earlier records. */
+      /**
+       * The branch to which the session switches back. Absent if the record only repeats the state of earlier records.
+       */
       selected?: number
       state: MachineState
     }
 
 /**
- * Features that later versions add to the log, each with a test for records that use it. Such a record names the feature
- * in `needs`, and a version that does not know the feature refuses the log (`newer_log`). Version 1 has none.
+ * Features that later versions add to the log, each with a predicate for records that use it. Such a record lists the
+ * feature in `needs`, and a version that does not know the feature rejects the log (`newer_log`). Version 1 has none.
  */
 export const logFeatures: Record<string, (record: RecordContent) => boolean> = {}
 

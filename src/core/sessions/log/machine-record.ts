@@ -12,13 +12,13 @@ export interface MachineEvent {
 export interface StoredActor {
   /** The name of the actor in `setup({ actors })`. */
   src: string
-  /** The record that starts it. Contains its input. */
+  /** Number of the record that starts the actor. It contains the input. */
   at: number
-  /** Unique in the session: `pay.12`. */
+  /** Unique in the session, such as `pay.12`. */
   key: string
 }
 
-/** An event scheduled for a time. */
+/** An event that is scheduled for a time. */
 export interface StoredDelay {
   id: string
   event: MachineEvent
@@ -26,7 +26,7 @@ export interface StoredDelay {
   at: number
 }
 
-/** Why an event of a machine had no effect. */
+/** Why an event had no effect on a machine. */
 interface EventRefusal {
   code: string
   message: string
@@ -43,22 +43,22 @@ export interface StoredMachineState {
   error?: unknown
   actors: Record<string, StoredActor>
   delays: StoredDelay[]
-  /** Events that the machine has sent to itself and processes next. */
+  /** Events that the machine sent to itself and will process next. */
   queue: MachineEvent[]
-  /** Outcomes of actors that the chart could not process. A fixed chart processes them. */
+  /** Outcomes of actors that the chart could not process. A corrected chart processes them. */
   held: { event: MachineEvent; refused: EventRefusal }[]
-  /** The last inbox message that the machine has processed. */
+  /** Number of the last inbox message that the machine processed. */
   inbox: number
-  /** The idempotency keys of the last messages. */
+  /** Idempotency keys of the latest messages. */
   keys: string[]
 }
 
 /**
- * A record of a machine's session: an event, and the state that it leads to. Each record is complete, so that reading
- * starts at the last one.
+ * A record of a machine's session: an event and the resulting state. Each record is complete, so that reading starts at
+ * the last one.
  */
 export interface MachineRecord {
-  /** The id of the machine. Distinguishes the record from an agent's records. */
+  /** The id of the machine. Distinguishes the record from records of agents. */
   machine: string
   /** The `version` of the chart. Absent if it has none. */
   chart?: string
@@ -72,7 +72,7 @@ export interface MachineRecord {
   state: StoredMachineState
 }
 
-/** The label of a machine in lists and alarms. It contains a space, which names of agents cannot have. */
+/** The label of a machine in lists and alarms. It contains a space, which is not allowed in agent names. */
 export const createMachineLabel = (machine: string): string => `${machinePrefix}${machine}`
 
 const machinePrefix = 'machine '
@@ -82,14 +82,14 @@ export function parseMachineLabel(agent: string | undefined): string | undefined
   return agent?.startsWith(machinePrefix) ? agent.slice(machinePrefix.length) : undefined
 }
 
-/** The first record opens the log. Each later one replaces all records before it for a reader. */
+/** Creates a record. The first record opens the log. For a reader, each later record replaces all records before it. */
 export function draftMachineRecord(seq: number, at: number, record: MachineRecord): RecordDraft {
   const type = seq === 1 ? 'opened' : 'snapshot'
   return { seq, at, type, data: JSON.stringify({ version: logVersion, ...record }) }
 }
 
 /**
- * Verifies and parses a record of a machine. Null for a record of an agent.
+ * Verifies and parses a record of a machine. Returns null for a record of an agent.
  * @throws {StoreError} `corrupt_log`, `newer_log`
  */
 export function openMachineRecord(record: LogRecord, sessionId: string): MachineRecord | null {

@@ -5,10 +5,10 @@ import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
 
-/** How long a session stays locked after its writing process stops responding, in milliseconds. */
+/** How long a session stays locked after the process that writes to it stops responding, in milliseconds. */
 export const leaseMs = 30_000
 
-/** The time at which a new lease was acquired, by the store's clock. */
+/** When a new lease was acquired, by the store's clock. */
 export const getAcquiredAt = ({ expiresAt }: Lease): number => expiresAt - leaseMs
 
 /** The shortest and longest delay before a failed release is retried, in milliseconds. */
@@ -16,13 +16,13 @@ const [soonest, latest] = [250, 4000]
 
 interface PendingRelease {
   lease: Lease
-  /** When the lease expires by itself. */
+  /** When the lease expires without a release. */
   until: number
 }
 
 /**
- * Retries failed releases until the store accepts them or the leases expire. A store that is unavailable or has a full
- * disk cannot release leases, and the sessions of ended runs would otherwise stay locked until the leases expire.
+ * Retries failed releases until the store accepts them or the leases expire. A store that is unavailable or whose disk
+ * is full cannot release leases, so the sessions of ended runs would otherwise stay locked until the leases expire.
  */
 class LeaseReleaser {
   readonly #store: SessionStore
@@ -73,7 +73,7 @@ class LeaseReleaser {
     }
   }
 
-  /** Retries the release of this session. Returns undefined if it is complete or if none was pending. */
+  /** Retries the release of this session. Returns undefined if it completes synchronously or none is pending. */
   releasePending(sessionId: string): Promise<void> | undefined {
     const own = [...this.#pending.values()].filter(({ lease }) => lease.sessionId === sessionId)
     const left = own.map((entry) => this.#retry(entry)).filter((released) => released !== undefined)
@@ -92,7 +92,7 @@ class LeaseReleaser {
     unrefTimer(this.#timer)
   }
 
-  /** Tries one release first, so that an unavailable store gets one request instead of many. */
+  /** Tries a single release first, so that an unavailable store receives one request instead of many. */
   async #retryAll(): Promise<void> {
     const now = readElapsed(this.#clock)
     for (const [token, { until }] of this.#pending) if (until <= now) this.#pending.delete(token)
@@ -126,12 +126,15 @@ export function releaseLease(
   return leaseReleasers.get(store, clock).release(lease, onAnswer)
 }
 
-/** Releases a lease that the store may have granted in a lost response. Retries until the store accepts the release. */
+/**
+ * Releases a lease that the store may have granted although its response was lost. Retries until the store accepts the
+ * release.
+ */
 export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): void {
   leaseReleasers.get(store, clock).retryLater(lease)
 }
 
-/** Resolves when a pending release of the session completes; undefined if none is pending. */
+/** Resolves when a pending release of the session completes. Returns undefined if none is pending. */
 export function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
   return leaseReleasers
     .list(store)
@@ -139,7 +142,7 @@ export function findRelease(store: SessionStore, sessionId: string): Promise<voi
     .find((under) => under !== undefined)
 }
 
-/** Calls `store.acquire` after this process has released its earlier leases of the session. */
+/** Calls `store.acquire` once this process has released its earlier leases of the session. */
 export function acquireLease(
   store: SessionStore,
   sessionId: string,
@@ -155,12 +158,12 @@ export function acquireLease(
   return Promise.all(left).then(() => store.acquire(sessionId, options))
 }
 
-/** Delays before each attempt to reacquire a session, in milliseconds. 0 yields to other tasks. */
+/** Delays before the attempts to reacquire a session, in milliseconds. 0 yields to other tasks. */
 const pauses = [0, 20, 60, 140, 280, 500, 1000]
 
 /**
  * Reacquires a session for an idle run that continues from record `head`. Another process may hold the session briefly,
- * to detect this run and give up, or to leave a message. Retries a few times unless the other process has continued the
+ * to detect this run and give up, or to add a message. Retries a few times unless the other process has continued the
  * session.
  */
 export function acquireLeaseAgain(

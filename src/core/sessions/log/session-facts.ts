@@ -16,7 +16,10 @@ export interface FirstFacts {
   definition?: (() => AgentDefinition) | undefined
 }
 
-/** The identity of one session at the current end of its log: name, tags, parent, and the agent of its latest run. */
+/**
+ * The identity of one session at the current end of its log: its name, tags and parent, and the agent of its latest
+ * run.
+ */
 export class CurrentFacts {
   #facts: SessionFacts
   /** Tags that are not in the log yet. */
@@ -50,25 +53,25 @@ export class CurrentFacts {
     return this.#facts.tags
   }
 
-  /** @throws {UsageError} `invalid_option` for too many tags in total */
+  /** @throws {UsageError} `invalid_option` if the session would have too many tags */
   addTags(added: SessionTags, sessionId: string): void {
     const tags = mergeTags(this.#facts.tags, added, sessionId)
     if (hasTags(added)) this.#newTags = tags
     this.#facts = { ...this.#facts, tags }
   }
 
-  /** The record that opens the log has written the tags. */
+  /** Called when the record that opens the log has written the tags. */
   markOpened(): void {
     this.#newTags = {}
   }
 
-  /** The next run starts a branch. `add` returns the new branches for the number of its record. */
+  /** Makes the next run start a branch. `add` returns the new branches for the number of its record. */
   setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
     this.#branch = { start, add }
   }
 
   /**
-   * Adds the features that no earlier record names to this record. A snapshot names all features, because reading may
+   * Adds the features that no earlier record lists to this record. A snapshot lists all features, because reading may
    * start there.
    */
   nameFeatures(entry: RecordContent): RecordContent {
@@ -81,7 +84,7 @@ export class CurrentFacts {
     return { ...entry, needs: [...needs].sort() }
   }
 
-  /** The fields that these facts add to the start record of a run. `seq` is the number of the record. */
+  /** The fields that these facts add to the start record of a run. `seq` is the number of that record. */
   beginRun(seq: number): StartFields {
     const definition = this.#createDefinition?.() ?? null
     const tags = this.#newTags
@@ -101,7 +104,7 @@ export class CurrentFacts {
     }
   }
 
-  /** Takes over the facts that a snapshot repeats. */
+  /** Adopts the facts that a snapshot repeats. */
   repeat({ definition, branches }: Snapshot): void {
     this.#facts = { ...this.#facts, definition: definition ?? null, ...(branches && { branches }) }
   }

@@ -14,8 +14,8 @@ import { createFirstSummary, createSummary } from '../session-summary.js'
 import { WriteAheadLog, type WriteAheadLogParts } from './write-ahead-log.js'
 
 /**
- * A snapshot is written after this many characters, and after a quarter of the last snapshot's size. Reading then folds
- * at most a fifth of a log, and the cost of snapshots stays proportional to new records.
+ * A snapshot is written after this many characters, and after a quarter of the size of the last snapshot. Reading then
+ * folds at most a fifth of a log, and the cost of snapshots stays proportional to new records.
  */
 const minSnapshotChars = 64_000
 
@@ -33,7 +33,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   readonly facts: CurrentFacts
   /** The last record when the session was acquired. */
   readonly #foundHead: number
-  /** The start record of a run that started here, or 0 if the run is older. */
+  /** Number of the start record of a run that started here, or 0 if the run is older. */
   #runStartedAt = 0
   #snapshotSize: number
   #tailSize: number
@@ -67,12 +67,12 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     this.#link = folded.link
   }
 
-  /** Whether the run can resume from its log after a failed write, because its start is durable. */
+  /** Whether the run can be resumed from its log after a failed write, because its start is durable. */
   get isResumable(): boolean {
     return this.hasFailed && this.lastWritten >= this.#runStartedAt
   }
 
-  /** Whether the run has no new record since it was resumed here. */
+  /** Whether the run has written no record since it was resumed here. */
   get isJustResumed(): boolean {
     return this.#isJustResumed
   }
@@ -82,7 +82,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
   }
 
-  /** Names the queued message that starts the next run. The start record contains it. */
+  /** Sets the queued message that starts the next run. It is stored in the start record. */
   setQueued(message: number): void {
     this.#queued = message
     this.inbox.beginWith(message)
@@ -125,14 +125,16 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (record) this.#tailSize += record.data.length
   }
 
-  /** The time of a record, by the run's clock if the entry belongs to a run. Never earlier than the previous record. */
+  /**
+   * The time of a record. Uses the run's clock if the entry belongs to a run. Never earlier than the previous record.
+   */
   #getRecordTime(entry: RecordContent): number {
     if (entry.type === 'snapshot') return this.lastTime
     if (entry.type === 'start' || entry.type === 'opened') return Math.max(this.lastTime, this.resumesAt)
     return (entry.type === 'event' ? entry.event.now : undefined) ?? this.clock.now()
   }
 
-  /** Writes a snapshot if it saves enough reading. While a run is working, session lists are updated at once. */
+  /** Writes a snapshot if it saves enough reading. While a run is active, session lists are updated immediately. */
   onReached(run: FoldedRun): void {
     if (isWorkState(run.context.state)) this.markRunning(run.context)
     // The start record already contains the whole state.
@@ -170,8 +172,8 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   rest(context: AgentContext): Promise<void> | undefined {
     if (this.failure) return Promise.reject(this.failure)
     if (this.isResting && !this.hasPending) return undefined
-    // A run that still sleeps is already listed. Another write would set the time of its last record to now and restart
-    // its sleep each time.
+    // A run that still sleeps is already listed. Writing again would set the time of its last record to now and thus
+    // restart its sleep each time.
     const isNews = this.head > this.#foundHead || this.#isListedAsRunning
     if (findDueTime(context) === null || isNews) this.setSummary(context)
     this.#isListedAsRunning = false

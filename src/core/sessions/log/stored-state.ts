@@ -15,8 +15,8 @@ import { createSessionState } from '../session-state.js'
 import { UsageError } from '../../base/errors.js'
 
 /**
- * A machine state in its stored format. The messages already contain the answer of a run, and an answer may have 100 MB.
- * Its copies in the context and in the result of an ended run are left out, because `restoreState` recreates them.
+ * Converts a machine state to its stored format. The messages already contain the answer of a run, which may have 100
+ * MB. Its copies in the context and in the result of an ended run are omitted, because `restoreState` recreates them.
  */
 export function toStoredState(state: MachineState): MachineState {
   const { output: _result, ...rest } = state
@@ -26,8 +26,8 @@ export function toStoredState(state: MachineState): MachineState {
 }
 
 /**
- * Restores a stored state with all parts that `toStoredState` left out. The state history is dropped, because a restored
- * run continues from its current state.
+ * Restores a stored state, including the parts that `toStoredState` omitted. The state history is dropped, because a
+ * restored run continues from its current state.
  */
 export function restoreState(stored: MachineState): MachineState & { context: AgentContext } {
   const storedContext = stored.context as AgentContext
@@ -55,7 +55,7 @@ export function completeInput(input: Omit<AgentInput, keyof SessionState>): type
   }
 }
 
-/** A run's context from a snapshot, with the initial values of a run for missing keys. */
+/** Reads a run's context from a snapshot, with the initial values of a run for missing keys. */
 function completeContext(stored: AgentContext): AgentContext {
   const { runId, sessionId, tools, messages } = stored
   const beginning = { runId, sessionId, tools, now: 0, input: [] }
@@ -76,7 +76,7 @@ function completeContext(stored: AgentContext): AgentContext {
   }
 }
 
-/** Returns the value itself if it lacks no key, which is the common case. */
+/** Returns the value itself if no key is missing, which is the common case. */
 function fillDefaults<Value extends object>(defaults: Value, value: Value): Value {
   const own = value as Record<string, unknown>
   let whole: Record<string, unknown> | undefined
@@ -94,7 +94,8 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
 }
 
 /**
- * Completes a machine snapshot that an app has stored. Keys that an earlier version did not have get their defaults.
+ * Completes a machine snapshot that an app has stored. Keys that did not exist in an earlier version get their
+ * defaults.
  * @throws {UsageError} `invalid_snapshot` if the value is not a snapshot
  */
 export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Snapshot {

@@ -9,11 +9,11 @@ import { acquireLeaseAgain } from './release-lease.js'
 
 /** Receives changes of a session's log while this process holds the session. */
 export interface LogListener {
-  /** The session was acquired. */
+  /** Called when the session was acquired. */
   onHeld(): void
-  /** More records are durable. */
+  /** Called when more records are durable. */
   onWritten(): void
-  /** The session is released. */
+  /** Called when the session is released. */
   onReleased(): void
 }
 
@@ -31,7 +31,7 @@ export interface WriteAheadLogParts {
   holder: string
 }
 
-/** The end of a log: the number, checksum and time of its last record. */
+/** The end of a log: number, checksum and time of its last record. */
 export interface LogEnd {
   head: number
   check: string
@@ -39,9 +39,9 @@ export interface LogEnd {
 }
 
 /**
- * The write-ahead log of one session, for any kind of record. Records are collected and become durable with the next
- * `flush()`, or at the end of the current event loop turn. The process holds the session while it works. When the
- * session is idle, any process may acquire it.
+ * The write-ahead log of one session, for any type of record. Records are collected and become durable with the next
+ * `flush()`, or at the end of the current turn of the event loop. The process holds the session while it is active.
+ * When the session is idle, any process may acquire it.
  */
 export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly sessionId: string
@@ -52,16 +52,16 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly #holder: string
   readonly #lease: HeldLease
   /**
-   * True from when the session becomes idle until the next record, because an answer can arrive while that write is in
+   * True from when the session becomes idle until the next record, because an answer can arrive while the write is in
    * progress.
    */
   #mayRelease = false
-  /** A write that releases the session is in progress. The lease may be gone before the response arrives. */
+  /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
   #isReleasing = false
   #head: number
   /** The time of the last record. */
   #at: number
-  /** The number and checksum of the last written record. If the log still ends with it, no other process has written. */
+  /** Number and checksum of the last written record. If the log still ends with it, no other process has written. */
   #last: { seq: number; check: string }
   /** The last record that is known to be durable. */
   #written: number
@@ -101,7 +101,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     })
   }
 
-  /** True while the session is idle and any process may acquire it. */
+  /** Whether the session is idle, so that any process may acquire it. */
   get isResting(): boolean {
     return !this.#lease.isHeld
   }
@@ -134,7 +134,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return this.#failure
   }
 
-  /** Whether a write has failed. Nothing is written afterwards. */
+  /** Whether a write has failed. After that, nothing is written. */
   get hasFailed(): boolean {
     return this.#failure !== undefined
   }
@@ -145,12 +145,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     if (this.#lease.isHeld) presence.onHeld()
   }
 
-  /** Calls the listener at most once, when a write fails. Nothing is written afterwards. */
+  /** Calls the listener at most once, when a write fails. After that, nothing is written. */
   onFailure(listener: (failure: StoreError) => void): void {
     this.#onFailure = listener
   }
 
-  /** Adds a record. A draft that throws ends the log. Returns the record, or null if the log has ended. */
+  /** Adds a record. If `draft` throws, the log ends. Returns the record, or null if the log has ended. */
   protected addRecord(draft: (seq: number) => RecordDraft): RecordDraft | null {
     if (this.#failure) return null
     let record: RecordDraft
@@ -172,7 +172,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return record
   }
 
-  /** The number of the last event that the session has emitted. The last record of a write contains it. */
+  /** Number of the last event that the session emitted. It is stored in the last record of a write. */
   protected getEventNumber(): number | undefined {
     return undefined
   }
@@ -197,7 +197,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     }
   }
 
-  /** A rejection ends the log. `over` is called in any case. */
+  /** Ends the log if the work rejects. `over` is called in any case. */
   async #failOnError(work: Promise<void>, over: () => void): Promise<void> {
     try {
       await work
@@ -225,8 +225,8 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   }
 
   /**
-   * Reacquires the session if no other process has written to it since. An answer and a write that need it at the same
-   * time share one acquisition.
+   * Reacquires the session if no other process has written to it since. An answer and a write that need the session at
+   * the same time share one acquisition.
    */
   reacquire(): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
@@ -254,7 +254,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return undefined
   }
 
-  /** A session that was deleted and created again can have the same number of records, so the checksums are compared. */
+  /** Compares checksums, because a session that was deleted and created again can have the same number of records. */
   #checkNothingNew(records: readonly LogRecord[]): void {
     const { seq, check } = this.#last
     if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
@@ -265,7 +265,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     throw takenOverError(this.sessionId)
   }
 
-  /** An answer may arrive after the session was released. */
+  /** Reacquires the session if necessary, because an answer may arrive after it was released. */
   #writeAsHolder(): Promise<void> | undefined {
     const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
     return ours ? ours.then(() => this.#write()) : this.#write()
@@ -281,7 +281,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     const end = records.at(-1)
     if (end) this.#last = { seq: end.seq, check: end.check }
     const settled = this.inbox.takeApplied()
-    // Messages that have arrived are processed first, while the session is held.
+    // Messages that have arrived are processed first, while the session is still held.
     this.#isReleasing = this.#mayRelease && end !== undefined && !this.inbox.hasOpenMessages
     const isLast = this.#isReleasing
     const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
@@ -301,7 +301,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.#listener.onWritten()
   }
 
-  /** Confirms the lease, and renews it if it may be old. Undefined while it is fresh. */
+  /** Confirms the lease, renewing it if it may be old. Returns undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
     return this.#failure ? Promise.reject(this.#failure) : this.#lease.ensureHeld()
   }

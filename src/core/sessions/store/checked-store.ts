@@ -25,7 +25,7 @@ const limitedMethods = [
   'openBudgets',
 ] as const
 
-/** @throws {ConfigError} for a store that lacks a method, such as a promise of a store */
+/** @throws {ConfigError} for a store without a required method, such as a promise of a store */
 export function checkStore(store: unknown): void {
   if (store === undefined) return
   const candidate = store as Partial<SessionStore> | null
@@ -41,7 +41,7 @@ export function checkStore(store: unknown): void {
 
 const innerStores = new WeakMap<SessionStore, SessionStore>()
 
-/** The store without its time limit. Per-store registries use it as the key. */
+/** The store without its time limit. Registries of stores use it as the key. */
 export function getInnerStore(store: SessionStore): SessionStore {
   return innerStores.get(store) ?? store
 }
@@ -66,7 +66,7 @@ export function limitStoreTime(
     if (!(answer instanceof Promise)) return answer
     return limitTime({ ms: timeoutMs, clock, late: () => late(what, timeoutMs), onLate }, answer)
   }
-  /** The caller no longer waits, so the lease is released. */
+  /** Releases a lease that arrives after the time limit, because the caller no longer waits for it. */
   const giveBack = async (lease: Lease): Promise<void> => {
     try {
       await store.release(lease)
@@ -74,7 +74,7 @@ export function limitStoreTime(
       // The lease expires by itself.
     }
   }
-  /** The methods that a part of the store has, each with the limit. */
+  /** Adds the time limit to the methods that a part of the store has. */
   const limitAll = <Part extends object>(
     part: Part,
     names: readonly (keyof Part & string)[],

@@ -1,6 +1,6 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** A message in the inbox of a session, until the process that holds the session removes it. */
+/** A message in the inbox of a session. It stays there until the process that holds the session removes it. */
 export interface InboxMessage {
   /** 1, 2, 3, … within a session. Numbers are never reused. */
   message: number
@@ -10,7 +10,7 @@ export interface InboxMessage {
   text: string
 }
 
-/** The outcome of putting a message into an inbox. */
+/** The result of adding a message to an inbox. */
 export interface Delivery {
   /** The number of the message. */
   message: number
@@ -26,16 +26,17 @@ export interface UnreadInbox {
 }
 
 /**
- * The inbox position that a store returns to the lease holder with its other responses, as the number of the last message
- * in the session's inbox, 0 if it is empty. Custom stores without an inbox omit it.
+ * The inbox position that a store returns to the lease holder with its other responses: the number of the last message
+ * in the session's inbox, or 0 if it is empty. Custom stores without an inbox omit it.
  */
 export interface InboxPosition {
   inbox: number
 }
 
 /**
- * The inboxes of a store, where `agent.send` leaves messages for sessions. `put` stores the message and reads the holder
- * atomically, so the holder at that moment learns of the message from its next `append` or `release` at the latest.
+ * The inboxes of a store, in which `agent.send` leaves messages for sessions. `put` must store the message and read the
+ * holder atomically. The holder at that moment then learns of the message with its next `append` or `release` at the
+ * latest.
  */
 export interface SessionInbox {
   /**
@@ -46,7 +47,7 @@ export interface SessionInbox {
    */
   put(sessionId: string, text: string): MaybePromise<Delivery>
   /**
-   * The messages in order. A store may omit the messages up to number `after`.
+   * Reads the messages in order. A store may omit the messages up to number `after`.
    * @example
    * const messages = await memoryStore().inbox.read('ann') // []
    */
@@ -58,15 +59,15 @@ export interface SessionInbox {
    */
   remove(sessionId: string, messages: readonly number[]): MaybePromise<void>
   /**
-   * Which of these sessions have messages in their inboxes. Called once a second for all sessions that a process holds.
-   * Omit it in a store that no other process can reach.
+   * Returns the sessions that have messages in their inboxes. Called once a second for all sessions that a process
+   * holds. Omit this method in a store that no other process can access.
    * @example
    * for (const { sessionId, inbox } of (await memoryStore().inbox.findUnread?.(['ann', 'ben'])) ?? []) console.log(sessionId, inbox)
    */
   findUnread?(sessionIds: readonly string[]): MaybePromise<UnreadInbox[]>
   /**
-   * All sessions with messages in their inboxes, held or not. A host calls it once a second and continues the idle
-   * sessions. Without it, the host pages through `list` and `findUnread`.
+   * Lists all sessions with messages in their inboxes, whether held or not. A host calls it once a second and continues
+   * the idle sessions. Without this method, the host pages through `list` and `findUnread`.
    * @example
    * for (const { sessionId } of (await memoryStore().inbox.listUnread?.()) ?? []) console.log(sessionId)
    */

@@ -4,11 +4,13 @@ import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
 
-/** A range of a log. `snapshot`: from the last snapshot at or before `to`, or from the start if there is none. */
+/**
+ * A range of a log. `snapshot` starts at the last snapshot at or before `to`, or at the first record if there is none.
+ */
 export interface ReadRange {
-  /** Default: 1. */
+  /** Number of the first record. Defaults to 1. */
   from?: number | 'snapshot'
-  /** The last record. Defaults to the head. */
+  /** Number of the last record. Defaults to the head. */
   to?: number
 }
 
@@ -26,23 +28,26 @@ interface ListPosition {
  * const next = await memoryStore().list({ ...options, after: page.at(-1) })
  */
 export interface ListOptions {
-  /** Sessions whose ids start with this text and a colon, such as the `prefix` that `authorize` returns. Default: any. */
+  /**
+   * Sessions whose ids start with this text and a colon, such as the `prefix` that `authorize` returns. Defaults to
+   * all.
+   */
   prefix?: string
-  /** Sessions with all of these tags. Default: any. */
+  /** Sessions that have all of these tags. Defaults to all. */
   tags?: SessionTags
-  /** Sessions whose latest run is in this state, or in one of these. Default: any. */
+  /** Sessions whose latest run is in this state, or in one of these. Defaults to all. */
   state?: AgentState | readonly AgentState[] | undefined
-  /** Sessions of the agent with this name. Default: any. */
+  /** Sessions of the agent with this name. Defaults to all. */
   agent?: string | undefined
   /** The sessions of the sub-agents that this session called directly. */
   parent?: string
-  /** Whether sub-agent sessions are listed, too. Default: false. With `parent`, only they are listed. */
+  /** Whether to include sub-agent sessions. Defaults to false. With `parent`, only sub-agent sessions are listed. */
   children?: boolean | undefined
-  /** Sessions written at this time or later, in milliseconds since the epoch. Default: any. */
+  /** Sessions written at or after this time, in milliseconds since the epoch. Defaults to all. */
   since?: number | undefined
-  /** Sessions written before this time, in milliseconds since the epoch. Default: any. */
+  /** Sessions written before this time, in milliseconds since the epoch. Defaults to all. */
   before?: number | undefined
-  /** The maximum number of sessions. Default: all. */
+  /** Maximum number of sessions. Unlimited by default. */
   limit?: number | undefined
   /** The last session of the previous page. The list continues after it. A page with fewer than `limit` sessions is the last. */
   after?: ListPosition | undefined
@@ -98,7 +103,7 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
 
 const optionNames = Object.keys(rules) as OptionName[]
 
-/** A missing value must not turn the list of one owner's sessions into a list of all sessions. */
+/** An undefined value must not turn the list of one owner's sessions into a list of all sessions. */
 const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies OptionName[]
 
 /** @throws {UsageError} `invalid_option`, naming the key */
@@ -110,7 +115,7 @@ export function checkListOptions(options: ListOptions = {}): Listing {
       'list',
     )
   expectKnownOptions('list', options, optionNames)
-  // Reads each option once, so that the checked value is the used value.
+  // Reads each option only once, so that the validated value is also the value used.
   const values: ListOptions = Object.fromEntries(
     optionNames.flatMap((name) => (name in options ? [[name, options[name]]] : [])),
   )
@@ -130,10 +135,10 @@ export function checkListOptions(options: ListOptions = {}): Listing {
   return { prefix, tags: Object.entries(tags), states, agent, parent, children, since, before, limit, after }
 }
 
-/** The range of ids that start with a prefix and a colon, in byte order: from the first, up to but excluding the second. */
+/** The range of ids that start with a prefix and a colon, in byte order. The end is exclusive. */
 export const toIdRange = (prefix: string): [from: string, to: string] => [`${prefix}:`, `${prefix};`]
 
-/** List order. The session written last comes first. */
+/** List order: the session with the latest record comes first. */
 export const compareListed = (a: ListPosition, b: ListPosition): number =>
   b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)
 

@@ -5,7 +5,7 @@ type MaybePromise<Value> = Value | Promise<Value>
 /** Data extracted from a log for lists and searches, so that the log does not have to be read again. */
 export interface LogDigest {
   sessionId: string
-  /** The number of the last record that was read. */
+  /** Number of the last record that was read. */
   head: number
   /** When the session was created. Distinguishes a session that was deleted and created again. */
   createdAt: number
@@ -13,19 +13,19 @@ export interface LogDigest {
   data: string
 }
 
-/** The digests of a store, kept in addition to its logs. They are deleted with their sessions. */
+/** The digests of a store, kept in addition to its logs and deleted with their sessions. */
 export interface DigestTable {
-  /** The stored digests of these sessions. A log may have grown since its digest was made. */
+  /** Reads the stored digests of these sessions. A log may have grown since its digest was created. */
   read(sessionIds: readonly string[]): MaybePromise<LogDigest[]>
-  /** Stores the digests whose log still ends at `head`, replacing older ones. At most one per session. */
+  /** Stores those digests whose log still ends at `head`, replacing older ones. At most one per session. */
   put(digests: readonly LogDigest[]): MaybePromise<void>
 }
 
 const openers = new WeakMap<object, () => MaybePromise<DigestTable>>()
 
 /**
- * Registers digests for exactly this store. They are not a store method, because a wrapper that spreads the store to
- * encrypt its data would expose them in plain text.
+ * Registers digests for exactly this store object. They are not a method of the store, because a wrapper that spreads
+ * the store in order to encrypt its data would expose them in plain text.
  */
 export function offerDigests<Store extends object>(
   store: Store,
@@ -35,7 +35,7 @@ export function offerDigests<Store extends object>(
   return store
 }
 
-/** The digests of a store, created on first use. Null if the store keeps none. */
+/** Opens the digests of a store, which are created on first use. Returns null if the store has none. */
 export async function openDigests(store: SessionStore): Promise<DigestTable | null> {
   return (await openers.get(store)?.()) ?? null
 }

@@ -9,14 +9,14 @@ import { createTableStore, type SessionRow, type SessionTable } from './table-st
 
 /** Options for tests. */
 export interface MemoryStoreOptions {
-  /** Milliseconds since the epoch. Default: `Date.now`. */
+  /** Milliseconds since the epoch. Defaults to `Date.now`. */
   now?: () => number
 }
 
 const loadBudgets = loadOnce(() => import('../../budgets/memory-budgets.js'))
 
 /**
- * Sessions that live as long as the process does. Records are kept by reference, so do not change them afterwards.
+ * Creates a store in the memory of the process. Records are stored by reference, so do not change them afterwards.
  * @example createAgent({ model, store: memoryStore() })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {

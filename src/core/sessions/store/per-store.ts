@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.js'
 import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
-/** One instance per store and clock in a process. Wrappers of a store share the instance of the inner store. */
+/** One instance per store and clock in a process. Wrappers of a store share the instance of the wrapped store. */
 export class PerStore<Value> {
   readonly #make: (store: SessionStore, clock: Clock) => Value
   readonly #known = new WeakMap<SessionStore, Map<Clock, Value>>()

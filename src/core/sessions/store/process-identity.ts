@@ -5,8 +5,8 @@ import { hostname } from 'node:os'
 export type ProcessIdentity = string
 
 /**
- * Identifies this process, so that another process on the same machine can check whether it still runs: `pid@host`,
- * followed by the boot id and the process namespace (each container has one) where available.
+ * Identifies this process, so that another process on the same machine can check whether it is still running. Has the
+ * form `pid@host`, followed by the boot id and the process namespace (each container has its own) if available.
  */
 export function getProcessIdentity(): ProcessIdentity {
   return (processIdentity ??= `${process.pid}@${getMachinePlace()}`)
@@ -18,8 +18,8 @@ export function describeHolder(holder: string): string {
 }
 
 /**
- * Whether a holder is known to have exited. This requires that it ran on this machine, in the same boot and namespace,
- * and no longer runs. False if any of these facts is unknown.
+ * Whether a holder is known to have exited: it ran on this machine, in the same boot and namespace, and is no longer
+ * running. Returns false if any of these facts is unknown.
  */
 export function isProcessGone(identity: ProcessIdentity | null): boolean {
   const [, pid, place] = /^(\d{1,10})@(.+)$/s.exec(identity ?? '') ?? []
@@ -42,7 +42,10 @@ function getMachinePlace(): string {
   return (machinePlace ??= [hostname(), ...(process.platform === 'linux' ? readLinuxParts() : [])].join('/'))
 }
 
-/** Distinguishes machines with the same name, restarts and containers, because their process ids are unrelated. */
+/**
+ * Distinguishes machines with the same name, restarts and containers, because process ids are meaningful only within
+ * one of them.
+ */
 function readLinuxParts(): string[] {
   try {
     return [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(), readlinkSync('/proc/self/ns/pid')]

@@ -2,7 +2,7 @@ import { UsageError } from '../../base/errors.js'
 
 /**
  * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200.
- * Text is stored unchanged in any script, and is case-sensitive.
+ * Text in any script is stored unchanged and is case-sensitive.
  * @example const tags: SessionTags = { user: 'ann', plan: 'pro' }
  */
 export type SessionTags = Readonly<Record<string, string>>
@@ -14,7 +14,7 @@ export const maxValueLength = 200
 /** Databases truncate or reject text with NUL or unpaired surrogates. */
 const invalidTextPattern = /[\0\p{Cs}]/u
 
-/** The problem with these tags, as the end of a sentence, or null. */
+/** Why these tags are invalid, as the end of a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
   if (typeof tags !== 'object' || tags === null || !isPlainObject(tags))
     return 'must be an object of strings, such as { user: "ann" }'
@@ -31,7 +31,7 @@ export function findTagsFault(tags: unknown): string | null {
 }
 
 /**
- * Merges new tags into a session's tags. They replace tags with the same name.
+ * Merges new tags into a session's tags. New tags replace existing ones with the same name.
  * @throws {UsageError} `invalid_option` if the value is not a tags object, or the session would have too many tags
  */
 export function mergeTags(current: SessionTags, added: SessionTags, sessionId: string): SessionTags {

@@ -2,10 +2,12 @@ import { UsageError } from '../../base/errors.js'
 import type { SessionSummary } from './store.js'
 import { isTags } from './session-tags.js'
 
-/** Fits on one line of a list. */
+/** Short enough for one line of a list. */
 const maxTitleLength = 200
 
-/** Databases truncate or reject text with NUL or unpaired surrogates. Other control characters do not belong in a title. */
+/**
+ * Databases truncate or reject text with NUL or unpaired surrogates. Other control characters have no place in a title.
+ */
 const invalidTextPattern = /[\p{Cc}\p{Cs}]/u
 
 /**
@@ -31,7 +33,7 @@ export function readTitle(title: unknown): string | null {
   )
 }
 
-/** Adds the title that was set for the session, if any, to its summary. */
+/** Adds the title that was set for a session, if any, to its summary. */
 export function withTitle(summary: SessionSummary | null, title: string | null): SessionSummary | null {
   return summary === null || title === null ? summary : { ...summary, title }
 }
@@ -39,7 +41,7 @@ export function withTitle(summary: SessionSummary | null, title: string | null):
 export const stringifySummary = (summary: SessionSummary | undefined): string | null =>
   summary === undefined ? null : JSON.stringify(summary)
 
-/** Parses a stored summary. An unreadable summary becomes null, so that one damaged row does not hide all sessions. */
+/** Parses a stored summary. A damaged summary becomes null, so that one damaged row does not hide all sessions. */
 export function parseSummary(text: unknown): SessionSummary | null {
   if (typeof text !== 'string') return null
   try {

@@ -1,16 +1,19 @@
 import { isObject } from '../../base/values.js'
 
-/** A person's judgement of a step, by the record that ended it. */
+/** A person's rating of a step, keyed by the record that ended the step. */
 export interface StepMark {
   seq: number
   mark: 'good' | 'bad' | 'note'
-  /** May be empty for `good` and `bad`. */
+  /** Can be empty for `good` and `bad`. */
   note: string
   /** Milliseconds since the epoch. */
   at: number
 }
 
-/** The marks of a session as JSON, by record. Unreadable marks are left out, so that they hide no session. */
+/**
+ * Parses the marks of a session from JSON, in record order. Invalid marks are dropped, so that they do not hide the
+ * session.
+ */
 export function parseMarks(text: string | null): { marks?: StepMark[] } {
   if (text === null) return {}
   let byRecord: unknown

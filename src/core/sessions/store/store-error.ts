@@ -6,7 +6,7 @@ import type { Lease, LogRecord } from './store.js'
  * - `lease_lost`: another process acquired the session in the meantime
  * - `unknown_session`: the store has no session with this id
  * - `out_of_order`: other records were appended since the log was read
- * - `corrupt_log`: a record is damaged or missing; the message names the last good one
+ * - `corrupt_log`: a record is damaged or missing; the message names the last intact one
  * - `newer_log`: written by a newer version of Statewright
  * - `unknown_state`: a snapshot has a state that this machine does not have
  * - `machine_session`: the session belongs to a machine of `statewright/durable`, not to an agent
@@ -50,7 +50,7 @@ export function isSessionBusy(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'session_busy'
 }
 
-/** For `catch`: null while another process holds the session. */
+/** For use in `catch`: returns null if another process holds the session. */
 export function nullIfBusy(error: unknown): null {
   if (isSessionBusy(error)) return null
   throw error
@@ -73,7 +73,7 @@ export function leaseLostError({ sessionId, holder }: Lease): StoreError {
   )
 }
 
-/** The log has records that the run to be continued did not write. */
+/** The error if the log has records that were not written by the run to be continued. */
 export function takenOverError(sessionId: string): StoreError {
   return new StoreError(
     'out_of_order',

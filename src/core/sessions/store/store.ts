@@ -7,13 +7,16 @@ export type { ReadRange } from './list-options.js'
 import type { SessionTags } from './session-tags.js'
 import type { SessionTimers, SyncSessionTimers } from './timers.js'
 
-/** One record of a session's log. Stores keep records unchanged. The log interprets `data` and verifies `check`. */
+/**
+ * One record of a session's log. Stores must keep records unchanged. Only the log interprets `data` and verifies
+ * `check`.
+ */
 export interface LogRecord {
   /** 1, 2, 3, … without gaps within a session. */
   seq: number
   /** Milliseconds since the epoch. */
   at: number
-  /** The kind of record. A `snapshot` replaces all records before it. */
+  /** Type of the record. For a reader, a `snapshot` replaces all records before it. */
   type: 'opened' | 'start' | 'event' | 'snapshot'
   /** JSON text. */
   data: string
@@ -25,37 +28,37 @@ export interface LogRecord {
 export interface Lease {
   /** The session to write to. */
   sessionId: string
-  /** New for each lease. A store refuses a writer whose token is not the session's latest. */
+  /** Unique per lease. A store rejects writers whose token is not the session's latest. */
   token: string
-  /** A description of the lease owner: `run 3f2a… in process 4711 on web-1`. */
+  /** A description of the lease owner, such as `run 3f2a… in process 4711 on web-1`. */
   holder: string
   /** Milliseconds since the epoch, by the store's clock. */
   expiresAt: number
-  /** The last message in the session's inbox when the lease was acquired. 0 or absent if none. */
+  /** Number of the last message in the session's inbox when the lease was acquired. 0 or absent if there is none. */
   inbox?: number
-  /** The last record of the session when the lease was acquired. 0 saves the reader a query. Absent if unknown. */
+  /** Number of the session's last record when the lease was acquired. 0 saves the reader a query. Absent if unknown. */
   head?: number
 }
 
 /** Options of an append. */
 export interface AppendOptions {
   /**
-   * Releases the session in the same write, if the store can do both atomically; the response then has `released`. Other
-   * stores ignore this option, and `release` is called.
+   * Whether to release the session in the same write, if the store can do both atomically. The response then has
+   * `released`. Other stores ignore this option, and `release` is called instead.
    */
   release?: boolean
 }
 
 /** The response to an append. */
 export interface Appended extends InboxPosition {
-  /** Whether the lease was released, as by `release`. */
+  /** Whether the lease was released. */
   released?: boolean
 }
 
 /** The entry of a session in lists, stored with the log and updated whenever it changes. Plain JSON. */
 export interface SessionSummary {
   name?: string
-  /** The tags of the session. Absent if none. */
+  /** The tags of the session. Absent if there are none. */
   tags?: SessionTags
   /** For a sub-agent, the session of the run that called it. */
   parent?: string
@@ -65,23 +68,23 @@ export interface SessionSummary {
   state: AgentState | null
   /** The reason of the latest run's state. */
   reason: Reason | null
-  /** The state of a machine of `statewright/durable`: `reviewing`. Absent for agents. */
+  /** The state of a machine of `statewright/durable`, such as `reviewing`. Absent for agents. */
   value?: string
   /** When the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
   wakeAt?: number
-  /** The session is a fork whose run was never resumed, so no host wakes or continues it. */
+  /** Set if the session is a fork whose run was never resumed, so that no host wakes or continues it. */
   unresumed?: true
-  /** The number of runs started. */
+  /** Number of runs that were started. */
   runs: number
   /** The name in `defineAgents` of the agent that started the latest run. */
   agent?: string
   /** The version of the agent, if it has one. */
   version?: string
-  /** The number of messages in the transcript. */
+  /** Number of messages in the transcript. */
   messages: number
-  /** The total of all runs. */
+  /** Total of all runs. */
   totalTokens: number
-  /** The total of all runs in USD. Null if unknown. */
+  /** Total of all runs in USD. Null if unknown. */
   cost: number | null
 }
 
@@ -95,17 +98,17 @@ export interface ListedSession {
   updatedAt: number
   /** The number of the last record. */
   head: number
-  /** Null if none has been written. */
+  /** Null if no summary has been written. */
   summary: SessionSummary | null
   /** The process that currently writes to the session, or null. */
   holder: string | null
-  /** The marks of people, in the order of the records. Absent if none. */
+  /** Marks set by people, in record order. Absent if there are none. */
   marks?: StepMark[]
 }
 
 /** The owner and duration of a lease. */
 export interface AcquireOptions {
-  /** A description of the lease owner, such as a run. A store adds the process and machine if it knows them. */
+  /** A description of the lease owner, such as a run. A store may add the process and machine. */
   holder: string
   /** How long the lease lasts without renewal, in milliseconds. */
   ttlMs: number
@@ -127,11 +130,11 @@ type MaybePromise<Value> = Value | Promise<Value>
  */
 export interface SessionStore {
   /**
-   * Acquires the right to write to a session. The session need not exist.
+   * Acquires the right to write to a session. The session does not have to exist.
    * @example
    * const lease = await memoryStore().acquire('ann', { holder: 'me', ttlMs: 30_000 })
-   * @throws {StoreError} `session_busy`, naming the holder, while another lease lasts and its holder is not known to be
-   * gone
+   * @throws {StoreError} `session_busy`, naming the holder, while another lease is valid and its holder is not known to
+   * have exited
    */
   acquire(sessionId: string, options: AcquireOptions): MaybePromise<Lease>
   /**
@@ -144,7 +147,7 @@ export interface SessionStore {
    */
   renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
   /**
-   * Extends many leases at once. Returns the leases that are still the latest, with their new expiry; the others are
+   * Extends many leases at once. Returns the leases that are still the latest, with their new expiry. The others are
    * lost. Without this method, each lease is renewed separately.
    * @example
    * const store = memoryStore()
@@ -175,19 +178,19 @@ export interface SessionStore {
     options?: AppendOptions,
   ): MaybePromise<Appended | void>
   /**
-   * The records in order. Empty if the session does not exist.
+   * Reads the records in order. Returns an empty list if the session does not exist.
    * @example
    * const records = await memoryStore().read('ann', { from: 1, to: 12 })
    */
   read(sessionId: string, range?: ReadRange): MaybePromise<LogRecord[]>
   /**
-   * One session, in the format of `list`. Null if the session does not exist or has no record.
+   * Returns one session in the format of `list`, or null if the session does not exist or has no record.
    * @example
    * const listed = await memoryStore().get('ann') // null
    */
   get(sessionId: string): MaybePromise<ListedSession | null>
   /**
-   * The sessions with at least one record, last written first. By default, sub-agent sessions are omitted.
+   * Lists the sessions with at least one record, last written first. By default, sub-agent sessions are omitted.
    * @example
    * for (const { id, summary } of await memoryStore().list({ limit: 20 })) console.log(id, summary?.state)
    * @throws {UsageError} `invalid_option` for invalid options
@@ -209,17 +212,17 @@ export interface SessionStore {
    */
   setTitle?(sessionId: string, title: string | null): MaybePromise<boolean>
   /**
-   * Marks a record of a session, replacing an earlier mark of the record. `get` and `list` return the marks. Null removes
-   * the mark. Requires no lease and does not count as a write. Returns false if the session has no such record. A store
-   * without this method keeps no marks.
+   * Marks a record of a session, replacing any earlier mark of that record. `get` and `list` return the marks. Null
+   * removes the mark. Requires no lease and does not count as a write. Returns false if the session has no such record.
+   * A store without this method keeps no marks.
    * @example
    * const mark = { seq: 3, mark: 'bad', note: 'The wrong invoice.', at: Date.now() } as const
    * const wasThere = await memoryStore().setMark?.('ann', 3, mark) // false
    */
   setMark?(sessionId: string, seq: number, mark: StepMark | null): MaybePromise<boolean>
   /**
-   * Overwrites the leftovers of deleted sessions in the store's files. Called after agents have deleted sessions. Omit it
-   * if nothing is left over or if a database server handles it.
+   * Overwrites the remains of deleted sessions in the store's files. Called after agents have deleted sessions. Omit
+   * this method if nothing remains or if a database server takes care of it.
    * @example
    * const store = memoryStore()
    * await store.delete('ann')
@@ -227,7 +230,7 @@ export interface SessionStore {
    */
   purge?(): MaybePromise<void>
   /**
-   * Releases files and connections. The store is not used afterwards.
+   * Closes files and connections. The store is not used afterwards.
    * @example
    * await memoryStore().close()
    */
@@ -239,7 +242,7 @@ export interface SessionStore {
    * const budgets = await memoryStore().openBudgets?.()
    */
   openBudgets?(): MaybePromise<BudgetStore>
-  /** The inboxes to which `agent.send` delivers messages. A store without inboxes accepts none. */
+  /** The inboxes to which `agent.send` delivers messages. A store without inboxes accepts no messages. */
   readonly inbox?: SessionInbox | undefined
   /** The timers that wake sleeping sessions. Optional in a custom store. */
   readonly timers?: SessionTimers | undefined

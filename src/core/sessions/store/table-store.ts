@@ -19,17 +19,17 @@ export interface SessionRow {
   createdAt: number
   updatedAt: number
   head: number
-  /** The number of messages ever put into the inbox. */
+  /** Number of messages that have ever been added to the inbox. */
   lastMessage: number
   summary: SessionSummary | null
   title: string | null
   /** JSON. */
   marks: string | null
-  /** The latest lease. It is void in another instance of the store. */
+  /** The latest lease. It is void in other instances of the store. */
   lease: { token: string; holder: string; expiresAt: number; instance: string } | null
 }
 
-/** The rows of a store. A row may be changed before `putSession` stores it. */
+/** The rows of a store. A row may be modified before `putSession` stores it. */
 export interface SessionTable {
   session(id: string): SessionRow | undefined
   sessions(): Iterable<SessionRow>
@@ -38,29 +38,29 @@ export interface SessionTable {
   removeSession(id: string): void
   addRecords(id: string, records: readonly LogRecord[]): void
   records(id: string, from: number, to: number): LogRecord[]
-  /** The number of the last snapshot up to a record; 1 if there is none. */
+  /** Number of the last snapshot up to a record, or 1. */
   findSnapshot(id: string, to: number): number
   addMessage(id: string, message: InboxMessage): void
   messages(id: string, after: number): InboxMessage[]
   removeMessages(id: string, messages: readonly number[]): void
-  /** The number of the last message in the inbox; 0 if there is none. */
+  /** Number of the last message in the inbox, or 0. */
   findLastMessage(id: string): number
 }
 
 export interface TableStoreOptions {
   table: SessionTable
   now: () => number
-  /** The instance whose leases count. */
+  /** The instance whose leases are valid. */
   instance?: string
-  /** Reads from the table. */
+  /** Wraps reads from the table. */
   use?: <Value>(work: () => Value) => Value
-  /** Runs a transaction. */
+  /** Wraps a transaction. */
   write?: <Value>(work: () => Value) => Value
 }
 
 const runWork = <Value>(work: () => Value): Value => work()
 
-/** A store over a table in one process: the leases, the order of records, the list and the inbox. */
+/** Creates a store on top of a table for a single process. Implements leases, record order, lists and inboxes. */
 export function createTableStore({
   table,
   now,
@@ -71,7 +71,7 @@ export function createTableStore({
   const findHolder = (row: SessionRow | undefined): string | null =>
     row?.lease?.instance === instance && row.lease.expiresAt > now() ? row.lease.holder : null
 
-  /** The session for which this is the latest lease, expired or not. */
+  /** The session whose latest lease this is, expired or not. */
   const findOwned = ({ sessionId, token }: Lease): SessionRow | undefined => {
     const row = table.session(sessionId)
     return row?.lease?.token === token ? row : undefined

@@ -12,7 +12,7 @@ export interface StoredTimer {
   data: string
 }
 
-/** The timers that are due by the store's clock, which all its processes share. */
+/** The timers that are due according to the store's clock, which all its processes share. */
 export interface DueTimers {
   /** Milliseconds since the epoch. */
   now: number
@@ -20,10 +20,13 @@ export interface DueTimers {
   timers: StoredTimer[]
 }
 
-/** The timers of a store. Before a process acts on a timer, it moves the timer, so that only one of several processes acts. */
+/**
+ * The timers of a store. Before a process acts on a timer, it moves the timer, so that only one of several processes
+ * acts on it.
+ */
 export interface SessionTimers {
   /**
-   * One timer, or null.
+   * Returns a timer, or null.
    * @example
    * const timer = await memoryStore().timers.get('wake:report') // null
    */
@@ -35,19 +38,20 @@ export interface SessionTimers {
    */
   set(timers: readonly StoredTimer[]): MaybePromise<void>
   /**
-   * The due timers after the timer `after`, at most `limit`.
+   * Lists up to `limit` due timers after the timer `after`.
    * @example
    * const { now, timers } = await memoryStore().timers.listDue({ limit: 100 })
    */
   listDue(options: { limit: number; after?: StoredTimer | undefined }): MaybePromise<DueTimers>
   /**
-   * The timers whose ids start with `prefix`, in id order, after the id `after`, at most `limit`.
+   * Lists up to `limit` timers whose ids start with `prefix`, in id order, after the id `after`.
    * @example
    * const alarms = await memoryStore().timers.list({ prefix: 'wake:', limit: 100 })
    */
   list(options: { prefix: string; limit: number; after?: string | undefined }): MaybePromise<StoredTimer[]>
   /**
-   * Moves a timer from one time to another, or removes it (`to: null`). Returns false, and changes nothing, if the timer is not at `from`.
+   * Moves a timer from one time to another, or removes it (`to: null`). If the timer is not at `from`, changes nothing
+   * and returns false.
    *
    * @example
    * const wasMine = await memoryStore().timers.move({ id: 'wake:report', from: 1000, to: 2000 })
@@ -62,7 +66,7 @@ export type SyncSessionTimers = {
   ) => Awaited<ReturnType<SessionTimers[Method]>>
 }
 
-/** Returns false if the timer does not exist. */
+/** Removes a timer. Returns false if it does not exist. */
 export async function removeTimer(timers: SessionTimers, id: string): Promise<boolean> {
   for (;;) {
     // oxlint-disable-next-line no-await-in-loop -- another process may move it in between
@@ -76,17 +80,17 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
 /** Timer storage, indexed by id and by time. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
-  /** In time order, from this timer on. */
+  /** In time order, starting with this timer. */
   byTime(from: StoredTimer): Iterable<StoredTimer>
-  /** In id order, from this id on. */
+  /** In id order, starting with this id. */
   byId(from: string): Iterable<StoredTimer>
   set(timer: StoredTimer): void
   delete(timer: StoredTimer): void
 }
 
 /**
- * Timers on top of a table, by the clock of their store. Each method is one step, to be wrapped in a transaction if the
- * store has transactions.
+ * Implements timers on top of a table, by the clock of their store. Each method is one step, to be wrapped in a
+ * transaction if the store has transactions.
  */
 export function createTableTimers(now: () => number, table: TimerTable): SyncSessionTimers {
   const put = (timer: StoredTimer): void => {
