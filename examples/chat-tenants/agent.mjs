@@ -39,17 +39,23 @@ export async function createOrderAgent(store) {
   })
 }
 
-/** Plays a model that lists the orders, and cancels order 17 if a message asks for it. */
+/** A script that plays the model. It lists the orders and cancels order 17. */
 async function rehearse() {
   const { url } = await startRehearsal({ turns: [answer], onExhausted: 'loop' })
   return openaiChat({ model: 'rehearsal', baseURL: url })
 }
 
 function answer({ body: { messages } }) {
-  const last = messages.at(-1)
-  if (last.role === 'tool') return { text: last.content, chunkSize: 4, chunkDelayMs: 10 }
-  const call = /cancel/i.test(JSON.stringify(last.content))
-    ? { name: 'cancel_order', arguments: { id: 17 } }
-    : { name: 'list_orders', arguments: {} }
-  return { toolCalls: [call] }
+  const { role, content } = messages.at(-1)
+  const says = (text) => ({ text, chunkSize: 4, chunkDelayMs: 10 })
+  if (role === 'tool') return says(content.startsWith('[') ? describeOrders(JSON.parse(content)) : content)
+  const text = JSON.stringify(content)
+  if (/cancel/i.test(text)) return { toolCalls: [{ name: 'cancel_order', arguments: { id: 17 } }] }
+  if (/order/i.test(text)) return { toolCalls: [{ name: 'list_orders', arguments: {} }] }
+  return says(
+    'I am a script, not a model: I only understand "Which orders do I have?" and "Cancel my order".',
+  )
 }
+
+const describeOrders = (orders) =>
+  orders.map(({ id, item, state }) => `Order ${id}: ${item}, ${state}.`).join('\n')

@@ -44,8 +44,9 @@ async function listChats(request) {
 }
 
 async function readPage() {
-  const page = await readFile(new URL('index.html', import.meta.url))
-  return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8' } })
+  const page = await readFile(new URL('index.html', import.meta.url), 'utf8')
+  const shown = process.env.OPENAI_API_KEY ? page : page.replace('id="script" hidden', 'id="script"')
+  return new Response(shown, { headers: { 'content-type': 'text/html; charset=utf-8' } })
 }
 
 const routes = {

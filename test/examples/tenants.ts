@@ -90,6 +90,13 @@ export function describeTenants(getUrl: () => string): void {
       await until(() => chat.status === 'ready' || chat.status === 'error')
     }
 
+    test('the page and the script state that a script plays the model', async () => {
+      expect(await (await fetch(server.url)).text()).toContain('<p id="script">A script plays the model')
+      const chat = openChat(randomUUID(), await logIn('ann', 'anvil'))
+      await chat.sendMessage({ text: 'Book me a train to Geneva.' })
+      expect(chat.text).toContain('I am a script, not a model')
+    })
+
     test('users of a tenant share its chats, and the tools see only the orders of their tenant', async () => {
       const [ann, bob, cem] = await Promise.all([
         logIn('ann', 'anvil'),
