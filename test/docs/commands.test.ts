@@ -121,7 +121,7 @@ const scripts: Record<string, Script> = {
       'npx statewright sessions export': 'test/cli/studio.test.ts',
     },
   },
-  'docs/telemetry.md › To a collector': {
+  'docs/telemetry.md › Export to a collector': {
     because: {
       OTEL_SERVICE_NAME: 'it needs a collector',
     },

@@ -71,7 +71,7 @@ export const loose: Record<string, string[]> = {
   'docs/migrating.md › Migrating': ['TS2353', 'TS18046'],
   'docs/runs.md › Your own history': ['TS2322'],
   'docs/steps.md › Steps': ['TS18046'],
-  'docs/telemetry.md › To a collector (2)': ['TS2307'],
+  'docs/telemetry.md › Export to a collector (2)': ['TS2307'],
 }
 
 const booking = book()
@@ -1042,7 +1042,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect((values.analyst as { config: object }).config).toMatchObject({ stream: true })
     },
   },
-  'docs/telemetry.md › To a collector (2)': { because: 'it needs a collector, and packages of the SDK' },
+  'docs/telemetry.md › Export to a collector (2)': {
+    because: 'it needs a collector, and packages of the SDK',
+  },
   'docs/test-your-own-agent.md › Test your own agent': {
     own: () => ({
       machine: setup({
