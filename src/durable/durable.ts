@@ -32,6 +32,7 @@ import { type AgentInternals, internalsByAgent, internalsByMachine } from '../co
 import type { AnyAgent } from '../core/drive/define-agents.js'
 import { sendInOrder, sendToStoredSession } from '../core/run/send-to-stored-session.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { keepUnchanged, writeFork } from '../core/sessions/fork-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
@@ -314,25 +315,21 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async fork(sessionId: string, options: ForkOptions<Machine> = {}): Promise<string> {
     const from = checkSessionId(sessionId)
     checkOptions('fork(id, options)', options, { at: null, with: changeRule })
-    const { state, at, machine, chart } = await this.#readAt(from, options.at, 'at')
+    const { state, at, machine, chart, time } = await this.#readAt(from, options.at, 'at')
     const change = options.with
     const outcome = change && 'actor' in change ? this.#findOutcome(state, change as ActorOutcome) : undefined
     const event = change && !outcome ? this.#checkEvent(change as AnyEventObject) : undefined
     if (event && state.status !== 'active') throw endedError(from)
     const actors = await this.#readActors(from, state)
     const running = actors.filter(({ id }) => id !== outcome?.actorId)
-    const agent = running.find(({ src }) => findAgent(this.machine.implementations.actors[src]))
-    if (agent)
-      throw new UsageError(
-        'unsupported_fork',
-        `The agent '${agent.src}' is running at record ${at}. Fork at a record before it starts or after it ends, or pass its outcome: ` +
-          `with: { actor: '${agent.src}', output }.`,
-        'at',
-      )
     const id = createId()
     // The fork could reuse a key of the source.
     const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
     await acquireSessionLog(this.#store, id, { clock: this.#clock, holder: 'a fork' }, async (lease) => {
+      for (const [i, { src, key }] of running.entries())
+        if (findAgent(this.machine.implementations.actors[src]))
+          // oxlint-disable-next-line no-await-in-loop -- rarely more than one
+          await this.#copyAgent(getChildId(from, key), time, getChildId(id, moved[i]?.key ?? key), id)
       const parts = { store: this.#store, lease, clock: this.#clock, holder: 'a fork' }
       const log = new MachineLog(parts, emptyLogEnd, machine)
       const forked: StoredMachineState = {
@@ -366,6 +363,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return id
   }
 
+  /** Copies the session of an agent as it was at a time. An agent that had not started by then starts in the fork. */
+  async #copyAgent(source: string, time: number, id: string, parent: string): Promise<void> {
+    const record = (await this.#store.read(source)).findLast(({ at }) => at <= time)
+    if (!record) return
+    const folded = await readSessionAt(this.#store, source, record.seq)
+    const fork = { sessionId: source, folded, beginning: keepUnchanged(folded), parent }
+    if (folded.run) await writeFork({ store: this.#store, clock: this.#clock }, id, fork)
+  }
+
   #findOutcome({ actors }: StoredMachineState, { actor, output, error }: ActorOutcome): MachineEvent {
     const [id] = Object.entries(actors).find(([name, { src }]) => name === actor || src === actor) ?? []
     if (id === undefined)
@@ -379,22 +385,22 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       : createErrorEvent(id, error)
   }
 
-  /** The state after a record. */
+  /** The state after a record, and the time until which it is read: that of the record, or the present for the last. */
   async #readAt(
     id: string,
     to: number | undefined,
     option: 'at' | 'record',
-  ): Promise<MachineRecord & { at: number }> {
+  ): Promise<MachineRecord & { at: number; time: number }> {
     const { record: last, head } = await this.#readEnd(id)
-    if (to === undefined) return { ...last, at: head }
+    if (to === undefined || to === head) return { ...last, at: head, time: Infinity }
     if (!Number.isSafeInteger(to) || to < 1 || to > head)
       throw new UsageError(
         'invalid_option',
         `Session '${id}' has the records 1 to ${head}. There is no record ${String(to)}.`,
         option,
       )
-    const { record } = await readLogEnd(this.#store, id, to)
-    return { ...(record as MachineRecord), at: to }
+    const { record, at: time } = await readLogEnd(this.#store, id, to)
+    return { ...(record as MachineRecord), at: to, time }
   }
 
   async *list(): AsyncGenerator<ListedSession> {

@@ -313,6 +313,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/embedding.md › Invoke the agent in your machine (2)': {
+    turns: [says('{"kind":"SIMPLE"}')],
+    shows: ['actor'],
+    expect: async ({ values }) => {
+      await toPromise(values.actor as AnyActorRef)
+      expect((values.actor as AnyActorRef).getSnapshot().context).toEqual({ kind: 'SIMPLE' })
+    },
+  },
+  'docs/embedding.md › Invoke the agent in your machine (3)': {
     turns: [call('deploy', { version: '7' }), says('Not deployed.')],
     own: ({ model }) => ({
       agent: createAgent({

@@ -64,6 +64,7 @@ const reasons: Record<string, readonly string[]> = {
     'agent rename',
     'agent deleteSessions',
     'agent withObject',
+    'agent objectOf',
     'run cancel',
     'run pause',
     'run resume',

@@ -99,6 +99,7 @@ const reasons: Record<string, string[]> = {
   'it has no session at hand': [
     'agent.config',
     'agent.withObject',
+    'agent.objectOf',
     'getCacheHitRate',
     'skills',
     'instructionsFrom',

@@ -395,6 +395,7 @@ describe('a run with an output schema', () => {
       if (plain === undefined) throw new Error('The machine has no output.')
       expect(plain).not.toHaveProperty('object')
       expect(await agent.withObject(plain)).toMatchObject(expected)
+      expect(agent.objectOf(plain)).toEqual(expected.object)
     }
   })
 

@@ -334,6 +334,7 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine' | '~context'>> = {
   config: 'no words',
   asTool: 'other: a sub-agent',
   withObject: 'exit: results',
+  objectOf: 'exit: results',
 }
 
 /** The exits that `World.exits` searches. `records` are the store's records. */

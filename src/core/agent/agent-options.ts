@@ -397,6 +397,15 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * const { object } = await agent.withObject(await toPromise(actor))
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
+  /**
+   * The object of an actor's output, for `onDone` of your machine, which cannot wait. Undefined without an output schema,
+   * and if the run has not ended with a valid answer.
+   *
+   * @example
+   * const onDone = { actions: assign({ ticket: ({ event }) => agent.objectOf(event.output) }) }
+   * @throws {UsageError} `async_schema` if the output schema validates asynchronously; use `withObject`
+   */
+  objectOf(result: RunResult): Output | undefined
   /** The complete configuration with defaults, frozen. */
   readonly config: AgentConfig
   /**

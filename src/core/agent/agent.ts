@@ -18,7 +18,7 @@ import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOf } from '../structured/structured-output.js'
-import { withObject } from '../structured/read-output.js'
+import { getObject, withObject } from '../structured/read-output.js'
 import type { InputSchema } from '../tools/input-schema.js'
 import type { ContextOf, ToolEntry, ToolsOf } from '../tools/tool-set.js'
 import type { PriceBook } from '../prices/price-book.js'
@@ -174,6 +174,7 @@ export function assembleAgent(
     config,
     asTool: (how) => asTool(host, how),
     withObject: async (result) => complete(result),
+    objectOf: (result) => getObject(output, result),
     createInput: (input, runOptions) => {
       const options = checkRunOptions(runOptions)
       if (store && typeof options.session === 'string') refuseStoredSession(options.session)

@@ -50,7 +50,8 @@ interface ForkOrigin {
   parent?: string
 }
 
-async function writeFork(
+/** Writes the first records of a fork, and the sessions of its waiting sub-agents. */
+export async function writeFork(
   parts: ForkParts,
   id: string,
   { sessionId, folded, beginning, parent }: ForkOrigin,

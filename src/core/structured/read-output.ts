@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { describeError } from '../base/errors.js'
+import { describeError, UsageError } from '../base/errors.js'
 import { explainIssues } from '../tools/parse-arguments.js'
 import type { Validate, Validation } from '../tools/input-schema.js'
 import { findJsonProblem } from '../base/json.js'
@@ -90,4 +90,19 @@ async function addObject(
 ): Promise<RunResult> {
   const read = await readOutput(result.output, output.validate, output.schema)
   return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
+}
+
+/**
+ * The output of a completed run as an object, for code that cannot wait. Undefined if the run has no valid object.
+ * @throws {UsageError} `async_schema`
+ */
+export function getObject(output: StructuredOutput | undefined, result: RunResult): unknown {
+  if (output === undefined || result.resumable || result.outputProblem !== undefined) return undefined
+  const read = readOutput(result.output, output.validate, output.schema)
+  if ('ok' in read) return read.ok ? read.value : undefined
+  throw new UsageError(
+    'async_schema',
+    'objectOf(): the output schema is asynchronous. Await withObject(result).',
+    'output',
+  )
 }
