@@ -4,16 +4,16 @@ import { memoryStore } from '../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
- * The session store that a URL names. Each kind is loaded on demand.
+ * Opens the session store at a URL. Each type of store is loaded on demand.
  *
- * - `memory:` lives as long as the process
+ * - `memory:` keeps sessions as long as the process runs
  * - `file:DIR` or `file:///DIR` is a folder on disk, for Node 22.13 or the package `libsql`. `~` and `%` in `file:DIR`
  *   have no special meaning
  * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `postgresql://…` needs the package `pg`
  *
  * @throws {ConfigError} `invalid_store` for any other URL
  * @throws {StatewrightError} `missing_package` without SQLite or `pg`
- * @throws {StoreError} when the folder cannot be used
+ * @throws {StoreError} if the folder cannot be used
  * @example
  * const store = await openStore('file:.sessions')
  */
@@ -41,7 +41,7 @@ export async function openStore(url: string): Promise<SessionStore> {
   )
 }
 
-/** The folder of a `file:` URL. Null for other URLs, and for a URL without a folder. */
+/** The folder of a `file:` URL. Null for other URLs and for a URL without a folder. */
 export function findFolder(url: string): string | null {
   return /^file:/i.test(url) ? parseFolder(url.slice('file:'.length)) : null
 }

@@ -1,11 +1,11 @@
 import { UsageError } from '../core/base/errors.js'
 
 export interface CallReference {
-  /** A sub-agent's call has the ids of all calls on its path, joined by slashes. */
+  /** The call's id. For a sub-agent's call, all ids on its path, joined by slashes. */
   callId: string
-  /** The message with the call; for a sub-agent's call, all messages on the path, joined by slashes. */
+  /** The message with the call. For a sub-agent's call, all messages on its path, joined by slashes. */
   messageId?: string | undefined
-  /** Identifies the arguments that the page showed. */
+  /** Identifies the arguments that the page displayed. */
   fingerprint: string
 }
 
@@ -31,7 +31,7 @@ export function findCallReference(id: string): CallReference | undefined {
   return callId === undefined || fingerprint === undefined ? undefined : { callId, messageId, fingerprint }
 }
 
-/** @throws {UsageError} `unknown_call` for an id that does not come from `toApprovalId` */
+/** @throws {UsageError} `unknown_call` for an id that was not created by `toApprovalId` */
 export function parseApprovalId(id: string): CallReference {
   const reference = findCallReference(id)
   if (reference) return reference

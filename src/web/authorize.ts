@@ -6,8 +6,8 @@ import { parsePrincipal } from '../core/sessions/principal.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 
 /**
- * The rights of a request. A string is the prefix alone; null and undefined refuse the request (401). If tools of the agent
- * require a `context`, the grant must have it.
+ * The rights of a request. A string is short for `{ prefix }`. Null and undefined refuse the request (401). If tools of
+ * the agent require a `context`, the grant must include it.
  *
  * - `prefix`: request may read and answer sessions whose ids start with the prefix and a colon
  * - `context`: app's own object, passed to tools when a message or an answer of this request makes a run work
@@ -27,8 +27,8 @@ export type Grant<Context = unknown> =
   | undefined
 
 /**
- * Called before anything else in a request is read. `'none'` lets every request read, answer and continue every session. If
- * the function throws a `Response`, that is the response; any other error becomes a 500.
+ * Called before anything else in a request is read. `'none'` allows every request to read, answer and continue every
+ * session. If the function throws a `Response`, it is sent. Any other error becomes a 500.
  *
  * @example
  * const users: Record<string, string> = { 'Bearer 7f3a': 'ann' }
@@ -87,7 +87,7 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
 
 type AnyGrant = { prefix: string; context?: unknown; by?: unknown; tags?: SessionTags; mayContinue?: boolean }
 
-/** Excludes colons, because the text before the last colon of a session id is the prefix. */
+/** Colons are excluded, because the text before the last colon of a session id is the prefix. */
 const chatIdPattern = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}$/
 
 /**

@@ -20,9 +20,9 @@ import {
 /** A page's request for another answer to an earlier message. */
 export interface BranchRequest {
   from: string
-  /** The replacement of the message; null keeps the message. */
+  /** Replaces the message. Null keeps the message. */
   edit: IncomingMessage | null
-  /** Whether an edit with unchanged text asks for another answer. By default, it shows the existing answer. */
+  /** Whether an edit with unchanged text asks for another answer. By default, the existing answer is shown. */
   isAgain?: boolean
   /** Identifies the request if it is sent again. */
   key: string | undefined
@@ -41,7 +41,7 @@ export class BranchedRuns {
   }
 
   /**
-   * Answers an earlier message on a new branch. A repeated request joins the answer that the first one started.
+   * Answers an earlier message on a new branch. A repeated request subscribes to the answer that the first one started.
    *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and the errors of `agent.branch`
    */
@@ -65,7 +65,7 @@ export class BranchedRuns {
   }
 
   /**
-   * Switches a session to a branch. Returns false if it is on that branch already.
+   * Switches a session to a branch. Returns false if it is already on that branch.
    *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch`
    */
@@ -79,17 +79,19 @@ export class BranchedRuns {
     })
   }
 
-  /** Whether a branch that the session has left contains a message with this id. If so, the request is late or repeated. */
+  /**
+   * Whether a message with this id is on a branch that the session has left. If so, the request is late or repeated.
+   */
   async isOnOtherBranch(
     { sessionId, lastMessageNumber, messages }: AgentContext,
     clientId: string | undefined,
   ): Promise<boolean> {
-    // Messages of other branches have numbers that the transcript lacks.
+    // Messages of other branches have numbers that are missing in the transcript.
     if (clientId === undefined || lastMessageNumber <= messages.length) return false
     return (await this.#sessions.readStored(sessionId))?.branches?.left.includes(clientId) === true
   }
 
-  /** The answer that an earlier copy of this request started; null if this request may start one. */
+  /** The answer that an earlier copy of this request started, or null if this request may start one. */
   async #join(
     sessionId: string,
     { from, edit, key, branch }: BranchRequest,
@@ -114,7 +116,7 @@ export class BranchedRuns {
     }
     const isLast =
       (branch ?? getCurrent(stored)) === getCurrent(stored) && findTurnIndex(messages, from) === last
-    // A request without a key joins the regeneration that is in progress.
+    // A request without a key joins the regeneration in progress.
     const isWorkingOn = live !== undefined || isWorking(state)
     if (isLast && isWorkingOn && edit === null && current.again && startedAt === last) return show()
     const mayTakeOver = isLast && edit === null && !live && isWorking(state) && caller.mayContinue

@@ -12,15 +12,16 @@ import { hasCode } from './error-response.js'
 
 export interface PageAnswers {
   answers: readonly AnswerMessage[]
-  /** The id of the page message with the calls. Ids in a foreign format are ignored. */
+  /** The id of the page message with the calls. Ids in other formats are ignored. */
   messageId?: string | undefined
 }
 
 /**
- * Returns the answers to apply. Pages send earlier answers again with each new one. If there is a new answer, the earlier
- * ones are dropped.
+ * Returns the answers to apply. Pages repeat earlier answers with each new one, so these are dropped if there is a new
+ * answer.
  *
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`; no answer is applied then
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`. In these cases, no answer
+ * is applied
  */
 export function checkAnswers(
   context: AgentContext | undefined,
@@ -38,7 +39,7 @@ export function checkAnswers(
   return selected
 }
 
-/** Another branch may have a call with the same id. */
+/** The error for an answer on another branch, which may have a call with the same id. */
 export function staleBranchError(subject: string): UsageError {
   return new UsageError(
     'stale_answer',
@@ -48,7 +49,7 @@ export function staleBranchError(subject: string): UsageError {
 }
 
 /**
- * Puts answers into a session's inbox for the process that holds the session. Skips calls that another page has just
+ * Adds answers to a session's inbox, for the process that holds the session. Skips calls that another page has just
  * answered. Returns null if at least one answer was sent, otherwise the first refusal.
  */
 export async function sendAnswers(
@@ -73,7 +74,7 @@ export async function sendAnswers(
 
 const eventTypes = { approve: 'APPROVE', reject: 'REJECT', toolOutput: 'TOOL_OUTPUT' } as const
 
-/** Whether an inbox event is this answer, sent again. Edited arguments must be the same. */
+/** Whether an inbox event is a copy of this answer. Edited arguments must be equal. */
 export function isAnswerTo(event: ControlEvent, answer: AnswerMessage): boolean {
   if (!('callId' in event) || event.type !== eventTypes[answer.type] || !isSameCall(answer, event))
     return false

@@ -50,10 +50,10 @@ export interface SessionView {
   messages: readonly Message[]
   queued: readonly UserMessage[]
   pending: readonly PendingCall[]
-  /** Calls that are approved while other calls still wait. */
+  /** Calls that are approved while others still wait for an answer. */
   approved: readonly string[]
   state: AgentState | null
-  /** When the run continues if it is sleeping. */
+  /** When a sleeping run continues. */
   wakeAt: number | null
   /** How each run that did not answer in full ended, by user message. */
   ends: readonly TurnEnd[]
@@ -92,8 +92,9 @@ export function getChatService(agent: ChatAgent): ChatService {
 }
 
 /**
- * The chats of one agent. A message that is sent twice starts one run, and every page that subscribes gets the same answer:
- * first from the log, then live. A disconnecting page does not stop the run. What a page receives is masked by its `expose`.
+ * The chats of one agent. If a message is sent twice, it starts one run, and every page that subscribes receives the
+ * same answer: first from the log, then live. A page that disconnects does not stop the run. All data sent to a page is
+ * masked according to `expose`.
  */
 export class ChatService {
   readonly #sessions: ChatSessions
@@ -142,8 +143,7 @@ export class ChatService {
   }
 
   /**
-   * Resumes a paused run, with an optional steering message. `messages`: length of the transcript at the pause.
-   *
+   * Resumes a paused run, optionally with a steering message. `messages` is the length of the transcript at the pause.
    * @throws {UsageError} `already_answered` if the run is no longer paused there
    */
   resumePaused(
@@ -168,12 +168,12 @@ export class ChatService {
   }
 
   /**
-   * Subscribes to the answer in progress, from its start; null if there is none. A run of another process is read from its
-   * log. If that process died, or no process has read the answers to the run, the run is resumed here if `caller.mayContinue`
-   * or `hasAnswered` (this request has just answered) is set.
+   * Subscribes to the answer in progress, from its start. Null if there is none. A run of another process is read from
+   * its log. If that process died, or no process has read the answers to the run, the run is resumed here, provided
+   * that `caller.mayContinue` or `hasAnswered` (this request has just answered) is set.
    *
-   * With `of`, subscribes to the answer to that user message, whether it is complete, in progress or queued; null if the
-   * session does not have the message.
+   * With `of`, subscribes to the answer to that user message, whether it is complete, in progress or queued. Null if
+   * the session does not have the message.
    */
   subscribe(
     sessionId: string,
@@ -222,14 +222,14 @@ export class ChatService {
     return context && this.#mask(sessionId, createFinishedSubscription(toTurn(context)), caller)
   }
 
-  /** Cancels the unfinished run of a session. Settles when the hooks of a resting run have settled. */
+  /** Cancels the unfinished run of a session. For a resting run, resolves when its hooks have settled. */
   async cancelRun(sessionId: string, caller: Caller): Promise<void> {
     const ended = await this.#sessions.runTask(sessionId, () => this.#cancelRun(sessionId, caller))
     if (ended) await caller.hooks.settle({ id: ended.runId, sessionId }, ended)
   }
 
   /**
-   * The current state of a session or of one of its branches; null if there is none.
+   * The current state of a session or of one of its branches, or null.
    *
    * @throws {UsageError} `unknown_branch`
    */
@@ -259,7 +259,7 @@ export class ChatService {
     }
   }
 
-  /** Runs a task of a session, and masks its answer for the page. */
+  /** Runs a task of a session and masks its answer for the page. */
   async #answer<Answer extends Subscription | QueuedAnswer | null>(
     sessionId: string,
     caller: Caller,
@@ -313,7 +313,7 @@ export class ChatService {
           { clientId, isNewTurn: true },
         )
       case 'PAUSED': {
-        // The inbox keeps the id of the message, so that a copy is recognized after the run has ended.
+        // The inbox stores the id of the message, so that a copy is recognized even after the run has ended.
         const usesInbox =
           clientId !== undefined && isText(message) && (await this.#sessions.canUseInbox(sessionId))
         if (usesInbox) await this.#queue.send(sessionId, 'now', message, caller)
@@ -325,14 +325,14 @@ export class ChatService {
       default:
         if (context && (await this.#branched.isOnOtherBranch(context, clientId)))
           throw alreadySentError(clientId)
-        // Queued messages go first.
+        // Queued messages are processed first.
         return context && !(await this.#queue.isEmpty(sessionId))
           ? this.#queue.add(sessionId, message, caller)
           : this.#startRun(sessionId, message, caller, attempt)
     }
   }
 
-  /** Queues a message, steers the run with it, or refuses it, because a run is working in this or another process. */
+  /** Queues a message, steers the run with it, or refuses it, because a run is active in this or another process. */
   async #sendWhileBusy(
     sessionId: string,
     message: IncomingMessage,
@@ -421,7 +421,7 @@ export class ChatService {
   }
 
   /**
-   * Resumes a run whose answers are in its inbox, unless the process that holds the session reads them. If that process has
+   * Resumes a run with answers in its inbox, unless the process that holds the session reads them. If that process has
    * not read them after three seconds, they stay in the inbox until it releases the session.
    */
   async #resumeAnswered(
@@ -455,7 +455,7 @@ export class ChatService {
     }
   }
 
-  /** The result of a run that did not work in this process; null if the process that runs it cancels it. */
+  /** The result of a run that was not active in this process. Null if the process that runs it cancels it. */
   async #cancelRun(sessionId: string, caller: Caller): Promise<RunResult | null> {
     const why = 'The user stopped it.'
     const live = this.#runs.get(sessionId)
@@ -472,7 +472,7 @@ export class ChatService {
       if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return null
       if (!hasCode(error, 'no_inbox')) throw error
     }
-    // Without an inbox, the run is resumed here and cancelled.
+    // Without an inbox, the run is resumed here and then cancelled.
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const turn = findTurn(run)
     run.cancel(why, { by: caller.by })

@@ -17,13 +17,13 @@ interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueued
   store: SessionStore
   clock: Clock
   inputShields: boolean
-  /** The name and version that `defineAgents` gave the agent. */
+  /** The name and version of the agent in `defineAgents`. */
   getLabel: () => AgentLabel | undefined
 }
 
 /** The context of a session after a record of its log. */
 export interface StoredContext {
-  /** Absent when the session has one branch. */
+  /** Absent if the session has only one branch. */
   branches?: SessionBranches | undefined
   seq: number
   context: AgentContext
@@ -31,12 +31,12 @@ export interface StoredContext {
 
 const attemptDelayMs = 100
 
-/** Attempts to acquire a session that another process is about to release: three seconds in total. */
+/** Attempts to acquire a session that another process is about to release, over three seconds in total. */
 export const maxAttempts = 30
 
 export const isSessionTaken = (error: unknown): boolean => hasCode(error, 'session_busy', 'unfinished_run')
 
-/** The stored sessions of an agent: their state, their inboxes, and how to resume their runs. */
+/** The stored sessions of an agent. Reads their state and inboxes, and resumes their runs. */
 export class ChatSessions {
   readonly agent: ChatAgent
   readonly internals: ChatInternals
@@ -58,7 +58,7 @@ export class ChatSessions {
     }
   }
 
-  /** Retries with a short delay while another process holds the session; rethrows any other error. */
+  /** Retries with a short delay while another process holds the session. Other errors are rethrown. */
   async retryWhileTaken<Value>(
     task: () => Promise<Value>,
     isTaken: (error: unknown) => boolean | Promise<boolean> = isSessionTaken,
@@ -110,9 +110,10 @@ export class ChatSessions {
   }
 
   /**
-   * Puts answers into the inbox of a session. An answer that is already there is a retry by its sender and counts as sent.
+   * Adds answers to the inbox of a session. An answer that is already there is a retry by its sender and counts as
+   * sent.
    *
-   * @throws {UsageError} `already_answered`, `run_ended` when the inbox has none of them afterwards
+   * @throws {UsageError} `already_answered`, `run_ended` if none of them is in the inbox afterwards
    */
   async sendAnswers(sessionId: string, answers: readonly AnswerMessage[]): Promise<void> {
     const refusal = await sendAnswers(this.agent, sessionId, answers)
@@ -130,7 +131,8 @@ export class ChatSessions {
   }
 
   /**
-   * Finds the turn in which a run received a steering message. `last`: id of the message that started the current turn.
+   * Finds the turn in which a run received a steering message. `last` is the id of the message that started the current
+   * turn.
    */
   async findSteeredTurn(
     sessionId: string,
@@ -148,7 +150,7 @@ export class ChatSessions {
     const folded = found.length === 0 ? null : await this.#readFolded(sessionId)
     if (folded === null) return []
     const { run, state, queued, keys } = folded
-    // A message that is in the log is no longer queued.
+    // A message in the log is no longer queued.
     return sortQueue(found, { queued, messages: (run?.context ?? state).messages, keys }).waiting
   }
 

@@ -12,7 +12,7 @@ export { findClientId, isSteering, isTurnOpening, toAnswerId } from '../core/ses
 
 export interface IncomingMessage {
   content: UserInputMessage['content']
-  /** The page's id of the message. A message sent twice with the same id starts one run. */
+  /** The page's id of the message. If a message is sent twice with the same id, only one run starts. */
   clientId: string | undefined
   /** The branch that the page shows. Defaults to the current branch of the session. */
   branch?: number | undefined
@@ -26,7 +26,7 @@ export function isText({ content }: IncomingMessage): boolean {
   return typeof content === 'string' || content.every(({ type }) => type === 'text')
 }
 
-/** The result of a call that is not in a message yet because other calls of its batch are still open. */
+/** The result of a call that is not in a message yet, because other calls of its batch are still open. */
 interface SettledResult {
   callId: string
   status: ResultStatus
@@ -37,7 +37,7 @@ interface SettledResult {
 
 /** The answer to one user message of a session, as recorded so far. */
 export interface Turn {
-  /** The id of the page message. It is stable while the answer grows, after a reload, and in every process. */
+  /** The id of the page message. It does not change while the answer grows, after a reload, or in another process. */
   messageId: string
   clientId: string | undefined
   /** The conversation up to and including the user message. */
@@ -74,7 +74,7 @@ export function toTurn(context: AgentContext): Turn {
   }
 }
 
-/** Matches both the transcript's id and the page's id of a message. */
+/** Compares both the id in the transcript and the page's id. */
 const hasId = (message: Message, id: string): boolean => message.id === id || findClientId(message) === id
 
 export function isOpenedBy({ messages }: Pick<AgentContext, 'messages'>, id: string): boolean {
@@ -82,7 +82,7 @@ export function isOpenedBy({ messages }: Pick<AgentContext, 'messages'>, id: str
   return opening !== undefined && hasId(opening, id)
 }
 
-/** The turn of an earlier user message; null if the message is unknown or opened the current turn. */
+/** The turn of an earlier user message. Null if the message is unknown or started the current turn. */
 export function findPastTurn(context: AgentContext, id: string): Turn | null {
   const all = maskMessages(context)
   const at = all.findLastIndex((message) => isTurnOpening(message) && hasId(message, id))
@@ -118,7 +118,7 @@ export function findSentMessage(
   return earlier
 }
 
-/** A result without the note that tells the model that a person edited the call. */
+/** The content of a result without the note that informs the model about an edit. */
 export function getShownContent({ content, data }: Pick<ToolMessage, 'content' | 'data'>): string {
   const length = data?.['noteLength']
   return typeof length === 'number' ? content.slice(length) : content

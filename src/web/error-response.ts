@@ -35,7 +35,9 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
   )
 }
 
-/** The status for each error code. All other codes are 409, because the session's state does not allow the request. */
+/**
+ * The status of each error code. All other codes are 409, because the state of the session does not allow the request.
+ */
 const statusByCode: Readonly<Record<string, number>> = {
   invalid_input: 400,
   invalid_answer: 400,
@@ -64,7 +66,9 @@ const statusByCode: Readonly<Record<string, number>> = {
   disk_full: 503,
 }
 
-/** Codes of errors in the request itself. Their messages help the sender and reveal nothing about the server. */
+/**
+ * Codes of errors in the request itself. Their messages help the sender and do not reveal anything about the server.
+ */
 const requestErrorCodes: ReadonlySet<string> = new Set([
   'invalid_input',
   'invalid_answer',
@@ -98,11 +102,11 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The source of an error.
+ * Where an error occurred.
  *
  * - `where`: `request` (the request failed), `run` (a run failed), `tool` (a tool call failed), `retry` (a model request failed
  *   and will be retried), `warning`, `hook` (`onStart`, `onSettle`, `onFinish` or a function of `expose` failed)
- * - `session`: session id; null when the request names none
+ * - `session`: session id, or null if the request names none
  * - `callId`: call; for a sub-agent's call, ids joined by slashes
  */
 export interface ErrorContext {
@@ -113,8 +117,8 @@ export interface ErrorContext {
 }
 
 /**
- * Receives each error that pages do not see in full, with its original `stack` and `cause`. Errors thrown by this function
- * become process warnings.
+ * Receives each error that pages do not see in full, with its original `stack` and `cause`. If this function throws,
+ * the error becomes a process warning.
  */
 export type OnError = (error: unknown, at: ErrorContext) => void
 
@@ -127,7 +131,7 @@ export interface FailedRequest {
 }
 
 /**
- * The response to a failed request: `{ error: { code, message, key } }` with the matching status. For errors that are not
+ * The response to a failed request: `{ error: { code, message, key } }` with the matching status. If the error is not
  * about the request itself, the page receives only the code, and `onError` receives the error.
  */
 export function toErrorResponse(

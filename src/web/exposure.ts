@@ -21,19 +21,27 @@ export type ErrorFormatter = (error: unknown, at: { session: string; callId?: st
  * const expose: ExposeOptions = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
  */
 export interface ExposeOptions {
-  /** Why a run failed. `true`: original message; `'code'`, `false`: sentence with a stable code. Default: `'code'`. */
+  /**
+   * How to show why a run failed. `true` shows the original message, `'code'` or `false` a sentence with a stable code.
+   * Defaults to `'code'`.
+   */
   errors?: boolean | 'code' | ErrorFormatter
-  /** The message of a failed call. The `publicMessage` of a `ToolError` is always shown. Default: `'code'`. */
+  /**
+   * How to show the message of a failed call. The `publicMessage` of a `ToolError` is always shown. Defaults to
+   * `'code'`.
+   */
   toolErrors?: boolean | 'code' | ErrorFormatter
-  /** Whether pages see that a model request is retried. `'code'`: with a code but without the message. Default: false. */
+  /**
+   * Whether pages see that a model request is retried. `'code'` shows the code without the message. Defaults to false.
+   */
   retries?: boolean | 'code' | ErrorFormatter
-  /** Tokens, cost in USD, and remaining budgets. Default: false. */
+  /** Whether to show tokens, cost in USD and remaining budgets. Defaults to false. */
   usage?: boolean
-  /** Model names. Default: false. */
+  /** Whether to show model names. Defaults to false. */
   models?: boolean
 }
 
-/** Checked options. The functions return null if the app's function fails. */
+/** Validated options. The functions return null if the app's function fails. */
 export type CheckedExpose = {
   [Key in keyof ExposeOptions]: Exclude<ExposeOptions[Key], ErrorFormatter> | SafeFormatter
 } & Pick<ExposeOptions, 'usage' | 'models'>
@@ -44,7 +52,7 @@ type ReportFailure = (error: unknown, at: Parameters<ErrorFormatter>[1]) => void
 const exposeKeys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
 /**
- * Checks `expose`. `report` receives the first failure of each of its functions.
+ * Validates `expose`. `report` receives the first failure of each of its functions.
  * @throws {ConfigError} `invalid_config` for an unknown key or value
  */
 export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): CheckedExpose {
@@ -70,7 +78,10 @@ export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): 
   )
 }
 
-/** Keeps a failing function from breaking the chat. Reports only its first failure because it runs for every message. */
+/**
+ * Prevents a failing function from breaking the chat. Reports only its first failure, because it is called for every
+ * message.
+ */
 function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailure): SafeFormatter {
   let isReported = false
   return (error, at) => {
@@ -86,17 +97,17 @@ function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailu
   }
 }
 
-/** A failure in the events of a run. `error`: original error if it was thrown in this process. */
+/** A failure in the events of a run. `error` is the original error if it was thrown in this process. */
 export interface EventFailure {
   where: 'run' | 'tool' | 'retry' | 'warning'
   error: unknown
   callId: string | null
 }
 
-/** Finds failures in the events of a run and its sub-agents. An earlier step event carries the thrown error. */
+/** Finds failures in the events of a run and its sub-agents. The thrown error is attached to an earlier step event. */
 export class EventFailures {
   readonly #errorByCall = new Map<string, { error: unknown }>()
-  /** The error of each run's last model request, by the path of the run. */
+  /** The error of each run's latest model request, by the path of the run. */
   readonly #errorByRun = new Map<string, { code: string; error: unknown }>()
 
   findFailure(event: AgentEvent, path = ''): EventFailure | null {
@@ -136,7 +147,10 @@ export class EventFailures {
   }
 }
 
-/** Calls that were not executed have not failed, and the outcome of an interrupted call is unknown. */
+/**
+ * Whether a call failed. A call that was not executed has not failed, and the outcome of an interrupted call is
+ * unknown.
+ */
 export function isFailedStatus(status: ResultStatus): boolean {
   return !['ok', 'rejected', 'expired', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }
@@ -217,7 +231,7 @@ export class PageView {
     error?: unknown,
   ): Failure {
     const { errors = 'code' } = this.#expose
-    // Shields write their messages for users.
+    // Messages of shields are written for users.
     if (errors === true || failure.code === 'shield') return failure
     // Budget ids are internal to the app.
     const { budget: _budget, ...shown } = failure

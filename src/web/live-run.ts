@@ -10,9 +10,9 @@ import type { CheckedExpose, EventFailure } from './exposure.js'
 import type { ReplayBuffer } from './replay-buffer.js'
 import type { RunHooks } from './run-hooks.js'
 
-/** An agent with a store, whatever its output, tools and context. */
+/** An agent with a store, regardless of its output, tools and context. */
 export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'selectBranch'> & {
-  /** The type of the options depends on the `context` that the agent's tools take. */
+  /** The type of the options depends on the `context` that the agent's tools require. */
   run(input: RunInput, options: never): AnyRun
   resume(sessionId: string, options: never): Promise<AnyRun>
   branch(sessionId: string, options: never): AnyRun
@@ -21,10 +21,10 @@ export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'se
 export type AnyRun = MessageTarget &
   Pick<Run, 'id' | 'sessionId' | 'state' | 'events$' | 'started' | 'result' | 'snapshot'>
 
-/** What happens to a message while the session is working; see `HandlerOptions`. */
+/** How to handle a message while the session is active. See `HandlerOptions`. */
 export type WhenBusy = 'queue' | 'steer' | 'refuse'
 
-/** The rights of one request, and what its page may see. */
+/** The rights of a request, and what its page may see. */
 export interface Caller {
   context: unknown
   /** Tags of the session if this request starts a run. */
@@ -44,12 +44,12 @@ export interface LiveRun {
   run: AnyRun
   /** Its events since this process started or resumed it. */
   buffer: ReplayBuffer
-  /** The turn before those events; null for a run that started here. */
+  /** The turn before those events. Null for a run that started here. */
   turn: Turn | null
   /** The page's ids of the messages that the run received here. */
   clientIds: Set<string>
   caller: Caller
-  /** Whether it has worked since this process started or resumed it. */
+  /** Whether it has been active since this process started or resumed it. */
   hasWorked: boolean
   /** The point where its answer diverges from other branches. */
   point?: BranchPoint | undefined

@@ -20,7 +20,7 @@ import {
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
 
-/** The runs that are working in this process, by session. Runs of other processes are followed through the log. */
+/** The active runs in this process, by session. Runs of other processes are followed through the log. */
 export class LiveRuns {
   readonly #sessions: ChatSessions
   readonly #runs = new Map<string, LiveRun>()
@@ -38,12 +38,12 @@ export class LiveRuns {
     return this.#runs.get(sessionId)
   }
 
-  /** Starts to buffer the events of a new run. Call it before the run works. */
+  /** Starts buffering the events of a new run. Must be called before the run starts working. */
   start(run: AnyRun, caller: Caller, clientId: string | undefined): LiveRun {
     return this.removeAtRest(this.follow(run, null, caller, clientId))
   }
 
-  /** Starts to buffer the events of a run. The caller then makes the run work and calls `removeAtRest`. */
+  /** Starts buffering the events of a run. The caller then lets the run work and calls `removeAtRest`. */
   follow(run: AnyRun, turn: Turn | null, caller: Caller, clientId?: string): LiveRun {
     const buffer = new ReplayBuffer()
     const failures = new EventFailures()
@@ -59,17 +59,19 @@ export class LiveRuns {
           run.started.then(() => caller.hooks.start(run), ignore)
         }
         const failure = failures.findFailure(event)
-        // If a run is refused before it starts, the request that started it rejects.
+        // If a run is refused before it starts, the request that started it is rejected.
         if (failure && hasStarted && !buffer.isOver) caller.report(failure, run)
         buffer.push(event)
       },
-      // The call that started the run rejects with the error.
+      // The call that started the run rejects with this error.
       error: () => buffer.end(),
     })
     return live
   }
 
-  /** Removes the run at its next rest, and calls its hooks unless the run only recorded an answer and still waits. */
+  /**
+   * Removes the run at its next rest, and calls its hooks unless the run only recorded an answer and is still waiting.
+   */
   removeAtRest(live: LiveRun): LiveRun {
     const { run, buffer } = live
     const end = (): void => {
@@ -81,7 +83,7 @@ export class LiveRuns {
       if (!resumable) this.#onEnd(live)
     }
     run.result.then(rest, end)
-    // The process that ended the run has called its hooks.
+    // The process that ended the run has already called its hooks.
     if (live.turn !== null && hasEnded(live.turn.state)) return live
     live.closing = run.result.then(
       (result) => (live.hasWorked || !result.resumable ? live.caller.hooks.settle(run, result) : undefined),
@@ -90,7 +92,7 @@ export class LiveRuns {
     return live
   }
 
-  /** Resumes a resting run here and applies a message or answers to it. `isNewTurn`: whether they start a turn. */
+  /** Resumes a resting run here and applies a message or answers to it. `isNewTurn` means that they start a turn. */
   async resumeWith(
     sessionId: string,
     caller: Caller,
@@ -126,7 +128,7 @@ export class LiveRuns {
   /**
    * Subscribes to a run of another process or agent through its log, until it settles.
    *
-   * - `caller`: resumes the run here once no process holds it; null only watches
+   * - `caller`: resumes the run here once no process holds it, unless null
    * - `isAnswered`: the run settled with unread answers, so the subscription continues
    */
   followRemote(
@@ -143,7 +145,7 @@ export class LiveRuns {
     const scheduleResume = (): void => {
       if (!caller) return
       timer = clock.setTimeout(() => {
-        // A failed attempt is repeated. The next request that must resume the run reports the error.
+        // A failed attempt is repeated. The next request that must resume the run will report the error.
         void this.#resumeAbandoned(sessionId, caller)
           .catch(ignore)
           .finally(() => {
@@ -172,7 +174,7 @@ export class LiveRuns {
     })
   }
 
-  /** Resumes a run whose process ended while it worked, or whose answers no process has read. */
+  /** Resumes a run whose process died while it was active, or whose answers no process has read. */
   async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
     const context = await this.#sessions.readContext(sessionId)
     const isAnswered = context !== null && (await this.#sessions.hasUnreadAnswer(sessionId, context))
@@ -183,7 +185,7 @@ export class LiveRuns {
   }
 }
 
-/** Like `watch`, from the moment the log grows. */
+/** Like `watch`, but starts when the log grows. */
 async function* watchFromNextRecord(
   watch: (options: WatchOptions) => AsyncIterable<WatchedEvent>,
   options: WatchOptions,

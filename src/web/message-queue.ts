@@ -25,10 +25,12 @@ import {
 
 const pollMs = 1000
 
-/** After this many polls without a lease owner, the process that received the next message is considered gone. */
+/** After this many polls without a lease owner, the process that received the next message is considered dead. */
 const maxIdlePolls = 3
 
-/** Resolves to the answer of a queued message once its turn starts, or to null while the session waits for a person. */
+/**
+ * Resolves with the answer to a queued message once its turn starts, or with null while the session waits for a person.
+ */
 export interface QueuedAnswer {
   answer: Promise<Subscription | null>
 }
@@ -37,11 +39,11 @@ interface AwaitedMessage {
   sessionId: string
   messageId: string
   caller: Caller
-  /** How many polls found no lease owner while another request's message was next. */
+  /** Number of polls without a lease owner while another request's message was next. */
   idlePolls: number
   /** Whether the message was already queued when this request sent it. */
   isResent: boolean
-  /** Whether the request only reads. It then starts nothing unless it may continue other requests' runs. */
+  /** Whether the request only reads. It then starts nothing, unless it may continue other requests' runs. */
   isWatched: boolean
 }
 
@@ -57,12 +59,12 @@ interface AwaitedSession {
   stored: StoredContext | null
 }
 
-/** A poll returns the answer (null while waiting for a person), or a promise to wait for. */
+/** The result of a poll: the answer (null while waiting for a person), or a promise to wait for. */
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
 /**
- * Messages that were sent while their sessions were working. Each one starts a turn with the context of the request that sent
- * it. The process that received the request starts the turn once the session is free and the message is next.
+ * Messages that were sent while their sessions were active. Each message starts a turn with the context of the request
+ * that sent it. The process that received the request starts the turn once the session is free and the message is next.
  */
 export class MessageQueue {
   readonly #sessions: ChatSessions
@@ -77,8 +79,8 @@ export class MessageQueue {
   }
 
   /**
-   * Queues a message. Resolves once the message is durable. A message that is already queued keeps its original sender, so
-   * that another request with the same id cannot change its rights.
+   * Queues a message. Resolves once the message is durable. If the message is already queued, its original sender is
+   * kept, so that another request with the same id cannot change its rights.
    *
    * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
    */
@@ -103,13 +105,16 @@ export class MessageQueue {
     return (await this.#sessions.readQueue(sessionId)).some((queued) => queued.messageId === messageId)
   }
 
-  /** A steered run keeps its own context, so steering is only allowed if it cannot lend the sender more rights. */
+  /**
+   * Whether a message may steer the run. A steered run keeps its own context, so steering is allowed only if the sender
+   * does not gain rights by it.
+   */
   maySteer(sessionId: string, caller: Caller): boolean {
     const initiator = this.#runs.get(sessionId)?.caller
     return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
   }
 
-  /** Sends a message to the working run, and returns the run's answer. @throws {UsageError} see `send` */
+  /** Sends a message to the active run and returns the run's answer. @throws {UsageError} see `send` */
   async steer(
     sessionId: string,
     message: IncomingMessage,
@@ -124,10 +129,10 @@ export class MessageQueue {
   }
 
   /**
-   * Puts a message into the inbox, for the next turn or for the working run. If the run ends first, the message waits for the
-   * next turn. Resolves once the message is durable.
+   * Adds a message to the inbox, for the next turn or for the active run. If the run ends first, the message waits for
+   * the next turn. Resolves once the message is durable.
    *
-   * @throws {UsageError} see `add`; `run_ended` and `not_waiting` if no run is working
+   * @throws {UsageError} see `add`; `run_ended` and `not_waiting` if no run is active
    */
   async send(
     sessionId: string,
@@ -156,7 +161,7 @@ export class MessageQueue {
     return { messageId, isResent: queued !== undefined }
   }
 
-  /** The queued messages as transcript messages. Text that input shields have not screened yet is masked. */
+  /** The queued messages as transcript messages. Text that input shields have not screened is masked. */
   async list(sessionId: string): Promise<UserMessage[]> {
     return (await this.#sessions.readQueue(sessionId)).flatMap(({ messageId, at, messages }) =>
       messages.map(
@@ -171,7 +176,7 @@ export class MessageQueue {
     )
   }
 
-  /** Steering that the run has received but that is not part of a model request yet. */
+  /** Steering that the run has received but that is not in a model request yet. */
   listSteering(texts: readonly string[]): UserMessage[] {
     const createdAt = this.#sessions.internals.clock.now()
     return texts.map((text, i) => ({
@@ -191,8 +196,8 @@ export class MessageQueue {
   }
 
   /**
-   * Starts the next turn of a free session with its first queued message, using the sender's context. If another process
-   * received the message, the context of `fallback` is used where that is allowed.
+   * Starts the next turn of a free session with its first queued message, using the sender's context. If another
+   * process received the message, uses the context of `fallback` if that is allowed.
    */
   async startNext(
     sessionId: string,
@@ -225,7 +230,7 @@ export class MessageQueue {
         else await this.startNext(sessionId, caller)
       })
     } catch {
-      // The request that waits for the answer reports the error.
+      // The request that waits for the answer will report the error.
     }
   }
 
@@ -242,7 +247,7 @@ export class MessageQueue {
     this.#awaited.set(sessionId, session)
     session.requests += 1
     try {
-      // A new message from the user continues a queue that was stopped.
+      // A new message from the user restarts a queue that was stopped.
       for (let afterStop = !awaited.isWatched; ; afterStop = false) {
         // oxlint-disable-next-line no-await-in-loop -- polls run one at a time
         const poll = await this.#sessions.runTask(sessionId, () => this.#poll(awaited, afterStop))
@@ -290,7 +295,7 @@ export class MessageQueue {
       return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
     const mayTakeOver = (next: string): boolean => {
       if (caller.mayContinue) return true
-      // Without a context there are no rights to lend, and whoever resends a message is its sender.
+      // Without a context there are no rights to misuse, and a person who resends a message is its sender.
       return isAbandoned && (caller.context === undefined || (awaited.isResent && next === messageId))
     }
     const started = await this.startNext(sessionId, caller, { mayTakeOver, afterStop })
@@ -310,7 +315,7 @@ export class MessageQueue {
     return { stored, isHeld }
   }
 
-  /** Handles a run whose process has died. A page that may continue the run resumes it, and the queue follows it. */
+  /** Handles a run whose process died. A page that may continue the run resumes it, and the queue follows the run. */
   async #pollInterrupted({ sessionId, messageId, caller }: AwaitedMessage): Promise<Poll> {
     if (!caller.mayContinue) return { answer: null }
     await this.#runs.resumeOrFollow(sessionId, caller)
@@ -320,7 +325,7 @@ export class MessageQueue {
 
   #waitForPoll(): Promise<void> {
     return new Promise((resolve) => {
-      // A queued message does not keep the process alive.
+      // A queued message must not keep the process alive.
       unrefTimer(this.#sessions.internals.clock.setTimeout(resolve, pollMs))
     })
   }

@@ -23,19 +23,22 @@ type FileId = string | null | undefined
 
 export interface PageFileOptions {
   /**
-   * Allowed hosts of `http:` and `https:` addresses: `'public'`, names, addresses and CIDR blocks. The model's server fetches
-   * these addresses. An empty list refuses all of them. Default: `['public']`.
+   * Allowed hosts of `http:` and `https:` addresses, which the model's server fetches: `'public'`, names, addresses and
+   * CIDR blocks. An empty list refuses all of them. Defaults to `['public']`.
    */
   fileAddresses?: readonly string[]
-  /** Default: all file ids are refused. */
+  /** Maps file ids of pages. By default, all file ids are refused. */
   fileIds?: FileIds
 }
 
 const maxIdLength = 500
 
-/** Checks the files that the message of one request refers to. @throws {UsageError} `invalid_input` */
+/** Checks the files in the message of a request. @throws {UsageError} `invalid_input` */
 export interface PageFiles {
-  /** The address for the model. A `data:` address is unchanged; other addresses are normalized and their host is allowed. */
+  /**
+   * The address for the model. A `data:` address is unchanged. For other addresses, the host is checked and the address
+   * is normalized.
+   */
   readAddress(address: string, at: string): string
   readId(id: string, at: string): Promise<string>
 }
@@ -86,7 +89,7 @@ function checkAddress(address: string, at: string, policy: AddressPolicy): strin
       at,
     )
   }
-  // Normalized, because another parser could read a different host from the original text.
+  // Normalized, because another parser might read a different host from the original text.
   return url.href
 }
 

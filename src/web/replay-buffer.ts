@@ -3,7 +3,7 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
-/** One event; null if later subscribers no longer need it. */
+/** One event, or null if later subscribers no longer need it. */
 interface EventEntry {
   event: AgentEvent | null
 }
@@ -21,21 +21,21 @@ interface TextEntry {
 
 type Entry = EventEntry | TextEntry
 
-/** The approximate number of characters per read. */
+/** Approximate number of characters per read. */
 const maxReadChars = 64_000
 
 /**
- * Buffers the events of a run up to its next rest, for readers that subscribe at any time and read at their own pace. Late
- * readers start at the beginning, and slow readers delay only themselves. Text chunks are merged. Reset text, outdated
- * progress and the argument chunks of complete calls are dropped.
+ * Buffers the events of a run up to its next rest, for readers that subscribe at any time and read at their own pace.
+ * Late readers start at the beginning, and slow readers do not delay others. Text chunks are merged. Text that was
+ * reset, outdated progress and the argument chunks of complete calls are dropped.
  */
 export class ReplayBuffer {
   readonly entries: Entry[] = []
   #isOver = false
   #failure: { error: unknown } | null = null
-  /** The entries of the current step's chunks and calls, which a reset discards. */
+  /** The entries of the current step's chunks and calls. A reset discards them. */
   #stepChunks: { stepId: string; at: number[] } = { stepId: '', at: [] }
-  /** The entries that a later event replaces: progress, streamed arguments, and the text of sub-agents. */
+  /** Entries that a later event replaces: progress, streamed arguments, and the text of sub-agents. */
   readonly #transient = new Map<string, number[]>()
   #waiters: (() => void)[] = []
 
@@ -68,7 +68,7 @@ export class ReplayBuffer {
     if (this.#failure) throw this.#failure.error
   }
 
-  /** Creates a reader from the beginning, from the next event, or from after the event with this `seq`. */
+  /** Creates a reader that starts at the beginning, with the next event, or after the event with this `seq`. */
   createReader(from: 'beginning' | 'now' | number = 'beginning'): ReplayReader {
     return new ReplayReader(this, from)
   }
@@ -156,7 +156,7 @@ export class ReplayBuffer {
 export class ReplayReader {
   readonly #buffer: ReplayBuffer
   #at = 0
-  /** The number of chunks and characters read from the current text entry. */
+  /** Number of chunks and characters read from the current text entry. */
   #chunks = 0
   #chars = 0
   /** The step whose text is repeated. Its first chunk resets the text of the reader. */
@@ -168,7 +168,7 @@ export class ReplayReader {
     if (from === 'now') this.#skipAll()
   }
 
-  /** Returns the events since the last call, up to about 64,000 characters; null after the end. */
+  /** Returns the events since the last call, up to about 64,000 characters, or null after the end. */
   takeEvents(): AgentEvent[] | null {
     const { entries, isOver } = this.#buffer
     const events: AgentEvent[] = []
@@ -200,7 +200,7 @@ export class ReplayReader {
     const text = isJoined ? (chunks[0] as string).slice(this.#chars) : chunks.slice(this.#chunks).join('')
     this.#chunks = chunks.length
     this.#chars += text.length
-    // The first chunk of a call only has its name.
+    // The first chunk of a call contains only its name.
     if (text === '' && !(kind === 'arguments' && isFirstRead)) return null
     // Readers that keep up receive the original chunk.
     if (last.type === 'tool_call_delta') return text === last.delta ? last : { ...last, delta: text }
@@ -223,13 +223,13 @@ export class ReplayReader {
     const last = entries.at(-1)
     this.#at = entries.length
     if (!last || !('kind' in last) || last.isJoined) return
-    // More chunks of this text may arrive.
+    // More chunks of this text may follow.
     this.#at -= 1
     this.#chunks = last.chunks.length
     this.#chars = last.chunks.join('').length
   }
 
-  /** Skips to the event after this one. In the middle of a text, repeats the step from its beginning. */
+  /** Skips to the event after this one. In the middle of a text, repeats the step from its start. */
   #skipTo(seq: number): void {
     const { entries } = this.#buffer
     while (this.#at < entries.length && getLastSeq(entries[this.#at] as Entry) <= seq) this.#at += 1
@@ -249,7 +249,10 @@ function belongsTo({ last }: TextEntry, event: Chunk | CallDelta): boolean {
 
 const getCallKey = (callId: string): string => `call ${callId}`
 
-/** Events that replace earlier ones, such as progress, and complete messages and calls that replace their chunks. */
+/**
+ * The key of an event that replaces earlier ones, such as progress, or of a complete message or call that replaces its
+ * chunks.
+ */
 function getTransientKey(event: AgentEvent): { key: string; isStored: boolean; adds: boolean } | null {
   switch (event.type) {
     case 'tool_progress':

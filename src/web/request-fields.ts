@@ -1,13 +1,13 @@
 import { isObject } from '../core/base/values.js'
 import { invalidInputError } from './error-response.js'
 
-/** Reads one value of a request, and names its place in errors. @throws {UsageError} `invalid_input` */
+/** Reads a value of a request. Errors name its location. @throws {UsageError} `invalid_input` */
 type Field<Value> = (value: unknown, at: string) => Value
 
-/** The type that a field reads: requests declare their fields once. */
+/** The type of a field's values, so that requests declare their fields only once. */
 export type ValueOf<Read> = Read extends Field<infer Value> ? Value : never
 
-/** A field with a test, and the phrase that errors use for it. */
+/** Creates a field from a test and the phrase for errors. */
 export function field<Value>(is: (value: unknown) => value is Value, phrase: string): Field<Value> {
   return (value, at) => {
     if (is(value)) return value
@@ -72,7 +72,9 @@ export function fields(shape?: Shape): Field<Record<string, unknown>> {
   }
 }
 
-/** Refuses a request that says who sends it, because only `authorize` does. @throws {UsageError} `invalid_input` */
+/**
+ * Rejects a request that names its sender, because only `authorize` may do that. @throws {UsageError} `invalid_input`
+ */
 export function refuseSender(value: unknown, at: string): void {
   if (!isObject(value) || value['by'] === undefined) return
   const key = at === '' ? 'by' : `${at}.by`

@@ -20,23 +20,23 @@ import { branchNumber, fields, optional, shortText } from './request-fields.js'
 import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
 
 export interface HandlerOptions<Context = unknown> extends PageFileOptions, HandlerHooks {
-  /** The agent that answers. It needs a store because pages show the log. */
+  /** The agent that answers. It needs a store, because pages show its log. */
   agent: ChatAgent & ContextCarrier<Context>
-  /** Decides which sessions a request may see. Required; `'none'` lets every request see all sessions. */
+  /** Decides which sessions a request may access. Required. `'none'` allows every request to access all sessions. */
   authorize: Authorize<NoInfer<Context>>
   path?: string
-  /** The maximum size of a request body, in bytes. Default: 10,000,000. */
+  /** Maximum size of a request body, in bytes. Defaults to 10,000,000. */
   maxBodyBytes?: number
   /** What pages may see of errors, retries, usage and models. Default: only error codes. */
   expose?: ExposeOptions
   /**
-   * What happens to a message while the previous answer is in progress.
+   * How to handle a message while the previous answer is in progress.
    *
-   * - `'queue'`: waits, and is answered next
-   * - `'steer'`: working run reads its text at the next safe point; messages with files are queued
-   * - `'refuse'`: 409 `run_in_progress`
+   * - `'queue'`: the message waits and is answered next
+   * - `'steer'`: the active run reads its text at the next safe point, but messages with files are queued
+   * - `'refuse'`: the request fails with 409 `run_in_progress`
    *
-   * A store without an inbox and an interactive agent always refuse. Default: `'queue'`.
+   * A store without an inbox and an interactive agent always refuse. Defaults to `'queue'`.
    */
   whenBusy?: WhenBusy
   /** Receives each error that pages do not see in full. Defaults to a process warning. */
@@ -65,13 +65,15 @@ interface ChatProtocol {
   /** The function that creates the handler, for error messages. */
   name: string
   path: string
-  /** Options in addition to those of all handlers. */
+  /** Options besides those of all handlers. */
   options?: readonly string[]
-  /** `POST`: last message, or answers. */
+  /** Handles `POST`: the last message, or answers. */
   handlePost(request: PostRequest): Promise<Response>
-  /** `GET :id`: current state of the chat, or of one of its branches. */
+  /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>
-  /** `GET :id/stream`: answer in progress, or the answer to the user message `of`; null if there is none. */
+  /**
+   * Handles `GET :id/stream`: the answer in progress, or the answer to the user message `of`. Null if there is none.
+   */
   streamChat(chat: Chat, of: string | undefined): Promise<Response | null>
 }
 
@@ -156,7 +158,7 @@ export function createRequestHandler(
 }
 
 /**
- * Refuses anything but a `Request`, such as the requests of Express or `node:http`.
+ * Rejects anything but a `Request`, such as the requests of Express or `node:http`.
  *
  * @throws {UsageError} `invalid_argument`
  */
@@ -213,7 +215,7 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
   return options
 }
 
-/** The branch that a page names. @throws {UsageError} `invalid_input` */
+/** The branch in a page's request. @throws {UsageError} `invalid_input` */
 export const readBranch = (value: unknown): number | undefined => optional(branchNumber)(value, 'branch')
 
 export type Route = { to: 'send' } | { to: 'read' | 'stream' | 'stop'; chatId: string }
@@ -261,8 +263,8 @@ function notFoundError(pathname: string): StatewrightError {
 const defaultMaxBodyBytes = 10_000_000
 
 /**
- * Refuses requests that are not JSON, even if their body is not read. Pages from other origins can send forms and plain text
- * anywhere, but JSON only if CORS allows it.
+ * Rejects requests that are not JSON, even if their body is not read. Pages from other origins can send forms and plain
+ * text to any server, but JSON only if CORS allows it.
  *
  * @throws {StatewrightError} `wrong_content_type`
  */

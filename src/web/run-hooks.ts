@@ -6,13 +6,16 @@ import { type OnError, reportError } from './error-response.js'
 export interface HookContext {
   session: string
   runId: string
-  /** The return value of `authorize` for the request that started or continued the run, or stopped it while it waited. */
+  /**
+   * The return value of `authorize` for the request that started or continued the run, or that stopped it while it
+   * waited.
+   */
   principal: { prefix: string; context: unknown }
 }
 
 /**
- * Functions that a handler calls for the runs that its requests start or continue in this process. Errors they throw go to
- * `onError` with `where: 'hook'` and do not affect the run.
+ * Functions that a handler calls for the runs that its requests start or continue in this process. If one throws,
+ * `onError` receives the error with `where: 'hook'`, and the run is not affected.
  *
  * @example
  * const hooks: HandlerHooks = {
@@ -23,9 +26,10 @@ export interface HandlerHooks {
   /** Called when a run starts, or continues after a rest or an interruption. */
   onStart?: (at: HookContext) => unknown
   /**
-   * Called when a run waits or has ended. The result's `usage` is the run's total so far, so bill in `onFinish`, or bill the
-   * difference. The response stays open until the returned promise settles, for at most 30 seconds. The page already has the
-   * full answer, but `useChat` stays busy, so do not return a promise that the page does not need to wait for.
+   * Called when a run rests or has ended. The result's `usage` is the run's total so far, so bill in `onFinish`, or
+   * bill the difference. The response stays open until the returned promise settles, for at most 30 seconds. The page
+   * already has the full answer, but `useChat` stays busy, so do not return a promise that the page does not need to
+   * wait for.
    */
   onSettle?: (result: RunResult, at: HookContext) => unknown
   /** Called when a run has ended, after `onSettle`. Both are awaited together. */
@@ -63,7 +67,7 @@ export class RunHooks {
     if (onStart) void this.#call(run, (at) => onStart(at))
   }
 
-  /** Settles when the hooks have settled, or after 30 seconds. */
+  /** Resolves when the hooks have settled, or after 30 seconds. */
   async settle(run: HookedRun, result: RunResult): Promise<void> {
     const { onSettle, onFinish } = this.#hooks
     const last = result.resumable ? undefined : onFinish

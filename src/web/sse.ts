@@ -4,13 +4,13 @@ import type { QueuedAnswer } from './message-queue.js'
 import type { ReplayReader } from './replay-buffer.js'
 import type { Subscription } from './subscription.js'
 
-/** The heartbeat interval in milliseconds. Proxies close silent connections. */
+/** Heartbeat interval in milliseconds, because proxies close silent connections. */
 const heartbeatMs = 15_000
 
-/** The minimum time between two frames, in milliseconds. Faster events are sent together. */
+/** Minimum time between two frames in milliseconds. Events that arrive faster are sent together. */
 const minFrameIntervalMs = 5
 
-/** Keeps proxies from caching or buffering the stream. */
+/** Prevents proxies from caching or buffering the stream. */
 const eventStreamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -32,7 +32,7 @@ export interface AnswerProtocol<Chunk extends object> {
   last?: string
 }
 
-/** Streams an answer as server-sent events. A queued answer follows once its turn starts. */
+/** Streams an answer as server-sent events. A queued answer is streamed once its turn starts. */
 export function createAnswerResponse<Chunk extends object>(
   sent: Subscription | QueuedAnswer,
   protocol: AnswerProtocol<Chunk>,
@@ -89,8 +89,8 @@ export async function* readBatches(reader: ReplayReader): AsyncGenerator<AgentEv
 }
 
 /**
- * Creates an event stream response. Frames are pulled only when they can be sent, so a page that does not read costs nothing.
- * A disconnecting page does not end the run.
+ * Creates an event stream response. Frames are pulled only when they can be sent, so a page that does not read takes no
+ * resources. If a page disconnects, the run continues.
  */
 export function createSseResponse(
   frames: AsyncIterator<string, void>,
@@ -106,7 +106,7 @@ export function createSseResponse(
           // A page that does not read needs no heartbeat.
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': \n\n'))
         }, heartbeatMs)
-        // An open page does not keep the process alive.
+        // An open page must not keep the process alive.
         unrefTimer(timer)
       },
       pull: async (controller) => {

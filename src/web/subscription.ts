@@ -14,20 +14,20 @@ import { ReplayBuffer, type ReplayReader } from './replay-buffer.js'
 export interface Subscription {
   /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** How each of the session's runs so far ended, if it did not answer in full. */
+  /** How each run of the session ended that did not answer in full. */
   ends: readonly TurnEnd[]
-  /** The answer before the first event of the reader; null if the reader starts with the run. */
+  /** The answer before the first event of the reader. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null
   /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
   showsTurn: boolean
   /** Approval requests (by `toApprovalId`) that were answered in the meantime. */
   answeredRequests: ReadonlySet<string>
   reader: ReplayReader
-  /** Hides what the page may not see of an event. Null drops the event. */
+  /** Masks an event for the page. Null drops the event. */
   maskEvent?: (event: AgentEvent) => AgentEvent | null
   /** The point where the answer diverges from other branches. */
   point?: BranchPoint | undefined
-  /** The response stays open until this settles. */
+  /** The response stays open until this promise settles. */
   closing?: Promise<void> | undefined
   unsubscribe?(): void
 }
@@ -42,8 +42,8 @@ export function subscribeFromStart(live: LiveRun): Subscription {
 }
 
 /**
- * Subscribes a page that already has the answer so far. `isContinued`: run was just resumed, so everything in its buffer
- * is new.
+ * Subscribes a page that already has the answer so far. `isContinued` means that the run was just resumed, so that all
+ * events in its buffer are new.
  */
 export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
   const { turn, buffer, closing } = live
@@ -51,7 +51,7 @@ export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): S
   return { ...getPast(live), turn, showsTurn: false, answeredRequests: noRequests, reader, closing }
 }
 
-/** A subscription to a recorded answer; `buffer` has the events after it. */
+/** A subscription to a recorded answer. `buffer` has the events that follow it. */
 export function subscribeToTurn(turn: Turn, buffer: ReplayBuffer, showsTurn = true): Subscription {
   const { before, ends } = turn
   return { before, ends, turn, showsTurn, answeredRequests: noRequests, reader: buffer.createReader() }
@@ -117,8 +117,8 @@ interface RunSegment {
 const segmentByRun = new WeakMap<AnyRun, RunSegment>()
 
 /**
- * Subscribes to a run without a handler, up to its next rest. A second call after an answer delivers the events since that
- * rest.
+ * Subscribes to a run without a handler, up to its next rest. A second call after an answer yields the events since
+ * that rest.
  */
 export function subscribeToRun(run: AnyRun): Subscription {
   const segment = segmentByRun.get(run) ?? followRun(run)
@@ -140,7 +140,7 @@ function followRun(run: AnyRun): RunSegment {
   segmentByRun.set(run, first)
   run.events$.subscribe({
     next: (event) => segmentByRun.get(run)?.buffer.push(event),
-    // The call that started the run rejects with the error.
+    // The call that started the run rejects with this error.
     error: () => first.buffer.end(),
   })
   return first

@@ -1,6 +1,6 @@
 /**
- * Fails the body when one message exceeds `limit` bytes. A message is an event of an event stream, or the whole body. `onEnd` runs
- * once, when the body ends or fails.
+ * Fails the body if a message exceeds `limit` bytes. A message is an event of an event stream, or the whole body.
+ * `onEnd` is called once, when the body ends or fails.
  */
 export function capResponse(
   response: Response,
@@ -44,7 +44,10 @@ function createTotalCounter(): (chunk: Uint8Array) => number {
   return (chunk) => (total += chunk.length)
 }
 
-/** Counts the bytes of the longest event that the chunk touches. Events end at empty lines. */
+/**
+ * Returns a function that counts the bytes of the longest event in a chunk, including events that started earlier.
+ * Events end at empty lines.
+ */
 function createEventCounter(): (chunk: Uint8Array) => number {
   let size = 0
   let isLineStart = true

@@ -10,27 +10,27 @@ import { defaultTimeoutMs } from './mcp-options.js'
 import { quoteText } from './plain-text.js'
 import { readTask, type TaskState } from './task-wire.js'
 
-/** Consecutive requests that do not reach the server. */
+/** Maximum consecutive requests that do not reach the server. */
 const maxFailures = 6
 
 const cancelMs = 5_000
 
-/** Maximum repetitions of answered questions, because a server may need time to accept an answer. */
+/** How often answered questions may be repeated, because a server may need time to accept an answer. */
 const maxStaleLooks = 20
 
 export interface TaskFollowing {
   server: string
   call: McpCall
   timeoutMs: number
-  /** Returns a new connection when the old one is lost. */
+  /** Returns a new connection if the old one is lost. */
   connect: () => Promise<McpConnection>
   /** Tracks work that outlives the call. */
   keep: (work: Promise<unknown>) => void
 }
 
 /**
- * Polls a task until it ends or requests input, across reconnects. The task is cancelled with its call and at its
- * limits, but not when another process continues the run.
+ * Polls a task until it ends or requests input, even across reconnects. The task is cancelled when its call is
+ * cancelled or a limit is reached, but not when another process continues the run.
  * @throws an error for the model
  */
 export async function followTask(
@@ -72,10 +72,10 @@ export async function followTask(
       if (status === 'input_required') {
         const { inputRequests = {} } = state
         const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(answers, key))
-        // The older form requests input over the connection while the result is requested.
+        // In the older form, the server requests input over the connection while the result is requested.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
-        // A person is asked again, up to the limit of any call.
+        // A person is asked again, up to the limit for any call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
           return {
             resultType: 'input_required',
@@ -140,7 +140,7 @@ class TaskLimit {
   }
 }
 
-/** Sends the answers. Returns why the server refuses them. */
+/** Sends the answers. Returns the reasons of refused answers. */
 async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
   const { signal, continuation } = following.call
   try {
@@ -172,7 +172,7 @@ function explainAgain(
   )
 }
 
-/** The extension includes the outcome; the older form needs a request for it. */
+/** Reads the outcome. The extension includes it, but the older form needs a separate request. */
 async function readOutcome(
   name: string,
   { id, status, result, error }: TaskState,
@@ -188,7 +188,7 @@ async function readOutcome(
   return ask('tasks/result', id, following)
 }
 
-/** Reconnects to an unreachable server, because the task survives there. */
+/** Sends a request. Reconnects to an unreachable server, because the task survives there. */
 async function ask(
   method: string,
   taskId: string,

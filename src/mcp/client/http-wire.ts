@@ -26,7 +26,8 @@ const reconnectionOptions = {
 const shutDownMs = 1_000
 
 /**
- * A server at an address. Reports streams that end before their answer, and limits the size of bodies, unlike the SDK.
+ * Connects to a server over HTTP. Unlike the SDK, it reports streams that end before their answer, and limits the size
+ * of bodies.
  */
 export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
@@ -35,7 +36,7 @@ export async function createHttpWire(
 ): Promise<ServerWire> {
   const { StreamableHTTPClientTransport } = await loadClientSdk()
   const address = new URL(url)
-  /** Pending requests. True if their stream can be resumed. */
+  /** Pending requests. The value is true if the request's stream can be resumed. */
   const open = new Map<RequestId, boolean>()
   let failedStreams = 0
 
@@ -60,7 +61,7 @@ export async function createHttpWire(
         throw error
       })
       if (response.ok) failedStreams = 0
-      // 405 means that the server has no such stream, which is allowed.
+      // A server may answer 405, which means that it has no such stream.
       else if (response.status !== 405) countFailure()
       return answer(response, () => undefined)
     }
@@ -85,7 +86,7 @@ export async function createHttpWire(
     }
   }
 
-  /** A stream that has ended without its answer will not deliver it. */
+  /** Closes a stream that ended without its answer, because the answer will not arrive. */
   const closeUnanswered = (id: RequestId): void => {
     if (open.get(id) !== false) return
     const error = {
@@ -141,7 +142,7 @@ export async function createHttpWire(
 }
 
 /**
- * Whether a request belongs to the protocol and not to the sign-in, because the user's headers are secrets of this server
+ * Whether a request belongs to the protocol instead of the sign-in. The user's headers are secrets for this server
  * only.
  */
 function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
@@ -152,7 +153,7 @@ function isForServer(address: URL, to: string | URL, { headers, body }: RequestI
   return isStream || (typeof body === 'string' && readProperty(JSON.parse(body), 'jsonrpc') !== undefined)
 }
 
-/** Headers of the SDK take precedence. */
+/** Adds headers. Those of the SDK take precedence. */
 export function addHeaders(
   headersInit: RequestInit['headers'],
   more: Readonly<Record<string, string>> = {},
@@ -184,7 +185,7 @@ function explainHttpError(error: unknown): string | undefined {
   return status === undefined ? undefined : `It answered ${status}${words}.`
 }
 
-/** A server of the first protocol revision, which sends all messages on one event stream. */
+/** Connects to a server of the first protocol revision, which sends all messages on one event stream. */
 export async function createSseWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost, onComplaint }: WireEvents,
@@ -207,7 +208,7 @@ export async function createSseWire(
         const reason = `sent a message of more than ${maxMessageBytes} bytes and was cut off`
         onLost({ reason, transient: false })
       },
-      // The stream is the session, so a new stream would be a new session.
+      // The stream is the session, so a new stream would start a new session.
       onEnd: () => {
         if (response.ok && init.method !== 'POST')
           onLost({ reason: 'has closed the connection', transient: true })

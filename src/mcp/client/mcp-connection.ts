@@ -30,7 +30,7 @@ import type { SignIn } from './sign-in/sign-in.js'
 import { createStdioWire } from './stdio-wire.js'
 import { tasksExtension } from './task-wire.js'
 
-/** Our servers recognise a repeated call by this key. */
+/** Statewright servers recognize a repeated call by this key. */
 const keyName = 'statewright/key'
 
 export interface McpCall {
@@ -40,36 +40,34 @@ export interface McpCall {
   args: JsonObject
   signal: AbortSignal
   onProgress: (progress: JsonObject) => void
-  /** Whether the call requests a task, as the older form requires. */
+  /** Whether the call requests a task, which is necessary in the older form. */
   isTask: boolean
-  /** Stays the same when the call is repeated after a crash. */
+  /** Stays the same if the call is repeated after a crash. */
   key: string
   /** The handle that was stored before a crash. */
   handle: unknown
-  /** Stores the handle in the log; undefined without a log. */
+  /** Stores the handle in the log. Undefined without a log. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined
-  /** The answers to the server's input requests, and its state. */
+  /** The answers to the server's input requests, with the server's state. */
   continuation: CallContinuation
-  /** Called when the call becomes a task, because the task's requests have separate timeouts. */
+  /** Called when the call becomes a task, because requests of a task have separate timeouts. */
   stopTimer: () => void
 }
 
 export interface McpConnection {
-  /** '' without a name. */
+  /** The server's name, or ''. */
   readonly serverName: string
   readonly hasTools: boolean
   readonly hasResources: boolean
-  /** Whether schemas can send arguments as headers, too. */
+  /** Whether schemas can specify arguments to be sent as headers too. */
   readonly hasHeaders: boolean
-  /** Whether the server creates tasks on its own (`extension`), or on request (`asked`). */
+  /** Whether the server creates tasks on its own (`extension`) or on request (`asked`). */
   readonly tasks: 'extension' | 'asked' | 'none'
   readonly isLost: boolean
   listTools(cursor: string | undefined): Promise<JsonObject>
-  /**
-   * @throws {SessionExpiredError} and an Error, perhaps a ToolError, for the model
-   */
+  /** @throws {SessionExpiredError}, and an Error (possibly a ToolError) for the model */
   callTool(call: McpCall): Promise<JsonObject>
-  /** Any other request. Throws like `callTool`. */
+  /** Sends any other request. Throws like `callTool`. */
   ask(method: string, params: JsonObject, options?: AskOptions): Promise<JsonObject>
   close(): Promise<void>
 }
@@ -88,7 +86,7 @@ export interface McpConnectionEvents {
 
 /** How to open a connection. */
 interface Way {
-  /** `auto` negotiates the revision without an initialization first; `legacy` initializes at once. */
+  /** `auto` negotiates the revision without initializing first. `legacy` initializes immediately. */
   mode: 'auto' | 'legacy'
   wire: (options: CheckedMcpOptions, events: WireEvents, signIn?: SignIn) => Promise<ServerWire>
 }
@@ -97,7 +95,7 @@ const openWire: Way['wire'] = (options, events, signIn) =>
   'command' in options ? createStdioWire(options, events) : createHttpWire(options, events, signIn)
 
 /**
- * Starts or reaches the server and negotiates the protocol revision.
+ * Starts or connects to the server and negotiates the protocol revision.
  * @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `mcp_sign_in`, `missing_package`
  */
 export function connectServer(
@@ -119,13 +117,13 @@ async function connectAnyWay(
     const way = findOlderWay(options, error)
     if (way === undefined) throw error
     return await beginConnection(options, events, way, signIn).catch((later: unknown) => {
-      // For an address, the first error is more useful.
+      // For a server at an address, the first error is more useful.
       throw 'command' in options ? later : error
     })
   }
 }
 
-/** Some servers exit at an unknown request, and some only have an event stream. */
+/** An older way to connect, because some servers exit at an unknown request, and some have only an event stream. */
 function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
   const { cause } = error as Error
   if ('command' in options) {
@@ -137,7 +135,7 @@ function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefin
   return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
 }
 
-/** Runs the work, and repeats it after the sign-in that the server requires. */
+/** Runs the work. If the server requires a sign-in, signs in and repeats the work. */
 async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -157,7 +155,7 @@ async function beginConnection(
 ): Promise<McpConnection> {
   const { startTimeoutMs } = options
   const sdk = await loadClientSdk()
-  /** Callbacks of requests without an answer. */
+  /** Callbacks of requests that have no answer yet. */
   const waiting = new Set<(loss: ServerLoss) => void>()
   let loss: ServerLoss | undefined
   let isClosed = false
@@ -195,7 +193,7 @@ async function beginConnection(
     await wire.transport.close().catch(() => undefined)
   }
 
-  /** Rejects as soon as the server is lost. The SDK may notice much later. */
+  /** Rejects as soon as the server is lost, which the SDK may notice much later. */
   const orLoss = <Result>(work: Promise<Result>): Promise<Result> =>
     new Promise((resolve, reject) => {
       const notify = (why: ServerLoss): void => {
@@ -295,7 +293,7 @@ function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
   return tasks?.requests?.tools?.call === undefined ? 'none' : 'asked'
 }
 
-/** Results of older revisions are accepted unchecked, because the SDK validates only results of the newer one. */
+/** Accepts results of older revisions unchecked, because the SDK validates only results of the newer one. */
 async function requestCall(
   client: Client,
   { name, args, inputSchema, isTask, key, continuation }: McpCall,
@@ -310,7 +308,7 @@ async function requestCall(
     ...continuation,
   }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
-  // The SDK reads from the schema which arguments are sent as headers.
+  // The SDK reads from the schema which arguments to send as headers.
   const toolDefinition = { name, inputSchema } as Tool
   return (await client.callTool(params, {
     ...options,
@@ -319,7 +317,7 @@ async function requestCall(
   })) satisfies CallToolResult as JsonObject
 }
 
-/** Accepts any object. Its parts are checked where they are read. */
+/** Accepts any object. Its parts are validated where they are used. */
 const anyResult: StandardSchemaV1<unknown, JsonObject> = {
   '~standard': {
     version: 1,
@@ -338,7 +336,7 @@ function createChangeListener(
   let isFirst = true
   const open = async (): Promise<void> => {
     const { closed } = await client.listen({ toolsListChanged: true }, { timeout })
-    // Changes between two streams were not reported.
+    // Changes between two streams are not reported, so they are assumed.
     if (!isFirst) onChanged()
     isFirst = false
     await closed
@@ -356,7 +354,7 @@ function createChangeListener(
   }
 }
 
-/** Servers report this by status or by a JSON-RPC error. A tool may use the same words, so a ping decides. */
+/** Servers report a lost session by status or by a JSON-RPC error. A tool may use the same words, so a ping decides. */
 async function isSessionLost(error: unknown, client: Client, timeout: number): Promise<boolean> {
   if (expiredStatuses.includes(findHttpStatus(error))) return true
   if (!saysSessionLost(error)) return false
@@ -380,5 +378,5 @@ function saysSessionLost(error: unknown): boolean {
   )
 }
 
-/** 404 by the specification, 400 by the example that many servers follow. */
+/** 404 according to the specification, 400 in the example that many servers follow. */
 const expiredStatuses: readonly (number | undefined)[] = [404, 400]

@@ -27,14 +27,14 @@ import type { ToolSource } from '../../core/tools/tool-source.js'
 export interface McpCommand {
   /** The program, as a path or a name in PATH. It runs without a shell. */
   command: string
-  /** None by default. */
+  /** Defaults to none. */
   args?: readonly string[]
   /**
    * Variables for the child, in addition to HOME, LOGNAME, PATH, SHELL, TERM and USER. No other variable of this
    * process is passed on.
    */
   env?: Readonly<Record<string, string>>
-  /** Defaults to the working directory of this process. */
+  /** The working directory. Defaults to that of this process. */
   cwd?: string
 }
 
@@ -42,54 +42,55 @@ export interface McpCommand {
 export interface McpAddress {
   /** An http or https URL. */
   url: string | URL
-  /** Headers of every request: `{ Authorization: 'Bearer …' }`. */
+  /** Headers for every request, such as `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
   /** The sign-in of the user, if the server requires one. Without it, a server that answers 401 cannot be used. */
   auth?: McpAuth
 }
 
-/** Selection of tools, and trust in the server. */
+/** Which tools to use, and how far to trust the server. */
 export interface McpCommonOptions {
   /** The prefix of the tool names. Defaults to the server's name. */
   name?: string
-  /** The tools to use, by their names on the server. All by default. */
+  /** The tools to use, by their names on the server. Defaults to all. */
   only?: readonly string[]
   /** Tools to omit. */
   except?: readonly string[]
   /**
-   * Whether a person must approve each call. A function decides by the tool's name on the server. `annotations`
+   * Whether a person must approve each call. A function decides based on the tool's name on the server. `annotations`
    * requires approval for tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint:
    * false`). Default false.
    */
   needsApproval?: boolean | 'annotations' | McpApproval
   /**
-   * Whether the model sees only one line about each tool until it searches for the tool or calls it. A function decides
-   * by the tool's name on the server. Needs `toolSearch()` among the agent's tools. Default false.
+   * Whether the model gets only one line about each tool until it searches for the tool or calls it. A function decides
+   * based on the tool's name on the server. Requires `toolSearch()` among the agent's tools. Defaults to false.
    */
   defer?: boolean | ((toolName: string) => boolean)
   /**
-   * Trust the server's annotations `readOnlyHint` (unless `destructiveHint` contradicts it) and `idempotentHint`.
-   * Guards are more patient with such tools, and interrupted calls are repeated. Default false.
+   * Whether to trust the server's annotations `readOnlyHint` (unless `destructiveHint` contradicts it) and
+   * `idempotentHint`. Guards are more patient with such tools, and interrupted calls are repeated. Defaults to false.
    */
   trustAnnotations?: boolean
   /**
-   * Offer a tool that lists and reads the server's resources. Its name for `needsApproval` is `resources/read`.
-   * Default false.
+   * Whether to offer a tool that lists and reads the server's resources. For `needsApproval`, its name is
+   * `resources/read`. Defaults to false.
    */
   resources?: boolean
   /**
-   * Milliseconds that a call may take without progress. 0 = off. Default 60 000, or the `ttl` of a task that has one.
+   * Maximum milliseconds of a call without progress. 0 = off. Defaults to 60 000, or to the `ttl` of a task that has
+   * one.
    */
   timeoutMs?: number
-  /** Maximum milliseconds for the server to start and list its tools. Default 30 000. */
+  /** Maximum milliseconds for the server to start and list its tools. Defaults to 30 000. */
   startTimeoutMs?: number
-  /** Maximum bytes of one message. A longer message ends the connection. Default 10 485 760 (10 MiB). */
+  /** Maximum bytes of one message. A longer message ends the connection. Defaults to 10 485 760 (10 MiB). */
   maxMessageBytes?: number
   /** Receives a sentence about each omitted tool, and about unreadable lists. */
   onWarning?: (warning: string) => void
 }
 
-/** Whether a person must approve this call. An error counts as yes. */
+/** Decides whether a person must approve this call. An error counts as yes. */
 export type McpApproval = (toolName: string, args: JsonObject) => boolean | Promise<boolean>
 
 /**
@@ -160,7 +161,7 @@ function isServerAddress(url: unknown): boolean {
   return username === '' && password === ''
 }
 
-/** Checked here because the platform's error would show a secret. */
+/** Validated here, because the platform's error would reveal a secret. */
 function isHeaders(headers: unknown): boolean {
   try {
     return [...new Headers(headers as Record<string, string>)].every(Boolean)
@@ -195,14 +196,14 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   return { ...defaults, ...Object.fromEntries(defined) } as CheckedMcpOptions
 }
 
-/** An MCP server for agents. Add it to an agent's `tools`. Its list may change while the agent runs. */
+/** An MCP server for agents. Add it to an agent's `tools`. Its list of tools may change while the agent runs. */
 export interface McpServer extends ToolSource {
   /** `options.name`, or the server's name. */
   readonly name: string
   /** The current tools. */
   readonly tools: readonly Tool[]
   /**
-   * Closes the connection, and ends a server that was started. May be called more than once.
+   * Closes the connection, and ends the server if it was started here. Can be called more than once.
    *
    * @example
    * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'] })

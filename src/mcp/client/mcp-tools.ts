@@ -25,7 +25,7 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 
 /**
  * Starts an MCP server, or connects to one over HTTP, and offers its tools to agents. Close it after its last use,
- * because a child process keeps this process alive. After a lost connection, the next call restarts or reconnects to
+ * because a child process keeps this process alive. If the connection is lost, the next call restarts or reconnects to
  * the server.
  *
  * ```ts
@@ -38,8 +38,8 @@ import { sha256 } from '../../../guards/lib/sha256.js'
  * Needs the optional package `@modelcontextprotocol/client`.
  *
  * @throws {ConfigError} `invalid_config`
- * @throws {StatewrightError} `mcp_unavailable` when it cannot be started or reached, `mcp_timeout` when it does not
- * answer within `startTimeoutMs`, `mcp_sign_in` when the user does not sign in, `missing_package`
+ * @throws {StatewrightError} `mcp_unavailable` if it cannot be started or reached, `mcp_timeout` if it does not answer
+ * within `startTimeoutMs`, `mcp_sign_in` if the user does not sign in, `missing_package`
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
   const server = new ReconnectingServer(checkMcpOptions(options))
@@ -48,10 +48,10 @@ export async function mcpTools(options: McpOptions): Promise<McpServer> {
   return server
 }
 
-/** Consecutive reads of a list that keeps changing. */
+/** Maximum consecutive reads of a list that keeps changing. */
 const maxRounds = 2
 
-/** Warnings about one list that each run repeats. */
+/** Maximum warnings about one list that each run repeats. */
 const maxWarnings = 20
 
 class ReconnectingServer implements McpServer {
@@ -89,9 +89,7 @@ class ReconnectingServer implements McpServer {
     return this.#leftOut
   }
 
-  /**
-   * @throws an Error, perhaps a ToolError, for the model
-   */
+  /** @throws an Error (possibly a ToolError) for the model */
   async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
     return this.#tryTwice(async () => (await this.#getConnection()).ask(method, params, { signal }))
   }
@@ -126,7 +124,7 @@ class ReconnectingServer implements McpServer {
   }
 
   async #close(): Promise<void> {
-    // A server that is being restarted must also be closed.
+    // A server that is being restarted must be closed too.
     await this.#opening?.catch(() => undefined)
     await Promise.all(this.#ending)
     await this.#connection?.close()
@@ -153,7 +151,9 @@ class ReconnectingServer implements McpServer {
     return followTask(task.id, following, task)
   }
 
-  /** Repeats the work in a new session, because a server that has lost its session has executed nothing. */
+  /**
+   * Repeats the work in a new session. This is safe because a server that has lost its session has executed nothing.
+   */
   async #tryTwice(work: () => Promise<JsonObject>): Promise<JsonObject> {
     try {
       return await work()
@@ -171,7 +171,7 @@ class ReconnectingServer implements McpServer {
   async #callOnce(call: McpCall): Promise<JsonObject> {
     const connection = await this.#getConnection()
     const result = await connection.callTool(call)
-    // A call may have changed the list, and the next request must show the new one.
+    // A call may have changed the list, and the next request must contain the new one.
     await this.#refreshing
     return result
   }
@@ -196,7 +196,7 @@ class ReconnectingServer implements McpServer {
     if (this.#isClosed) throw new ToolError('failed', `The MCP server '${this.#name}' was closed.`)
   }
 
-  /** Never rejects. If the new list cannot be read, the old one stays. */
+  /** Refreshes the list. Never rejects. If the new list cannot be read, the old one is kept. */
   #refresh(): Promise<void> {
     this.#hasChanged = true
     const connection = this.#connection
@@ -227,7 +227,7 @@ class ReconnectingServer implements McpServer {
     }
     const listed = connection.hasTools ? await listTools(connection, maxMessageBytes, warn) : []
     const json = JSON.stringify(listed)
-    // The array stays the same until its tools change, as ToolSource requires.
+    // The array must be the same until its tools change, as ToolSource requires.
     if (json === this.#listed) return
     this.#listed = json
     const call = (request: McpCall): Promise<JsonObject> => this.#call(request)
@@ -252,21 +252,21 @@ class ReconnectingServer implements McpServer {
     try {
       this.#options.onWarning?.(sentence)
     } catch {
-      // An error of the listener is ignored.
+      // Errors of the listener are ignored.
     }
     return sentence
   }
 }
 
-/** More tools than a model can use. */
+/** No model can use more tools. */
 const maxTools = 1_000
 
 /** Limits lists with empty pages. */
 const maxPages = 100
 
 /**
- * Reads all pages of a server's tool list. An endless list, or one of more than `maxChars` characters of JSON, is cut
- * with a warning.
+ * Reads all pages of a server's tool list. If the list is endless or has more than `maxChars` characters of JSON, it is
+ * cut with a warning.
  */
 async function listTools(
   connection: McpConnection,
@@ -301,7 +301,7 @@ function isSerializable(tool: Json): boolean {
   }
 }
 
-/** Creates the usable tools, and warns about each other tool. */
+/** Creates the tools that can be used, and warns about each other tool. */
 function createOfferedTools(
   listed: readonly Json[],
   names: ToolNames,
@@ -335,18 +335,18 @@ function createOfferedTools(
   return tools
 }
 
-/** The length that providers accept. */
+/** The maximum length that providers accept. */
 const maxLength = 64
 
-/** Characters of the server's name in the names of its tools. */
+/** Maximum characters of the server's name in the names of its tools. */
 const maxPrefix = 32
 
-/** Bounds the memory for a server that keeps changing its list. */
+/** Limits memory if a server keeps changing its list. */
 const maxNames = 10_000
 
 /**
- * Names for the model: `server_tool`, of letters, digits, `_` and `-`. A name is never reassigned, so a different tool
- * cannot receive its calls.
+ * Names for the model: `server_tool`, of letters, digits, `_` and `-`. A name is never reassigned, so that a different
+ * tool cannot receive its calls.
  */
 export class ToolNames {
   readonly #prefix: string
@@ -375,7 +375,7 @@ export class ToolNames {
   }
 }
 
-/** A long name is cut and gets a hash. */
+/** Shortens a long name and appends a hash. */
 function fitName(text: string, limit: number): string {
   const name = text.replaceAll(/[^a-zA-Z0-9_-]+/g, '_')
   return name.length <= limit ? name : `${name.slice(0, limit - 9)}_${sha256(text).slice(0, 8)}`

@@ -6,7 +6,7 @@ export function stripInvisible(text: string): string {
   return text.replaceAll(invisible, '')
 }
 
-/** At most `limit` characters. Never splits a surrogate pair. */
+/** Cuts a text to at most `limit` characters. Never splits a surrogate pair. */
 export function cutText(text: string, limit: number): string {
   if (text.length <= limit) return text
   const end = text.slice(0, limit - 1)

@@ -20,9 +20,9 @@ const acceptedTypes = new Set([
 ])
 
 /**
- * The result of a tool for the model, with its text, a description of other content by type and size, and the
- * structured content if it has no text. Models that accept media also get images, audio and documents.
- * @throws {ToolError} `failed`, when the server marks the result as an error
+ * Converts a tool's result for the model: its text, a description of other content by type and size, and the structured
+ * content if there is no text. Models that accept media also get images, audio and documents.
+ * @throws {ToolError} `failed`, if the server marks the result as an error
  */
 export function readResult(result: JsonObject): Json | ToolContent | undefined {
   const content = readContent(result)
@@ -37,7 +37,9 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
 }
 
-/** A plain string counts as text. Blank texts are dropped when there is structured content. */
+/**
+ * Lists the parts of a result. A plain string counts as text. Blank texts are dropped if there is structured content.
+ */
 function readContent({ content, structuredContent }: JsonObject): Json[] {
   const parts = (Array.isArray(content) ? content : [content ?? []].flat()).map(
     (part): Json => (typeof part === 'string' ? { type: 'text', text: part } : part),
@@ -47,10 +49,10 @@ function readContent({ content, structuredContent }: JsonObject): Json[] {
   return structuredContent == null ? parts : parts.filter((part) => !isBlank(part))
 }
 
-/** Characters of JSON that the log stores for the app. */
+/** Maximum characters of JSON to store in the log for the app. */
 const maxAppData = 65_536
 
-/** The parts of a result that only the app receives. Null if there are none or too many. */
+/** The parts of a result that only the app receives. Null if there are none or they are too large. */
 export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
   // Keys of the protocol are not part of the result.
   const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
@@ -61,7 +63,7 @@ export function readAppData({ _meta: meta, structuredContent }: JsonObject): Jso
   return Object.keys(data).length === 0 || countJson(data) > maxAppData ? null : data
 }
 
-/** Infinity for very deep nesting. */
+/** Counts the characters of JSON. Infinity for very deep nesting. */
 function countJson(data: JsonObject): number {
   try {
     return JSON.stringify(data).length
@@ -72,7 +74,7 @@ function countJson(data: JsonObject): number {
 
 const ofProtocol = 'io.modelcontextprotocol/'
 
-/** Null if the result has only text, or exceeds the size of a request. */
+/** Converts the content to media. Returns null if there is only text, or if it exceeds the size of a request. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const parts = content.flatMap(toParts)
   if (parts.every(({ type }) => type === 'text')) return null
@@ -94,7 +96,7 @@ export function toParts(part: Json): ContentPart[] {
   return readProperty(part, 'type') === 'resource' ? [described, shown] : [shown]
 }
 
-/** Names that servers use for accepted types. */
+/** Other names that servers use for accepted types. */
 const typeNames: Readonly<Record<string, string>> = {
   'image/jpg': 'image/jpeg',
   'image/pjpeg': 'image/jpeg',
@@ -105,12 +107,12 @@ const typeNames: Readonly<Record<string, string>> = {
   'application/x-pdf': 'application/pdf',
 }
 
-/** Removes line breaks (MIME adds them) and converts the URL-safe alphabet. */
+/** Removes line breaks (which MIME adds) and converts the URL-safe alphabet. */
 function toPlainBase64(text: string): string {
   return text.replaceAll(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/')
 }
 
-/** Null for text, and for types that models do not accept. */
+/** Returns null for text and for types that models do not accept. */
 function toMediaPart(part: Json): ContentPart | null {
   const type = readText(part, 'type')
   const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']
@@ -154,7 +156,7 @@ function describePart(part: Json): string {
   }
 }
 
-/** An embedded text is shown in full, because the call was made for it. */
+/** Embedded text is shown in full, because it is the purpose of the call. */
 function describeResource(resource: unknown): string {
   const head = `${readText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
   const text = readText(resource, 'text')

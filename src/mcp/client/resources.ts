@@ -17,15 +17,15 @@ const ofUris: ArgumentRule = {
 }
 
 /**
- * Reads resources of a server as message parts, which are text, and images, audio and documents for models that accept
- * them. The text of each part starts with its address.
+ * Reads resources of a server as message parts: text, and images, audio and documents for models that accept them. The
+ * text of each part starts with its address.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })
  * const notes = await mcpResources(server, ['notes://today'])
  * agent.run([{ type: 'text', text: 'What is important?' }, ...notes])
  * @throws {UsageError} `invalid_argument`
- * @throws {StatewrightError} `mcp_failed`, when the server refuses a resource or cannot be reached
+ * @throws {StatewrightError} `mcp_failed`, if the server refuses a resource or cannot be reached
  */
 export async function mcpResources(server: McpServer, uris: readonly string[]): Promise<ContentPart[]> {
   expectServer('mcpResources(server)', server)
@@ -41,14 +41,14 @@ function listContents({ contents }: { contents?: Json }): Json[] {
 }
 
 /**
- * The messages of a server's prompt, for `run`. The last one must be the user's. The server writes them in the user's
- * name, so only use prompts of trusted servers.
+ * Gets the messages of a server's prompt, as input for `run`. The last one must be the user's. The server writes them
+ * in the user's name, so use only prompts of trusted servers.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })
  * agent.run(await mcpPrompt(server, 'review', { language: 'TypeScript' }))
  * @throws {UsageError} `invalid_argument`
- * @throws {StatewrightError} `mcp_failed`, when the server does not know the prompt or cannot be reached
+ * @throws {StatewrightError} `mcp_failed`, if the server does not know the prompt or cannot be reached
  */
 export async function mcpPrompt(
   server: McpServer,
@@ -88,7 +88,7 @@ function expectServer(call: string, server: McpServer): void {
 }
 
 /**
- * Sends a request for the app. `call` is the function as the caller wrote it.
+ * Sends a request on behalf of the app. `call` is the function as the caller wrote it.
  * @throws {UsageError} `invalid_argument`
  * @throws {StatewrightError} `mcp_failed`
  */
@@ -106,7 +106,7 @@ async function askServer(
   }
 }
 
-/** The name for `needsApproval`. Tool names have no slash, so no tool of the server has this name. */
+/** The name for `needsApproval`. It contains a slash, which the names of tools cannot contain. */
 export const resourceToolName = 'resources/read'
 
 const maxListed = 200

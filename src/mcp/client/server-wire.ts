@@ -8,25 +8,25 @@ import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText } from './plain-text.js'
 
 export interface WireEvents {
-  /** The server has ended, or must not continue. */
+  /** Called when the server has exited or must not continue. */
   onLost: (reason: ServerLoss) => void
-  /** Invalid data arrived. */
+  /** Called when invalid data arrives. */
   onComplaint: (error: Error) => void
 }
 
 export interface ServerLoss {
-  /** Completes a sentence about the server: 'has ended', 'sent more than …'. */
+  /** Completes a sentence about the server, such as 'has ended' or 'sent more than …'. */
   reason: string
   /** Whether a retry of the interrupted call may succeed. */
   transient: boolean
 }
 
-/** A transport of the SDK, with missing features added. */
+/** A transport of the SDK, extended by missing features. */
 export interface ServerWire {
   readonly transport: Transport
-  /** The server's address for people, without secrets. */
+  /** The server's address for display, without secrets. */
   readonly place: string
-  /** Whether schemas can also send arguments as headers. */
+  /** Whether schemas can specify arguments to be sent as headers too. */
   readonly hasHeaders: boolean
   readonly probeTimeoutMs: number
   /** The last output of the server as a sentence, or ''. */
@@ -34,7 +34,7 @@ export interface ServerWire {
   explain(error: unknown): string | undefined
   /** Ends the session at a server that is still connected. Never rejects. */
   shutDown(): Promise<void>
-  /** Ends the server at once. */
+  /** Ends the server immediately. */
   kill(): void
 }
 
@@ -45,7 +45,7 @@ export function loadClientSdk(): Promise<typeof ClientSdk> {
   return loadPeer<typeof ClientSdk>('@modelcontextprotocol/client', 'Using MCP servers')
 }
 
-/** Separate, because this one needs Node. */
+/** Separate, because this module needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/client/stdio', 'Using MCP servers')
 }
@@ -59,10 +59,10 @@ export class ServerLostError extends Error {
   }
 }
 
-/** The server no longer knows this session, so it has not executed the call. */
+/** The error if the server no longer knows this session, so that it has not executed the call. */
 export class SessionExpiredError extends Error {}
 
-/** Converts an error into `mcp_unavailable`, or `mcp_timeout` when the server did not answer in time. */
+/** Converts an error to `mcp_unavailable`, or to `mcp_timeout` if the server did not answer in time. */
 export function toStartError(
   error: unknown,
   wire: ServerWire,
@@ -111,7 +111,7 @@ export function toCallError(error: unknown, name: string, wire: ServerWire): Err
   return new Error(`${server}: ${describeError(error)}`, { cause: error })
 }
 
-/** The HTTP status of a transport error, never a number from the server's answer. */
+/** The HTTP status of a transport error, but never a number from the server's answer. */
 export function findHttpStatus(error: unknown): number | undefined {
   const name = readProperty(error, 'name')
   const status = readProperty(error, name === 'SseError' ? 'code' : 'status')

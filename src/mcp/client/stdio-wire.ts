@@ -3,13 +3,13 @@ import type { McpCommand } from './mcp-options.js'
 import { loadStdioSdk, type ServerWire, type WireEvents } from './server-wire.js'
 import { watchAnswers } from './task-wire.js'
 
-/** Characters of stderr. */
+/** Maximum characters of stderr to keep. */
 const maxStderrChars = 4096
 
-/** After this time, a silent server gets the older initialization. */
+/** If the server is silent for this long, the older initialization is tried. */
 const maxProbeMs = 10_000
 
-/** A server as a child process. Its stderr is buffered, not printed. */
+/** Starts a server as a child process. Its stderr is buffered instead of printed. */
 export async function createStdioWire(
   {
     command,
@@ -22,7 +22,7 @@ export async function createStdioWire(
   { onLost, onComplaint }: WireEvents,
 ): Promise<ServerWire> {
   const { StdioClientTransport } = await loadStdioSdk()
-  // With its own class, the SDK starts every server twice to negotiate the protocol.
+  // With the SDK's own class, every server would be started twice to negotiate the protocol.
   class ChildTransport extends StdioClientTransport {}
   const transport = new ChildTransport({
     command,
@@ -90,12 +90,12 @@ function explainStartError(error: unknown, command: string, cwd: string | undefi
 }
 
 function isFolder(path: string): boolean {
-  // Loaded on demand, because the rest of this entry also runs without Node.
+  // Loaded on demand, because the rest of this entry point also runs without Node.
   const { statSync } = process.getBuiltinModule('node:fs')
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** The end of a UTF-8 stream. */
+/** Keeps the end of a UTF-8 stream. */
 export class TextTail {
   readonly #limit: number
   readonly #decoder = new TextDecoder()

@@ -6,12 +6,12 @@ import { readProperty } from '../../core/base/json.js'
 /** The tasks extension of the revision 2026-07-28. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 
-/** The place of a task in a result that the SDK accepts. */
+/** Where to store a task in a result, so that the SDK accepts it. */
 const taskKey = 'statewright/task'
 
 /**
- * Receives each answer before the SDK. The SDK refuses an answer that is a task, so the task is moved into `_meta` of a
- * result.
+ * Receives each answer before the SDK does. The SDK rejects an answer that is a task, so the task is moved to `_meta`
+ * of a result.
  */
 export function watchAnswers(
   transport: Transport,
@@ -45,7 +45,7 @@ export interface TaskState {
   /** Human-readable. */
   message: string | undefined
   pollMs: number
-  /** Milliseconds from creation, or null for no limit. */
+  /** Milliseconds since its creation, or null for no limit. */
   ttlMs: number | null
   updatedAt: string | undefined
   /** Only in the extension. */
@@ -60,7 +60,7 @@ export function findTask(result: JsonObject): TaskState | undefined {
   return state.id === '' ? undefined : state
 }
 
-/** Bounds and default of the milliseconds between two polls, which also limit the server's value. */
+/** Minimum, maximum and default milliseconds between two polls. The server's value is limited accordingly. */
 const [leastPollMs, mostPollMs, usualPollMs] = [50, 60_000, 1_000]
 
 export function readTask(task: unknown): TaskState {
@@ -87,7 +87,7 @@ export function readTask(task: unknown): TaskState {
   }
 }
 
-/** The handle that the log stores for a task. */
+/** The handle of a task for the log. */
 export const toHandle = ({ id }: TaskState): Json => ({ task: id })
 
 export function readHandle(handle: unknown): string | undefined {

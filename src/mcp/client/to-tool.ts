@@ -17,10 +17,10 @@ import { isRecord } from '../../../guards/lib/stored.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
 import { isNestedDeeper } from '../../core/models/plain-json.js'
 
-/** Some providers refuse longer descriptions. */
+/** Some providers reject longer descriptions. */
 const maxDescription = 1_024
 
-/** Progress notifications of one call. */
+/** Maximum progress notifications of one call. */
 const maxProgress = 1_000
 
 export interface McpToolParts {
@@ -28,12 +28,12 @@ export interface McpToolParts {
   options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer' | 'timeoutMs'>
   calls: OpenCalls
   call: (call: McpCall) => Promise<JsonObject>
-  /** Whether schemas can also send arguments as headers. */
+  /** Whether schemas can specify arguments to be sent as headers too. */
   hasHeaders: boolean
   tasks: McpConnection['tasks']
 }
 
-/** Completes a sentence about the tool. */
+/** Returns why a tool cannot be used, as the end of a sentence. */
 export function findToolFault(
   listed: Json,
   { hasHeaders, tasks }: Pick<McpToolParts, 'hasHeaders' | 'tasks'>,
@@ -44,7 +44,7 @@ export function findToolFault(
   return fault === undefined ? undefined : `has an input schema that ${fault}`
 }
 
-/** By the protocol's defaults, a tool without annotations is destructive. */
+/** According to the protocol's defaults, a tool without annotations is destructive. */
 function mayDestroy(listed: Json): boolean {
   const annotations = readProperty(listed, 'annotations')
   const isDestructive = readProperty(annotations, 'destructiveHint')
@@ -86,7 +86,7 @@ export function toTool(
     idempotent,
     keepsHandle: tasks === 'extension' || isTask,
     defer: typeof defer === 'function' ? defer(toolName) : defer,
-    // The connection has the timer, because only it sees progress.
+    // The connection has the timer, because only the connection sees progress.
     timeoutMs: 0,
     needsApproval:
       typeof needsApproval === 'function'
@@ -125,7 +125,7 @@ export function toTool(
   }) as Tool
 }
 
-/** The server checks the arguments. Only required fields without a default are checked here. */
+/** Checks only required fields without a default. The server validates the arguments. */
 function checkRequired(args: JsonObject, { required, properties }: JsonObject): Validation<JsonObject> {
   const issues = asList(required)
     .filter((name) => typeof name === 'string')
@@ -135,7 +135,7 @@ function checkRequired(args: JsonObject, { required, properties }: JsonObject): 
   return issues.length > 0 ? { issues } : { value: args }
 }
 
-/** Attributes the description to the server, because it may contain instructions to the model. */
+/** Attributes the description to the server, because it may contain instructions for the model. */
 function createDescription(listed: Json, toolName: string, server: string): string {
   const words = [readProperty(listed, 'description'), readProperty(listed, 'title')].find(
     (text): text is string => typeof text === 'string' && text.trim() !== '',
@@ -150,8 +150,8 @@ const maxSchema = 64 * 1024
 const maxDepth = 100
 
 /**
- * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for
- * an unset keyword (Go, Java) and `[]` for no properties (PHP) are dropped.
+ * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets that type. `null`
+ * for an unset keyword (Go, Java) and `[]` for no properties (PHP) are dropped.
  */
 function readInputSchema(listed: Json | undefined): Json | undefined {
   if (!isRecord(listed)) return listed
@@ -189,8 +189,8 @@ function isSchema(value: unknown): boolean {
 const headerKey = 'x-mcp-header'
 
 /**
- * Checks the rules of the revision 2026-07-28, "Custom Headers from Tool Parameters". A header belongs to a string,
- * integer or boolean property, and has a unique name. The result completes a sentence about the schema.
+ * Checks the rules of "Custom Headers from Tool Parameters" in the revision 2026-07-28: a header belongs to a string,
+ * integer or boolean property, and its name is unique. The result completes a sentence about the schema.
  */
 export function findHeaderFault(schema: unknown): string | undefined {
   const names = new Set<string>()
@@ -217,7 +217,7 @@ export function findHeaderFault(schema: unknown): string | undefined {
 
 function findNameFault(node: object, names: Set<string>): string | undefined {
   const name = readProperty(node, headerKey)
-  // The token of RFC 9110, section 5.6.2.
+  // A token according to RFC 9110, section 5.6.2.
   if (typeof name !== 'string' || !/^[!#$%&'*+\-.^_`|~\w]+$/.test(name))
     return `has an ${headerKey} that is not a valid header name`
   if (!['string', 'integer', 'boolean'].includes(String(readProperty(node, 'type'))))

@@ -10,7 +10,7 @@ import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { findClientId } from '../../core/sessions/find-turn.js'
 
 /**
- * The presentation of an agent as a tool.
+ * How to present an agent as a tool.
  *
  * @example
  * const weather: McpAgentTool = {
@@ -24,13 +24,13 @@ export interface McpAgentTool {
   title?: string
   /** Describes the agent to the client's model. */
   description?: string
-  /** The input of the tool. Default: `{ message, session? }`. `session` is added to any object. */
+  /** The input of the tool. Defaults to `{ message, session? }`. `session` is added to any object. */
   input?: InputSchema
-  /** The user message for `input`. Defaults to its JSON. */
+  /** Creates the user message from the input. Defaults to the input's JSON. */
   toMessage?: (input: never) => string
   /**
-   * Whether calls become tasks. If false, clients with task support also wait for the answer, which suits fast agents.
-   * Default true.
+   * Whether calls become tasks. If false, even clients with task support wait for the answer, which is useful for fast
+   * agents. Defaults to true.
    */
   task?: boolean
 }
@@ -47,9 +47,7 @@ export interface AgentTool {
 export interface ToolRequest {
   message: string
   session: string | undefined
-  /**
-   * Digest of the arguments as received, without `session`, because `toMessage` and shields may change the message.
-   */
+  /** Digest of the arguments as received, without `session`, because `toMessage` and shields may change the message. */
   digest: string
 }
 
@@ -165,17 +163,17 @@ function refuseInput(message: string, key: string): UsageError {
 }
 
 /**
- * Identifies a call in the log of its session, as the `clientId` of the message that starts the turn. Shields change
- * the message, so a repeated call is recognised by a digest of its arguments as received.
+ * Identifies a call in the log of its session, as the `clientId` of the message that starts the turn. Shields may
+ * change the message, so a repeated call is recognized by a digest of its arguments as received.
  */
 export interface CallName {
-  /** A digest of the idempotency key; empty without one. */
+  /** A digest of the idempotency key. Empty without a key. */
   key: string
   /** A digest of the tool and its arguments. */
   words: string
 }
 
-/** Includes the session, so that a fork does not answer calls of its origin. */
+/** Includes the session, so that a fork does not answer calls to the original session. */
 export function createCallName(
   session: string,
   { agent, key, digest }: { agent: string; key: string | undefined; digest: string },
@@ -186,7 +184,7 @@ export function createCallName(
   }
 }
 
-/** Independent of the order of keys. */
+/** Digests arguments independent of the order of keys. */
 function digestArguments(tool: string, args: Readonly<Record<string, unknown>>): string {
   return fingerprintCall(tool, JSON.stringify(args))
 }
@@ -195,9 +193,9 @@ export function formatClientId({ key, words }: CallName, turn: number): string {
   return `mcp-${key}-${words}-${turn}`
 }
 
-/** The calls that started turns of a session, the latest last. */
+/** The calls that started turns of a session, latest last. */
 export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: number })[] {
-  // The session stores its last keys, and the transcript stores the keys of its messages.
+  // The session stores its latest keys, and the transcript stores the keys of its messages.
   const messages = run?.context.messages ?? []
   const ids = [...messages.flatMap((message) => findClientId(message) ?? []), ...keys]
   return ids.flatMap((id) => {
@@ -206,5 +204,5 @@ export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: num
   })
 }
 
-/** 128 bits. */
+/** Keeps 128 bits. */
 const shorten = (digest: string): string => digest.slice(0, 32)

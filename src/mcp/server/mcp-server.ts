@@ -14,8 +14,8 @@ import { TaskDesk } from './task-desk.js'
 export interface McpHandler {
   (request: Request): Promise<Response>
   /**
-   * Stops starting runs. Active runs continue for `drainMs`, then stop where another process can continue. Settles when
-   * all runs have settled.
+   * Stops starting runs. Active runs continue for `drainMs`, then stop at a point where another process can continue.
+   * Resolves when all runs have settled.
    */
   drain: () => Promise<void>
 }
@@ -24,7 +24,8 @@ export interface McpHandler {
  * Serves agents to MCP clients over HTTP. Each agent is a tool, and each call is a task. All state of a task is in its
  * session, so any process with the same agents and store can answer any request. Needs the package
  * `@modelcontextprotocol/server`.
- * - Clients that declare the Tasks extension get a task, which they poll with `tasks/get`, answer and cancel. Its id is
+ * - Clients that declare the Tasks extension get a task, which they can poll (`tasks/get`), answer and cancel. Its id
+ *   is
  *   the session id
  * - Other clients get the answer, a question (`input_required`), or a text that names the open request and where a
  *   person answers it
@@ -60,7 +61,7 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
       if (hosts) checkHosts(request, [...hosts], sdk)
       else checkOrigin(request)
       const grant = await authorizeRequest(authorize, request)
-      // The SDK passes this to the server that it creates for the request.
+      // The SDK passes this object to the server that it creates for the request.
       const authInfo = { token: '', clientId: grant.prefix, scopes: [], extra: { grant } }
       return await serving.fetch(request, { authInfo })
     } catch (error) {
@@ -89,7 +90,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
 }
 
 /**
- * Refuses pages of other sites, because a user's browser may add cookies that `authorize` accepts.
+ * Rejects pages of other sites, because a user's browser may add cookies that `authorize` accepts.
  * @throws {StatewrightError} `forbidden`
  */
 function checkOrigin({ headers, url }: Request): void {
@@ -103,22 +104,22 @@ function checkOrigin({ headers, url }: Request): void {
 }
 
 export interface McpStdioServer {
-  /** Settles when the client has closed the connection, or `close` was called. */
+  /** Resolves when the client has closed the connection, or `close` was called. */
   closed: Promise<void>
-  /** Closes the connection. Runs stop where another process can continue. */
+  /** Closes the connection. Runs stop at a point where another process can continue. */
   close: () => Promise<void>
 }
 
-/** The client that starts the server may see and continue every session. */
+/** Options of `serveMcpStdio`. The client that starts the server may access every session. */
 export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'hosts' | 'maxBodyBytes'> {
-  /** Default: stdin of the process. */
+  /** Defaults to stdin of the process. */
   stdin?: Readable
-  /** Default: stdout of the process; other output to it goes to stderr until the server has closed. */
+  /** Defaults to stdout of the process. Other output to stdout then goes to stderr until the server has closed. */
   stdout?: Writable
 }
 
 /**
- * Serves agents to the MCP client that has started this process, over stdin and stdout, like `statewright mcp`.
+ * Serves agents over stdin and stdout to the MCP client that started this process, like `statewright mcp`.
  *
  * @example
  * const serve = async () => {

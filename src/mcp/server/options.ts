@@ -15,37 +15,37 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
    * Each agent is a tool with this name. The agents must share a store with an inbox, and must not be `interactive`.
    */
   agents: Agents<Context>
-  /** Determines the sessions that a request may start, see and answer, as in `chatHandler`. Required. */
+  /** Determines the sessions that a request may start, read and answer, as in `chatHandler`. Required. */
   authorize: Authorize<NoInfer<Context>>
-  /** Descriptions of the tools, by the names of the agents. */
+  /** Descriptions of the tools, by agent name. */
   tools?: Readonly<Record<string, McpAgentTool>>
-  /** The name of the server. Default: `statewright`. */
+  /** The name of the server. Defaults to `statewright`. */
   name?: string
-  /** The version of your app. Default: `1.0.0`. */
+  /** The version of your app. Defaults to `1.0.0`. */
   version?: string
   /** Instructions for the client's model. */
   instructions?: string
-  /** The address where a person answers a session, for clients that cannot be asked. */
+  /** Returns the address where a person can answer a session, for clients that cannot be asked. */
   answerUrl?: (task: string) => string
   /**
-   * The command that answers a session, without its arguments: `statewright send`. Results for clients that cannot be
-   * asked show it, with arguments, to the calling model. No command by default, except `statewright send` over stdio.
-   * `null` shows none.
+   * The command that answers a session, without arguments, such as `statewright send`. Results for clients that cannot
+   * be asked include the command with its arguments, for the calling model. Defaults to none, or to `statewright send`
+   * over stdio. `null` omits the command.
    */
   answerCommand?: string | null
   /**
-   * The allowed host names of requests (`Host`, `Origin`), against DNS rebinding and requests of other sites. With
-   * `authorize: 'none'`, the default is the names of this machine. With a function, which may read cookies, the default
-   * is any `Host`, and no `Origin` of another site.
+   * The allowed host names of requests (`Host`, `Origin`), as a protection against DNS rebinding and requests from
+   * other sites. With `authorize: 'none'`, defaults to the names of this machine. With a function, which may read
+   * cookies, defaults to any `Host` but no `Origin` of another site.
    */
   hosts?: readonly string[]
-  /** The maximum size of a request body in bytes. Default: 4,194,304. */
+  /** Maximum size of a request body in bytes. Defaults to 4,194,304. */
   maxBodyBytes?: number
-  /** Poll interval for clients, in milliseconds. Default: 1,000. */
+  /** Poll interval for clients, in milliseconds. Defaults to 1,000. */
   pollMs?: number
-  /** The errors that clients see, as in `chatHandler`. Defaults to a sentence and a code. */
+  /** Which errors clients see, as in `chatHandler`. Defaults to a sentence and a code. */
   expose?: Pick<ExposeOptions, 'errors'>
-  /** Receives each error that clients do not see in full. Defaults to a warning of the process. */
+  /** Receives each error that clients do not see in full. Defaults to a process warning. */
   onError?: (error: unknown) => void
 }
 

@@ -10,7 +10,7 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 
 /** The tasks extension of MCP. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
-/** A key in `_meta` of a call. The same key starts the same task. */
+/** A key in `_meta` of a call. The same key always refers to the same task. */
 const keyName = 'statewright/key'
 
 export interface ServedConnection {
@@ -19,14 +19,16 @@ export interface ServedConnection {
   options: CheckedOptions
   /** The rights of the sender. */
   grant: AccessGrant
-  /** The revision of 2026 has tasks and `input_required`. Earlier ones ask the client over its connection. */
+  /**
+   * The revision of 2026 has tasks and `input_required`. In earlier revisions, the client is asked over its connection.
+   */
   era: 'legacy' | 'modern'
 }
 
 type Context = ServerSdk.ServerContext
 type CallResult = Record<string, unknown> | ToolResult
 
-/** A stateless server of the SDK over the tasks. */
+/** Creates a stateless SDK server on top of the tasks. */
 export function createProtocolServer(served: ServedConnection): ServerSdk.Server {
   const { sdk, options, era } = served
   const { info, instructions, tools } = options
@@ -35,7 +37,7 @@ export function createProtocolServer(served: ServedConnection): ServerSdk.Server
   const server = new sdk.Server(info, {
     capabilities: { tools: {}, ...(era === 'modern' && extensions) },
     ...(instructions !== undefined && { instructions }),
-    // People may take long to answer.
+    // People may take a long time to answer.
     inputRequired: { roundTimeoutMs: 86_400_000 },
   })
   server.setRequestHandler('tools/list', () => ({
@@ -57,7 +59,7 @@ export function createProtocolServer(served: ServedConnection): ServerSdk.Server
   return server
 }
 
-/** An unknown tool is a protocol error. Invalid arguments are reported to the client's model. */
+/** Handles a tool call. An unknown tool is a protocol error. Invalid arguments are reported to the client's model. */
 async function callTool(
   connection: ServedConnection,
   server: ServerSdk.Server,
@@ -97,14 +99,14 @@ async function callTool(
     return await settleCall(served, server, id, context)
   } finally {
     stopProgress()
-    // A client without a session or a key cannot return to the task.
+    // A client without a session or a key cannot find the task again.
     const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
     const task = isLost ? await desk.look(id, grant, { continues: false }) : null
     if (task) await desk.cancel(task, grant, 'The client has disconnected.')
   }
 }
 
-/** Runs a call without tasks until it ends, or until the client must be asked. */
+/** Runs a call without tasks until it ends, or until the client has to be asked. */
 async function settleCall(
   served: ServedConnection,
   server: ServerSdk.Server,
@@ -132,7 +134,7 @@ async function settleCall(
   }
 }
 
-/** Null without forms. */
+/** Creates input requests, or returns null if the questions do not fit forms. */
 function createInputRequests(
   { questions }: StandingTask,
   faults: ReadonlyMap<string, string> = new Map(),
@@ -205,7 +207,7 @@ function toWireTask(
     statusMessage: about.length > longestAbout ? `${about.slice(0, longestAbout)}…` : about,
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
-    // Sessions are stored until the app deletes them.
+    // Sessions are kept until the app deletes them.
     ttlMs: null,
     pollIntervalMs: pollMs,
   }
@@ -224,11 +226,11 @@ function toDetailedTask(
   if (status !== 'input_required') return task
   const inputRequests = canElicit(getDeclared(context)) ? createInputRequests(current) : null
   if (inputRequests !== null) return { ...task, inputRequests }
-  // A person answers elsewhere, and the client keeps polling.
+  // A person answers elsewhere while the client keeps polling.
   return { ...task, status: 'working' }
 }
 
-/** The capabilities of a client of the 2026 revision, which are in each request. */
+/** The capabilities of a client of the 2026 revision, which are part of each request. */
 function getDeclared({ mcpReq }: Context): ServerSdk.ClientCapabilities | undefined {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined
   return envelope?.['io.modelcontextprotocol/clientCapabilities'] as ServerSdk.ClientCapabilities | undefined
@@ -238,7 +240,9 @@ function hasTasks({ era }: ServedConnection, context: Context): boolean {
   return era === 'modern' && getDeclared(context)?.extensions?.[tasksExtension] !== undefined
 }
 
-/** In the 2025 revisions, the client declares its capabilities only over a connection. */
+/**
+ * Whether the client can be asked. In the 2025 revisions, clients declare their capabilities only over a connection.
+ */
 function canAsk({ era }: Pick<ServedConnection, 'era'>, server: ServerSdk.Server, context: Context): boolean {
   return canElicit(era === 'modern' ? getDeclared(context) : server.getClientCapabilities())
 }
@@ -284,7 +288,7 @@ function unknownTaskError(sdk: typeof ServerSdk, id: string): Error {
   return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `There is no task '${id}'.`)
 }
 
-/** Clients receive a sentence and a code. The app receives the error. */
+/** Converts an error for the client, which receives a sentence and a code. The app receives the error itself. */
 function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Error {
   if (error instanceof sdk.ProtocolError) return error
   options.onError(error)
@@ -295,7 +299,7 @@ function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Er
   })
 }
 
-/** The values of `inputResponses` are checked question by question. */
+/** The values of `inputResponses` are validated question by question. */
 const taskParams = {
   get: z.object({ taskId: z.string() }),
   update: z.object({ taskId: z.string(), inputResponses: z.record(z.string(), z.unknown()).optional() }),
@@ -321,14 +325,14 @@ function sendProgress(
       })
     }
   }
-  // Progress is optional. The result is sent in any case.
+  // Progress is optional, and the result is sent in any case.
   send().catch(() => undefined)
   return () => stop.abort()
 }
 
 /**
- * The result for a client that cannot be asked. The model that made the call reads it, so it contains a command to
- * answer only if the app configures one.
+ * The result for a client that cannot be asked. The calling model reads it, so it contains a command for answering only
+ * if the app configures one.
  */
 function describeWaiting(
   { id, named, session, status, about, questions }: StandingTask,

@@ -29,7 +29,7 @@ interface RequestedSchema {
 /** A message for the session, `left` to answer later, or an error. */
 export type FormAnswer = { message: SessionMessage } | 'left' | { fault: string }
 
-/** The questions of an idle run, in call order. A pause has no id, so its key is the `head` of the log. */
+/** The questions of a resting run, in call order. A pause has no id, so its key is the `head` of the log. */
 export function listQuestions(
   { state, pending = [], why }: { state: string; pending?: readonly PendingCall[] | undefined; why: string },
   head: number,
@@ -51,7 +51,7 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }
 
-/** People approve only content that they have read, so a form does not ask about longer arguments. */
+/** People must approve only content that they have read, so longer arguments are not asked about in a form. */
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
@@ -76,7 +76,7 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   return { about, fitsForm }
 }
 
-/** Escapes characters that are invisible or change the direction of text. Line breaks stay. */
+/** Escapes characters that are invisible or change the direction of text. Line breaks are kept. */
 const showText = (text: string): string => text.split('\n').map(escapeInvisible).join('\n')
 
 export function toInputRequest(question: Question, fault?: string): InputRequest {

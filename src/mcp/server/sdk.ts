@@ -10,24 +10,24 @@ export function loadServerSdk(): Promise<typeof ServerSdk> {
   return loadPeer<typeof ServerSdk>('@modelcontextprotocol/server', 'Serving agents over MCP')
 }
 
-/** Separate, because this one needs Node. */
+/** Separate, because this module needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/server/stdio', 'Serving agents over MCP')
 }
 
 /**
- * Reserves stdout of the process for the protocol. Until `release`, all other output, such as `console.log`, goes to
- * stderr, because some clients close the connection at a line that is not a message.
+ * Reserves stdout of the process for the protocol. Until `release`, all other output, such as from `console.log`, goes
+ * to stderr, because some clients close the connection at a line that is not a message.
  */
 export function reserveStdout(): { stdout: Writable; release: () => void } {
-  // Workers also import this module, and have no such streams.
+  // Workers import this module too, but have no such streams.
   const stream = process.getBuiltinModule('node:stream')
   const { stdout, stderr } = process
   const write = stdout.write.bind(stdout)
   stdout.write = stderr.write.bind(stderr)
   return {
     stdout: new stream.Writable({
-      // The stream reports its errors itself.
+      // The stream reports its own errors.
       write: (chunk: Uint8Array, encoding, done) => void write(chunk, encoding, () => done()),
     }),
     release: () => {

@@ -36,7 +36,7 @@ import { type CheckedExpose, PageView } from '../../web/exposure.js'
 
 /** A turn of a session, which is the task of one call. */
 export interface Task {
-  /** The client's id of the session, with a number for later turns: `order-17~2`. */
+  /** The client's id of the session, with a number for later turns, such as `order-17~2`. */
   id: string
   /** The client's id of the session. */
   named: string
@@ -50,7 +50,7 @@ export interface StandingTask extends Task, TaskView {
   /** Milliseconds since the epoch. */
   createdAt: number
   updatedAt: number
-  /** True if no process works on the task, and this principal may not continue it. */
+  /** True if no process runs the task and this principal may not continue it. */
   isLeft: boolean
   /** Proves that its owner has seen the task. It is a digest of the run's random id. */
   seal: string
@@ -64,11 +64,11 @@ export interface TaskCall extends ToolRequest {
 
 /** Poll interval for a session that another process runs, in milliseconds. */
 const lookMs = 250
-/** Poll interval for a started run to appear in the store. */
+/** Poll interval until a started run appears in the store, in milliseconds. */
 const beginLookMs = 10
 
 /**
- * Starts, reads, answers and cancels tasks. All state is in the store, so any process can serve a task, and runs its
+ * Starts, reads, answers and cancels tasks. All state is in the store, so any process can serve a task. It runs the
  * session if no other process does.
  */
 export class TaskDesk {
@@ -91,7 +91,7 @@ export class TaskDesk {
   }
 
   /**
-   * Starts the task of a call, or finds the task of an earlier identical call. Resolves when it is in the store.
+   * Starts the task of a call, or finds the task of an earlier identical call. Resolves when the task is in the store.
    * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
    */
   async begin(call: TaskCall, grant: AccessGrant): Promise<Task> {
@@ -142,8 +142,8 @@ export class TaskDesk {
   }
 
   /**
-   * Reads a task, or returns null if this principal has no task with this id. With `continues`, this process continues
-   * a task that no process runs.
+   * Reads a task. Returns null if this principal has no task with this id. With `continues`, this process continues a
+   * task that no process runs.
    */
   async look(
     id: string,
@@ -170,7 +170,7 @@ export class TaskDesk {
     }
   }
 
-  /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops the wait. */
+  /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. */
   async settle(id: string, grant: AccessGrant, signal: AbortSignal): Promise<StandingTask | null> {
     let stop = (): void => undefined
     const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
@@ -187,7 +187,7 @@ export class TaskDesk {
     }
   }
 
-  /** Yields a description of the task with each change, until `signal` aborts. */
+  /** Yields a description of the task after each change, until `signal` aborts. */
   async *follow(id: string, grant: AccessGrant, signal: AbortSignal): AsyncGenerator<string, void> {
     let last = ''
     /* oxlint-disable no-await-in-loop -- one poll at a time */
@@ -204,8 +204,8 @@ export class TaskDesk {
   }
 
   /**
-   * Sends the answers of a client, by question key. Answers to closed questions are ignored. Returns the errors by
-   * key, and the keys of the questions that stay open.
+   * Sends the answers of a client, by question key. Answers to closed questions are ignored. Returns the errors by key,
+   * and the keys of the questions that stay open.
    */
   async answer(
     { session, questions }: StandingTask,
@@ -238,11 +238,11 @@ export class TaskDesk {
   async cancel({ session, status }: StandingTask, grant: AccessGrant, why?: string): Promise<void> {
     if (status === 'completed' || status === 'cancelled') return
     await this.#send(session, { type: 'cancel', ...(why !== undefined && { why }), by: grant.by })
-    // No process runs the session, so its inbox must be read here.
+    // No process runs the session, so its inbox has to be read here.
     void this.#work(session, grant)
   }
 
-  /** False if the answer came too late to change anything. */
+  /** Returns false if the answer came too late to change anything. */
   async #send(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
     const { agents, store } = this.#options
     try {
@@ -250,7 +250,7 @@ export class TaskDesk {
       await sendToSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
       return true
     } catch (error) {
-      // Whoever continues the run ends the question.
+      // The process that continues the run also ends the expired question.
       if (hasCode(error, 'approval_expired')) return true
       if (error instanceof UsageError && lateCodes.has(error.code)) return false
       throw error
@@ -269,7 +269,7 @@ export class TaskDesk {
     } catch {
       return null
     }
-    // Read before the log, because a message that leaves the inbox in the meantime is in the log then.
+    // Read before the log, because a message that leaves the inbox in the meantime is then in the log.
     const inbox = (await this.#options.store.inbox?.read(session)) ?? []
     const folded = await this.#read(session)
     // The session of a sub-agent belongs to the run that called it.
@@ -283,7 +283,7 @@ export class TaskDesk {
     return { task, folded, isLatest: true, unread }
   }
 
-  /** Whether a question has expired, or a sleep is over. */
+  /** Whether the run is due, because a question has expired or a sleep is over. */
   async #isDue(folded: FoldedSession): Promise<boolean> {
     const { run } = folded
     if (run?.status !== 'active' || findDueTime(run.context) === null) return false
@@ -306,7 +306,7 @@ export class TaskDesk {
     return readSessionAt(store, session, (starts[turn]?.seq ?? 1) - 1)
   }
 
-  /** Starts a run. Resolves when it is in the store. */
+  /** Starts a run. Resolves when the run is in the store. */
   async #start(task: Task, begin: Partial<RunSessionOptions>, grant: AccessGrant): Promise<void> {
     let refusal: unknown
     let hasEnded = false
@@ -326,7 +326,7 @@ export class TaskDesk {
     /* oxlint-enable no-await-in-loop */
   }
 
-  /** Runs a session until it is idle, unless this process does so already. Never rejects. */
+  /** Runs a session until it rests, unless this process is already running it. Never rejects. */
   #work(
     session: string,
     { context }: AccessGrant,
@@ -361,7 +361,7 @@ function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boole
   return state === null || isWorkState(state) || unread.length > 0
 }
 
-/** Questions with an answer in the inbox are no longer open. */
+/** Removes questions with an answer in the inbox, because they are no longer open. */
 function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskView {
   if (view.status !== 'input_required' || unread.length === 0) return view
   const answers = unread.flatMap((event) => ('callId' in event ? [event] : []))
@@ -382,7 +382,7 @@ const lateCodes: ReadonlySet<string> = new Set([
   'not_waiting',
 ])
 
-/** The session id is derived from the key, so it needs no stored mapping. */
+/** Derives the session id from the key, so that no mapping has to be stored. */
 function createKeyedId(agent: string, key: string): string {
   if (key === '' || key.length > 200)
     throw new UsageError(
@@ -394,8 +394,8 @@ function createKeyedId(agent: string, key: string): string {
 }
 
 /**
- * The turn that an earlier identical call started. With a key, any turn can match, otherwise only the latest. Null if
- * none matches.
+ * The turn that an earlier identical call started. With a key, any turn can match; otherwise only the latest one can.
+ * Null if none matches.
  * @throws {UsageError} `key_reused`
  */
 function findTurn(folded: FoldedSession, call: TaskCall, session: string): number | null {
@@ -413,7 +413,7 @@ function findTurn(folded: FoldedSession, call: TaskCall, session: string): numbe
   )
 }
 
-/** A turn of another surface or an earlier version contains only the message. */
+/** A turn from another interface or an earlier version contains only the message. */
 function isOpenedBy({ run }: FoldedSession, message: string): boolean {
   const opening = run?.context.messages.findLast(isTurnOpening)
   return opening !== undefined && findClientId(opening) === undefined && opening.content === message
@@ -432,7 +432,7 @@ function sessionInUseError(named: string, why: string): UsageError {
   return new UsageError('session_in_use', `The session '${named}' ${why}`, 'session')
 }
 
-/** The client returns this with its answers, as `requestState`. */
+/** State that the client returns with its answers as `requestState`. */
 export interface CallState {
   task: string
   seal: string
@@ -442,7 +442,7 @@ function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): st
   return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
 }
 
-/** A provider may reuse an id, so the message and the fingerprint are also compared. */
+/** A provider may reuse an id, so the message and the fingerprint are compared too. */
 function isAnswerTo(event: AnswerEvent, { callId, fingerprint, messageId }: PendingCall): boolean {
   return (
     event.callId === callId &&
@@ -464,7 +464,7 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
   return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
 }
 
-/** Another process works on the task, or will. */
+/** Whether another process works on the task, or will. */
 const isElsewhere = (error: unknown): boolean =>
   isSessionBusy(error) || (error instanceof UsageError && error.code === 'draining')
 
@@ -479,7 +479,7 @@ interface TaskView {
   about: string
   /** Empty except in `input_required`. */
   questions: readonly Question[]
-  /** Present in `completed` and `cancelled`. */
+  /** Set in `completed` and `cancelled`. */
   result: ToolResult | null
 }
 
@@ -541,7 +541,7 @@ async function readObject(
 ): Promise<Record<string, unknown> | undefined> {
   if (!agent || !context.features.structuredOutput) return undefined
   const { object } = await agent.withObject(toCurrentResult(context) as RunResult)
-  // As JSON, because a schema may have created dates and the like.
+  // Converted to JSON, because a schema may have created values such as dates.
   const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
   return typeof json === 'object' && json !== null && !Array.isArray(json)
     ? (json as Record<string, unknown>)

@@ -27,22 +27,20 @@ export interface DurableObjectStoreOptions {
 
 const soonestMs = 10
 /**
- * Minimum delay after the alarm has fired. An alarm set to the time at which it fires is dropped, and the object's
- * clock may lag behind.
+ * Minimum delay before the next alarm. An alarm set to the time at which it fires is dropped, and the object's clock
+ * may lag behind.
  */
 const soonestAgainMs = 1000
-/**
- * Retry delay for due sessions that this program cannot wake, because they belong to another deployment or program.
- */
+/** Retry delay for due sessions that this program cannot wake, because they belong to another deployment or program. */
 const overdueMs = 60_000
 
-/** Cloudflare runs one instance of an object at a time, so leases of other instances are void. */
+/** Cloudflare runs one instance of an object at a time, so the leases of other instances are void. */
 const instances = new WeakMap<ObjectStorage, string>()
 
 /**
- * Sessions in the storage of a Durable Object. Give each session a separate object, which also stores the sessions of
- * its sub-agents. Cloudflare holds output, including model requests, until writes are durable. The alarm fires when a
- * session is due; see `wakeSessions`.
+ * Sessions in the storage of a Durable Object. Use a separate object for each session. It also stores the sessions of
+ * its sub-agents. Cloudflare holds back output, including model requests, until writes are durable. The alarm fires
+ * when a session is due. See `wakeSessions`.
  *
  * @example
  * const openStore = (ctx: { storage: ObjectStorage }) => durableObjectStore({ storage: ctx.storage }) // in the object's constructor
@@ -56,7 +54,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const tables = translateErrors(() => openTables(storage))
   const timers = createTableTimers(now, tables.timers)
   let isClosed = false
-  /** All timers due before this time have been read. */
+  /** All timers before this time have been read. */
   let readUntil = Number.MIN_SAFE_INTEGER
 
   const use = <Value>(work: () => Value): Value => {
@@ -66,7 +64,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
 
   /**
-   * Changes timers and sets the alarm to the first one. `isRung` means that the alarm has fired, and due timers were
+   * Changes timers and sets the alarm to the first one. `isRung` means that the alarm has fired and all due timers were
    * read and woken. Cloudflare resets an object whose alarm cannot be set.
    */
   const writeTimers = <Value>(work: () => Value, isRung = false): Value => {
@@ -130,7 +128,7 @@ function translateErrors<Value>(work: () => Value): Value {
 
 type Value = string | number | null
 
-/** The part of `ctx.storage` that is used, of a Durable Object with SQLite. */
+/** The parts of `ctx.storage` that are used, from a Durable Object with SQLite. */
 export interface ObjectStorage {
   readonly sql: { exec(query: string, ...values: Value[]): { toArray(): Record<string, unknown>[] } }
   transactionSync<Result>(work: () => Result): Result
@@ -157,7 +155,7 @@ const tablesSql = `
 
 interface ObjectTables {
   timers: TimerTable
-  /** Time of the first timer, or null. A timer due at `past` counts as due at `then`. */
+  /** Time of the first timer, or null. A timer that was due by `past` counts as due at `then`. */
   findFirstTime(past: number, then: number): number | null
 }
 
@@ -232,7 +230,7 @@ function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
 
     timers: {
       get: (id) => run<StoredTimer>('SELECT id, at, data FROM statewright_timers WHERE id = ?', id)[0],
-      // An object has the timers of one session and its sub-agents.
+      // An object has only the timers of one session and its sub-agents.
       byTime: () => run<StoredTimer>('SELECT id, at, data FROM statewright_timers').sort(compareTimes),
       byId: (id) =>
         run<StoredTimer>('SELECT id, at, data FROM statewright_timers')
@@ -252,7 +250,7 @@ function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
   }
 }
 
-/** Never splits a surrogate pair, because SQLite stores UTF-8. */
+/** Splits a text without splitting a surrogate pair, because SQLite stores UTF-8. */
 function splitText(text: string): string[] {
   const pieces: string[] = []
   let from = 0

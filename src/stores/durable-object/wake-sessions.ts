@@ -14,14 +14,14 @@ import { isSessionBusy, StoreError } from '../../core/sessions/store/store-error
 
 type WakeOptions<Context = unknown> = Pick<HostFunctions<Context>, 'context'>
 
-/** Retry delay while another request to the object holds the session. */
+/** Retry delay if another request to the object holds the session. */
 const busyMs = 1000
 /** Retry delay after a failure. */
 const againMs = 60_000
 
 /**
- * Runs due sessions until they settle. Call it in the object's `alarm`. A failed session is retried a minute later. A
- * session that another request holds is retried a second later.
+ * Runs due sessions until they settle. Call it in the object's `alarm`. A failed session is retried after a minute, and
+ * a session that another request holds after a second.
  *
  * @example
  * const agents = defineAgents({ clerk: createAgent({ model, store: memoryStore() }) }) // with durableObjectStore in an object
@@ -50,7 +50,7 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
       if (isSessionBusy(error)) return busyMs
       if (error instanceof UsageError && error.code === 'not_begun') return null
       failures.push(error)
-      // An unreadable log stays unreadable.
+      // An unreadable log will stay unreadable.
       return error instanceof StoreError && !error.retryable ? null : againMs
     }
   }

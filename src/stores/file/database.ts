@@ -12,19 +12,19 @@ import { dirname } from 'node:path'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import { getSqliteCode, openSqlite, type SqliteDatabase, type Statement } from './sqlite.js'
 
-/** Maximum wait of a write for writes of other processes, which take microseconds. */
+/** Maximum time that a write waits for writes of other processes, which take microseconds. */
 const busyMs = 5000
 
-/** Size of the write-ahead log in 4 KiB pages before a checkpoint, which waits for the disk. */
+/** Size of the write-ahead log (in 4 KiB pages) at which a checkpoint is made. A checkpoint waits for the disk. */
 const checkpointPages = 4000
 
 /** In `user_version` of the database. */
 const schemaVersion = 1
 
 /**
- * Records are clustered by session, so that a log is read from neighbouring pages. A session without records was
- * acquired and not written yet. `listed_at` is the time of the last write. It lags behind while a lease is held, so
- * that appends do not update its indexes.
+ * Records are clustered by session, so that a log is read from neighboring pages. A session without records was
+ * acquired but not written yet. `listed_at` is the time of the last write. It lags behind while a lease is held, so
+ * that appends do not have to update its indexes.
  */
 const schemaSql = `
   CREATE TABLE log.sessions (
@@ -86,8 +86,8 @@ const schemaSql = `
 /**
  * Opens the database of a file store and creates missing tables.
  *
- * The file is attached to an in-memory connection, because a closed connection keeps its files and locks until its
- * statements are collected. An attached file can be detached at once.
+ * The file is attached to an in-memory connection. A closed connection keeps its files and locks until its statements
+ * are garbage-collected, but an attached file can be detached immediately.
  */
 export function openDatabase(file: string, sync: 'normal' | 'full'): SqliteDatabase {
   const database = openSqlite()
@@ -110,7 +110,7 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): SqliteDatab
   }
 }
 
-/** Removes deleted content from the write-ahead log. Returns false while another process reads from it. */
+/** Removes deleted content from the write-ahead log. Returns false if another process is reading from it. */
 export function emptyWriteAheadLog(database: SqliteDatabase): boolean {
   const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').all([]) as [[number]]
   return row[0] === 0
@@ -122,15 +122,15 @@ export function closeDatabase(database: SqliteDatabase): void {
     try {
       database.exec(last)
     } catch {
-      // No open transaction, or no attached file.
+      // There is no open transaction or no attached file.
     }
   }
   database.close()
 }
 
 /**
- * SQLite copies the mode of the database to its other files, so it must exist with the right mode. `wx` because
- * opening and closing an existing file would drop the locks that this process holds on it.
+ * Creates the file with the right mode, because SQLite copies that mode to its other files. Uses `wx`, because opening
+ * and closing an existing file would drop the locks that this process holds on it.
  */
 function makeFile(file: string): void {
   makeFolder(dirname(file))
@@ -144,8 +144,7 @@ function makeFile(file: string): void {
 }
 
 /**
- * Creates a folder and its parents. Node's `recursive` mkdir never returns below /proc, where mkdir fails with
- * ENOENT.
+ * Creates a folder and its parents. Node's recursive `mkdir` never returns below /proc, where mkdir fails with ENOENT.
  */
 function makeFolder(dir: string): void {
   try {
@@ -159,7 +158,7 @@ function makeFolder(dir: string): void {
   }
 }
 
-/** Two processes that switch a new file at once do not wait for each other, so the loser retries. */
+/** Retries, because two processes that switch a new file at the same time do not wait for each other. */
 function useWriteAheadLog(database: SqliteDatabase): void {
   const until = Date.now() + busyMs
   for (;;) {
@@ -243,7 +242,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   )
 }
 
-/** On a full disk SQLite reports some failures, such as one of the WAL index, as a plain I/O error. */
+/** On a full disk, SQLite reports some failures (such as one of the WAL index) as a plain I/O error. */
 function isDiskFull(code: string, folder: string): boolean {
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return true
   if (!code.startsWith('SQLITE_IOERR')) return false
@@ -255,8 +254,8 @@ function isDiskFull(code: string, folder: string): boolean {
 }
 
 /**
- * Text is read as bytes and numbers are cast, because invalid UTF-8 from a damaged file would crash the process
- * inside libsql. Checksums detect changed records.
+ * Reads text as bytes and casts numbers, because invalid UTF-8 from a damaged file would crash the process inside
+ * libsql. Checksums detect changed records.
  */
 export const selectBytes = (column: string) => `CAST(${column} AS BLOB)`
 export const selectInteger = (column: string) => `CAST(${column} AS INTEGER)`

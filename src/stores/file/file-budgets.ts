@@ -11,7 +11,7 @@ import {
 import type { BudgetValues, ReservationValues, Statements } from './file-statements.js'
 import { decodeText } from './database.js'
 
-/** Budgets in a store file. `write` runs a transaction, `use` a read. */
+/** Budgets in a store file. `write` runs a transaction, and `use` runs a read. */
 export function createFileBudgets(
   write: <Value>(work: (sql: Statements) => Value) => Value,
   now: () => number,

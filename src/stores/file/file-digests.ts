@@ -43,7 +43,7 @@ export function prepareDigestStatements(one: Prepare, execute: (sql: string) => 
 
 type Ask = <Value>(work: (sql: { digests: ReturnType<typeof prepareDigestStatements> }) => Value) => Value
 
-/** Digests in a store file. `write` runs a transaction, `use` a read. */
+/** Digests in a store file. `write` runs a transaction, and `use` runs a read. */
 export function createFileDigests(write: Ask, use: Ask): DigestTable {
   write((sql) => sql.digests.create())
   return {

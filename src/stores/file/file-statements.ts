@@ -26,7 +26,10 @@ const recordColumns = [
   ...['type', 'data', 'checksum'].map(selectBytes),
 ].join(', ')
 
-/** Prepared statements of the file store. Every read is completed, because an open statement keeps its files open. */
+/**
+ * The prepared statements of the file store. Every read runs to completion, because an open statement keeps its files
+ * open.
+ */
 export function prepareStatements(database: SqliteDatabase) {
   const one = (sql: string) => database.prepare(sql)
   const begin = one('BEGIN IMMEDIATE')
@@ -75,7 +78,7 @@ export function prepareStatements(database: SqliteDatabase) {
   return {
     begin: () => begin.run([]),
     commit: () => commit.run([]),
-    /** Also works after SQLite has rolled back itself, which happens on some errors. */
+    /** Also works if SQLite has already rolled back by itself, which happens on some errors. */
     rollback() {
       try {
         database.exec('ROLLBACK')
@@ -95,7 +98,7 @@ export function prepareStatements(database: SqliteDatabase) {
     },
     renew: ({ sessionId, token }: Lease, expiresAt: number): boolean =>
       renew.run([expiresAt, sessionId, token]).changes > 0,
-    /** Returns whether it was the session's latest lease. */
+    /** Returns whether the lease was the session's latest. */
     release({ sessionId, token }: Lease): boolean {
       const isOurs = release.run([sessionId, token]).changes > 0
       relist.run([sessionId])
@@ -105,7 +108,7 @@ export function prepareStatements(database: SqliteDatabase) {
     insert(sessionId: string, { seq, at, type, data, check }: LogRecord, time: number) {
       insert.run([sessionId, seq, at, type, data, check, time])
     },
-    /** Appends a record and checks its preconditions in one statement. Returns false if one fails. */
+    /** Appends a record and checks its preconditions in one statement. Returns false if a precondition fails. */
     follow({ sessionId, token }: Lease, { seq, at, type, data, check }: LogRecord, time: number): boolean {
       return (
         follow.run([sessionId, seq, at, type, data, check, time, sessionId, token, time, seq]).changes > 0
@@ -175,7 +178,7 @@ function prepareTimerStatements(one: Prepare) {
       listDue.all([time, after.at, after.at, after.id, limit]).map(readTimer),
     list: (prefix: string, limit: number, after: string): StoredTimer[] =>
       list.all([after, prefix, prefix, limit]).map(readTimer),
-    /** Returns whether the timer was at that time. */
+    /** Returns whether the timer was set to that time. */
     move: (id: string, from: number, to: number | null): boolean =>
       (to === null ? remove.run([id, from]) : move.run([to, id, from])).changes > 0,
   }
@@ -217,7 +220,7 @@ function prepareInboxStatements(one: Prepare) {
         at,
         text: decodeText(words),
       })),
-    /** Number of the last message; 0 if there is none. */
+    /** Number of the last message, or 0. */
     last: (sessionId: string): number => (last.all([sessionId]) as [number | null][])[0]?.[0] ?? 0,
     remove(sessionId: string, message: number) {
       remove.run([sessionId, message])

@@ -34,18 +34,18 @@ import { type Statements, prepareStatements } from './file-statements.js'
 export interface FileStoreOptions {
   /** A folder on a local disk, created if missing. It contains one file, `sessions.db`. */
   dir: string
-  /** `normal` survives a process crash, `full` also a power loss. Default: `normal`. */
+  /** `normal` survives a process crash, `full` also survives a power loss. Defaults to `normal`. */
   sync?: 'normal' | 'full'
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number
 }
 
 /**
- * Sessions in a local folder, for any number of processes on one machine. Only the owner can read the files. The
- * lease of a process that has ended is void at once. Calls are synchronous. An append takes about 50 microseconds, or
- * a disk sync with `sync: 'full'`.
+ * Sessions in a local folder, for any number of processes on one machine. Only the owner can read the files. If a
+ * process exits, its leases become void immediately. Calls are synchronous. An append takes about 50 microseconds, or
+ * the time of a disk sync with `sync: 'full'`.
  * @throws {StatewrightError} `missing_package` before Node 22.13 without the package `libsql`
- * @throws {StoreError} at once, when the folder cannot be used
+ * @throws {StoreError} if the folder cannot be used
  * @example
  * const store = fileStore({ dir: '.sessions' })
  */
@@ -65,13 +65,13 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   let digests: DigestTable | undefined
 
   const use = <Value>(work: (sql: Statements) => Value): Value => {
-    // Statements would still work after the database is closed.
+    // Statements would still work after the database has been closed.
     const sql = open
     if (sql === null) throw closedStoreError(file)
     return translateErrors(file, () => work(sql))
   }
 
-  /** Runs a write transaction. It takes the write lock first, so that its reads stay valid. */
+  /** Runs a write transaction. It acquires the write lock first, so that its reads stay valid. */
   const write = <Value>(work: (sql: Statements) => Value): Value =>
     use((sql) => {
       sql.begin()
@@ -127,7 +127,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
       const [only] = records
-      // The common append. If it fails, the slow path finds out why.
+      // The common case. If it fails, the slow path determines why.
       const appended = use((sql) =>
         only && records.length === 1 && !summary && sql.follow(lease, only, now())
           ? { inbox: sql.inbox.last(sessionId) }

@@ -1,2 +1,5 @@
-/** Sessions in a folder on disk: SQLite, one file, any number of processes. Node 22.13, or the package `libsql`. */
+/**
+ * Sessions in a folder on disk, in a SQLite file for any number of processes. Requires Node 22.13 or the package
+ * `libsql`.
+ */
 export { fileStore, type FileStoreOptions } from './file-store.js'

@@ -1,7 +1,7 @@
 import { type Listing, compareListed, toIdRange } from '../../core/sessions/store/list-options.js'
 import { type Prepare, decodeText, selectBytes, selectInteger } from './database.js'
 
-/** Last write of a held session, whose row is not updated with each record. */
+/** Time of the last write to a held session, whose row is not updated with each record. */
 const heldWrittenAtSql = `max(sessions.listed_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 
@@ -10,7 +10,7 @@ const fewSessions = 1000
 
 type Condition = readonly [sql: string, ...values: unknown[]]
 
-/** A source of sessions, which is an index that is in list order or has few entries. */
+/** A source of sessions. It is an index that is in list order or has few entries. */
 interface Source {
   from: string
   time: string
@@ -19,8 +19,8 @@ interface Source {
 }
 
 /**
- * Lists sessions, last written first. Idle sessions are in an index in this order, one per state. The few held
- * sessions are checked one by one.
+ * Lists sessions, last written first. Idle sessions are in an index in this order, one per state. The few sessions that
+ * are held are checked one by one.
  */
 export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
   const { states, limit } = listing
@@ -67,7 +67,7 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
   }
   const [time, id] = ['sessions.listed_at', 'id']
   if (prefix === null || parent !== null) {
-    // The plus sign disables the index.
+    // The plus sign prevents the use of the index.
     const conditions = prefix === null ? [resting] : [resting, toPrefixCondition(prefix, '+id')]
     return { from: parent === null ? 'sessions' : 'sessions INDEXED BY children_of', time, id, conditions }
   }
@@ -82,7 +82,7 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
     : { from: 'sessions', time, id, conditions: [resting, toPrefixCondition(prefix, '+id')] }
 }
 
-/** Conditions other than the owner. */
+/** Conditions apart from the owner. */
 function createConditions(
   { agent, parent, children, since, before, after }: Listing,
   { time, id, state }: { time: string; id: string; state: string | null },
@@ -129,7 +129,7 @@ function countUpTo(one: Prepare, which: string, values: readonly unknown[]): num
 export interface LeaseRow {
   token: string | null
   holder: string | null
-  /** Process of the lease owner; see process-identity.ts. */
+  /** Process of the lease owner. See process-identity.ts. */
   process: string | null
   expiresAt: number
 }
@@ -145,7 +145,7 @@ export interface SessionRow extends LeaseRow {
   marks: string | null
 }
 
-/** Read from the records, because updating the row with each record would double the writes. */
+/** Read from the records, because updating the session's row with each record would double the writes. */
 const createWrittenAtSql = (seq: string) =>
   `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
 export const headSql = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'

@@ -16,7 +16,7 @@ export interface Statement {
   all(values: readonly unknown[]): unknown[]
 }
 
-/** The used part of `node:sqlite`, which the types of Node 20 do not have. */
+/** The parts of `node:sqlite` that are used. The types of Node 20 do not include it. */
 interface NodeSqlite {
   DatabaseSync: new (
     file: string,
@@ -25,14 +25,14 @@ interface NodeSqlite {
     prepare(sql: string): {
       run(...values: unknown[]): { changes: number }
       all(...values: unknown[]): unknown[]
-      /** Since Node 22.16. */
+      /** Available since Node 22.16. */
       setReturnArrays?(enabled: boolean): void
     }
     close(): void
   }
 }
 
-/** The used part of `libsql`. */
+/** The parts of `libsql` that are used. */
 type Libsql = new (
   file: string,
 ) => {
@@ -41,7 +41,7 @@ type Libsql = new (
   close(): unknown
 }
 
-/** Opens a database in memory: Node's SQLite, or otherwise the package `libsql`. */
+/** Opens a database in memory with Node's SQLite or, if that is missing, the package `libsql`. */
 export function openSqlite(): SqliteDatabase {
   const { process } = globalThis as { process?: { getBuiltinModule?(name: string): unknown } }
   const builtin = process?.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined
@@ -107,7 +107,7 @@ const codeNames: Record<number, string> = {
   3: 'SQLITE_PERM',
   5: 'SQLITE_BUSY',
   6: 'SQLITE_LOCKED',
-  // No memory: the length of a value is damaged.
+  // Reported as out of memory, because the length of a value is damaged.
   7: 'SQLITE_CORRUPT',
   8: 'SQLITE_READONLY',
   10: 'SQLITE_IOERR',
@@ -118,13 +118,13 @@ const codeNames: Record<number, string> = {
   26: 'SQLITE_NOTADB',
 }
 
-/** The code of an error from SQLite or the file system; empty for others. */
+/** The code of an error from SQLite or the file system. Empty for other errors. */
 export function getSqliteCode(error: unknown): string {
   const { code = '', errcode, message = '' } = error as { code?: string; errcode?: number; message?: string }
-  // Deno reports no number.
+  // Deno does not report the number.
   if (code === 'ERR_SQLITE_ERROR' && errcode === undefined)
     return /database is locked/.test(message) ? 'SQLITE_BUSY' : code
-  // A damaged integer. All stored integers are safe.
+  // A damaged integer. All integers that are stored are safe integers.
   if (code === 'ERR_OUT_OF_RANGE') return 'SQLITE_CORRUPT'
   return errcode === undefined ? code : (codeNames[errcode & 0xff] ?? code)
 }

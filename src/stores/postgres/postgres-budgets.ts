@@ -18,8 +18,8 @@ interface BudgetRow {
 }
 
 /**
- * Budgets in Postgres. A reservation and a settlement are one statement each. They lock the budget's row and evaluate
- * it again after another writer.
+ * Budgets in Postgres. A reservation or settlement is a single statement. It locks the budget's row, and evaluates it
+ * again if it had to wait for another writer.
  */
 export async function openPostgresBudgets(
   query: Query,
@@ -31,7 +31,7 @@ export async function openPostgresBudgets(
   return {
     async reserve(options) {
       const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(options, time()))
-      // Without a row, the budget does not exist and the requested window is not the current one.
+      // If no row is returned, the budget does not exist and the requested window is not the current one.
       const none = { budget: options.budget, terms: options.terms, windowAt: options.windowAt, live: 0 }
       const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
       const { id, now, granted } = row as BudgetRow
@@ -125,7 +125,7 @@ function createStatements(schema: string) {
   /** For the budget's current window. */
   const lost = (what: string) =>
     `(SELECT coalesce(sum(${what}), 0)::bigint FROM expired e WHERE e.window_at = b.window_at AND b.window_at = $4::bigint)`
-  /** A wrong clock opened a window that has not started yet. Its spending counts in the current one. */
+  /** A window in the future was opened by a wrong clock, so its spending counts in the current window. */
   const spent = (what: string) => `
     CASE WHEN b.window_at < $4::bigint THEN 0
       WHEN b.window_at > $4::bigint THEN ${limit(`b.spent_${what} + b.reserved_${what}`)}

@@ -10,7 +10,7 @@ interface DigestRow {
 
 export async function openPostgresDigests(query: Query, schema: string): Promise<DigestTable> {
   const digests = `"${schema}".digests`
-  // Users without the right to create tables only need existing tables.
+  // Users without the right to create tables need only existing tables.
   const there = await query(
     `SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'digests'`,
     [schema],
@@ -31,7 +31,7 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
     },
 
     async put(all) {
-      // A concurrent deletion of the session waits for this and then deletes its digest.
+      // A concurrent deletion of the session waits for this statement and then deletes its digest.
       await query(
         `INSERT INTO ${digests} (session_id, head, created_at, data)
         SELECT s.id, s.head, s.created_at, g.data

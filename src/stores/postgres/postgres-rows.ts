@@ -13,7 +13,7 @@ export interface SessionRow {
   token: string | null
   holder: string | null
   process: string | null
-  /** Postgres returns a bigint as text. */
+  /** Postgres returns a bigint as a string. */
   head: string
   held: boolean
 }
@@ -30,7 +30,7 @@ export function toLogRecord({ seq, at, type, data, checksum }: RecordRow): LogRe
   return { seq: Number(seq), at: Number(at), type, data, check: checksum }
 }
 
-/** The parameters for a group of appends, with one array per column for `unnest`. */
+/** The parameters of a group of appends, with one array per column for `unnest`. */
 export function toAppendValues(group: readonly PendingAppend[], time: number | null): unknown[] {
   const records = group.flatMap(({ lease, records: own }) =>
     own.map((record) => ({ sessionId: lease.sessionId, ...record })),
@@ -119,20 +119,20 @@ export interface PendingAppend {
   summary: SessionSummary | undefined
   /** Whether the lease is released with it. */
   isLast: boolean
-  /** Null if the store refused it and the reason is not known yet. */
+  /** Called with null if the store refused the append for a reason that is not known yet. */
   settle(answer: Appended | null): void
   fail(error: unknown): void
 }
 
-/** One group is written while the next one collects. */
+/** One group is being written while the next one is collected. */
 const maxGroupsUnderWay = 2
 
 /** Maximum number of appends per statement. */
 const maxGroupSize = 100
 
 /**
- * Groups concurrent appends into one statement, so that many sessions of a process share a round trip. A session has
- * one append in flight at a time; further ones wait.
+ * Groups concurrent appends into one statement, so that many sessions of a process share a round trip. Each session has
+ * at most one append in flight, and further appends wait.
  */
 export class AppendGroups {
   #waiting: PendingAppend[] = []

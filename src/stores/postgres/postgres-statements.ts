@@ -4,9 +4,8 @@ import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 
 /**
- * The statements of the Postgres store. Each is one round trip and one transaction, and the server evaluates its
- * conditions again after waiting for another writer. `$1` is the session, `$2` the time, or null for the server's
- * clock.
+ * The statements of the Postgres store. Each is one round trip and one transaction. The server evaluates the conditions
+ * again after waiting for another writer. `$1` is the session. `$2` is the time, or null for the server's clock.
  */
 export function createStatements(schema: string) {
   const sessions = `"${schema}".sessions`
@@ -59,10 +58,10 @@ export function createStatements(schema: string) {
       SELECT inbox FROM freed`,
 
     /**
-     * Appends to many sessions; each succeeds or fails as a whole. $1 sessions, $3 tokens, $4 previous heads, or null
-     * without records, $5 record counts, $6 new summaries, or null, $7, $8 and $16 their states, agents and parents,
-     * $9 the sessions of the records, then record columns, $15 whether to release the lease (not without records),
-     * $17 the sessions of the tags, then tag columns. Rows are locked in a fixed order to avoid deadlocks.
+     * Appends to many sessions. Each append succeeds or fails as a whole. $1 sessions, $3 tokens, $4 previous heads, or
+     * null without records, $5 record counts, $6 new summaries, or null, $7, $8 and $16 their states, agents and
+     * parents, $9 the sessions of the records, then record columns, $15 whether to release the lease (not without
+     * records), $17 the sessions of the tags, then tag columns. Rows are locked in a fixed order to avoid deadlocks.
      */
     append: `
       WITH asked AS (
@@ -134,7 +133,7 @@ export function createStatements(schema: string) {
       SELECT a.name, a.value FROM unnest($1::text[], $2::text[]) AS a (name, value)
       ORDER BY (SELECT count(*) FROM (SELECT FROM ${tags} t WHERE t.name = a.name AND t.value = a.value LIMIT 1000) c)`,
 
-    /** $3 text. Locks the session's row, so that message numbers follow the order of visibility. */
+    /** $3 text. Locks the session's row, so that messages become visible in the order of their numbers. */
     put: `
       WITH counted AS (
         UPDATE ${sessions} s SET last_message = last_message + 1, inbox = last_message + 1 WHERE id = $1 AND head > 0
@@ -147,7 +146,7 @@ export function createStatements(schema: string) {
     /** $1 session, $2 number of the previous message. */
     messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 AND message > $2 ORDER BY message`,
 
-    /** $1 session, $2 numbers. If the last message is among them, no newer message exists. */
+    /** $1 session, $2 numbers. If the last message is among them, there is no newer message. */
     take: `
       WITH gone AS (DELETE FROM ${inbox} WHERE session_id = $1 AND message = ANY($2::bigint[]))
       UPDATE ${sessions} SET inbox = coalesce((
@@ -172,8 +171,8 @@ interface Tables {
 }
 
 /**
- * Lists sessions, last written first. Idle sessions are in an index in this order, by state or by the first tag. The
- * held sessions are as few as the active runs. `$1` is unused, `$2` is the time.
+ * Lists sessions, last written first. Idle sessions are in an index in this order, by state or by the first tag. There
+ * are only as many held sessions as active runs. `$1` is unused, `$2` is the time.
  */
 function createListStatement(
   { sessions, tags: tagTable }: Tables,
@@ -234,15 +233,15 @@ function createListStatement(
 
 const schemaVersion = 1
 
-/** Creates missing tables. If they exist, no right to create is needed. */
+/** Creates missing tables. If all tables exist, the right to create is not needed. */
 export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
   if ((await currentVersion(pool, schema)) === schemaVersion) return
   const client = await pool.connect()
-  // A pool does not listen to clients in use. Their next query rejects with the same error.
+  // A pool does not listen to errors of clients in use. Their next query rejects with the same error.
   client.on('error', ignoreError)
   try {
     await client.query('BEGIN')
-    // The second of two concurrent transactions waits here and finds the tables.
+    // The second of two concurrent transactions waits here and then finds the tables.
     await client.query(`SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext($1))`, [schema])
     if ((await currentVersion(client, schema)) === null) await client.query(createSchemaSql(schema))
     await client.query('COMMIT')
@@ -257,7 +256,10 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
 
 const ignoreError = (): void => undefined
 
-/** The schema version, or null without tables. Asks the catalog, because a connection may cache an unknown name. */
+/**
+ * The schema version, or null without tables. Queries the catalog, because a connection may cache that a name is
+ * unknown.
+ */
 async function currentVersion(client: Pool | PoolClient, schema: string): Promise<number | null> {
   const found = await client.query(
     `SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'`,
@@ -278,8 +280,9 @@ async function currentVersion(client: Pool | PoolClient, schema: string): Promis
 }
 
 /**
- * `listed_at` is the time of the last write. It lags behind while a lease is held, so that appends do not update its
- * indexes. `inbox` is the last message in the inbox, and `last_message` is the last message ever added to it.
+ * `listed_at` is the time of the last write. It lags behind while a lease is held, so that appends do not have to
+ * update its indexes. `inbox` is the last message in the inbox, and `last_message` is the last message ever added to
+ * it.
  */
 const createSchemaSql = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS "${schema}";
@@ -357,7 +360,7 @@ export function describePlace(options: object): string {
 export function toPostgresError(error: unknown, place: string): StatewrightError {
   if (error instanceof StatewrightError) return error
   const code = getCode(error)
-  // Without its cause, which contains the URL with the password.
+  // Omits the cause, because it contains the URL with the password.
   if (code === 'ERR_INVALID_URL' || error instanceof URIError) {
     return new ConfigError(
       'invalid_store',
@@ -398,7 +401,7 @@ function getCode(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** Whether the server refused a statement for its content, so that it wrote nothing. */
+/** Whether the server refused a statement because of its content, so that nothing was written. */
 export function isStatementRefused(error: unknown): boolean {
   return /^(22|23|54)/.test(getCode(error instanceof StatewrightError ? error.cause : error))
 }

@@ -52,9 +52,12 @@ import { createPostgresTimers } from './postgres-timers.js'
 /** The connection and the schema. */
 export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
-  | { /** A `Pool` of the package `pg`, which `close` leaves open. */ pool: pg.Pool }
+  | { /** A `Pool` of the package `pg`. `close` leaves it open. */ pool: pg.Pool }
 ) & {
-  /** The schema for the tables, created on first use. Lower-case letters, digits and `_`. Default: `statewright`. */
+  /**
+   * The schema for the tables, which is created on first use. Lower-case letters, digits and `_`. Defaults to
+   * `statewright`.
+   */
   schema?: string
   /** Milliseconds since the epoch. Defaults to the server's clock, so that all machines agree on leases. */
   now?: () => number
@@ -65,8 +68,8 @@ const connectMs = 10_000
 const answerMs = 30_000
 
 /**
- * Sessions in Postgres, for any number of processes and machines. Connects on first use and reconnects. An append is
- * one round trip, as durable as the server's `synchronous_commit`. Needs the package `pg`.
+ * Sessions in Postgres, for any number of processes and machines. Connects on first use and reconnects. An append takes
+ * one round trip. Its durability depends on the server's `synchronous_commit`. Needs the package `pg`.
  * @throws {ConfigError} for invalid options
  * @example
  * const store = postgresStore({ connectionString: 'postgres://localhost/app' })
@@ -110,7 +113,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const time = () => (now ? Math.floor(now()) : null)
   const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
 
-  /** The sessions of the first tag are scanned. */
+  /** Puts the rarest tag first, because the sessions of the first tag are scanned. */
   const sortTags = async (tags: Listing['tags']): Promise<Listing['tags']> => {
     if (tags.length <= 1) return tags
     const columns = [tags.map(([name]) => name), tags.map(([, value]) => value)]
@@ -136,7 +139,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     try {
       await write(group)
     } catch (error) {
-      // A refused statement writes nothing. Retry one by one, so that one bad append does not fail the others.
+      // A refused statement has written nothing. The appends are retried one by one, so that a bad one does not make
+      // the others fail.
       const isRefused = group.length > 1 && isStatementRefused(error)
       if (isRefused) await Promise.all(group.map(alone))
       else for (const one of group) one.fail(error)
@@ -212,7 +216,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     },
 
     async get(sessionId) {
-      // Postgres refuses characters such as NUL.
+      // Postgres rejects characters such as NUL.
       if (!isSessionId(sessionId)) return null
       const [row] = await query<EntryRow>(sql.get, [sessionId, time()])
       return row ? toListedSession(row) : null

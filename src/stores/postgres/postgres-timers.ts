@@ -19,7 +19,7 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
     },
 
     async set(timers) {
-      // A statement cannot update a row twice, so the last timer per id wins.
+      // A statement cannot update a row twice, so only the last timer per id is kept.
       const last = [...new Map(timers.map((timer) => [timer.id, timer])).values()]
       await query(
         `INSERT INTO ${table} (id, at, data) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])

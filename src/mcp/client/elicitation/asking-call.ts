@@ -25,7 +25,7 @@ import { hasUserInfo, isHttpUrl } from '../../../core/models/openai/openai-optio
 import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
 
-/** The parameters of a call after its server has requested input. */
+/** The parameters with which a call continues after its server has requested input. */
 export interface CallContinuation {
   inputResponses?: Record<string, ElicitationAnswer>
   requestState?: string
@@ -37,28 +37,28 @@ export interface AskingCall {
   execution: Pick<ToolExecution, 'signal' | 'sessionId' | 'idempotencyKey'>
   onProgress: (report: JsonObject) => void
   open: OpenCalls
-  /** Whether the call can safely be made again. */
+  /** Whether it is safe to make the call again. */
   isRepeatable: () => boolean
   timeoutMs: number
   timeoutError: () => Error
   make: (watch: CallWatch & { continuation: CallContinuation }) => Promise<JsonObject>
 }
 
-/** State that the log stores while people answer, so that any process can continue the call. */
+/** State that is logged while people answer, so that any process can continue the call. */
 type Memo =
-  /** In revision 2026, the call is made again, with the answers and the server's state. */
+  /** In revision 2026, the call is made again with the answers and the server's state. */
   | { kind: 'input'; round: number; keys: string[]; state?: string }
-  /** In earlier revisions, the call is open in the process that made it. */
+  /** In earlier revisions, the call stays open in the process that made it. */
   | { kind: 'open'; round: number; question: string; known: KnownAnswer[] }
-  /** The server has refused the call until pages were opened. */
+  /** The server refuses the call until certain pages have been opened. */
   | { kind: 'pages'; round: number }
 
-/** Characters of the server's request state, which is written into the log. */
+/** Maximum characters of the server's request state, because it is written to the log. */
 const maxState = 65_536
 
 /**
- * Makes a call, or continues one whose server has requested input. Returns the server's result, or an `Ask` that keeps
- * the run idle until people have answered.
+ * Makes a call, or continues one whose server has requested input. Returns the server's result, or an `Ask` that lets
+ * the run rest until people have answered.
  * @throws like the call, and a ToolError for a question that cannot be shown
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
@@ -103,7 +103,7 @@ function begin(
   })
 }
 
-/** The call that waits for this answer. Undefined if the call is made again. */
+/** The open call that waits for this answer. Undefined if the call has to be made again. */
 function findOpenCall(
   call: AskingCall,
   key: string,
@@ -196,7 +196,7 @@ function findPages(error: unknown): unknown[] | undefined {
 
 /**
  * Handles `elicitation/create`.
- * @throws an Error with the code of JSON-RPC for wrong parameters
+ * @throws an Error with JSON-RPC's code for invalid parameters
  */
 export function answerServer(open: OpenCalls, params: unknown): Promise<ElicitationAnswer> {
   try {
@@ -212,7 +212,7 @@ const maxMessage = 4_000
 const maxUrl = 2_000
 
 /**
- * Reads the parameters of `elicitation/create`, which are untrusted.
+ * Parses the untrusted parameters of `elicitation/create`.
  * @throws {ElicitationFault}
  */
 export function readElicitation(params: unknown, server: string): Elicitation {
@@ -248,8 +248,8 @@ const maxChoices = 200
 const maxText = 1_000
 
 /**
- * Reads the form of a server's schema, which is a flat object of strings, numbers, booleans and choices. Other keywords
- * are dropped, because the server checks them.
+ * Parses the form in a server's schema, which is a flat object of strings, numbers, booleans and choices. Other
+ * keywords are dropped, because the server validates them.
  * @throws {ElicitationFault} for an unsupported field
  */
 function readForm(form: unknown): ElicitationSchema {

@@ -4,27 +4,27 @@ import { whenAborted } from '../../../core/base/abort.js'
 import { systemClock, unrefTimer } from '../../../core/base/clock.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 
-/** Input requests of one call. */
+/** Maximum input requests of one call. */
 export const maxRounds = 10
 
-/** Retention in milliseconds for a call that waits for a person or has an unread result. */
+/** How long to keep a call that waits for a person or has an unread result, in milliseconds. */
 const keptMs = 3_600_000
 
 export type Outcome = { result: JsonObject } | { error: unknown } | { asks: Json }
 
-/** An open question of the server, and its answer from before the call was made again. */
+/** A question of the server, and the answer that was given before the call was made again. */
 export type KnownAnswer = readonly [question: string, answer: ElicitationAnswer]
 
 export interface CallWatch {
   signal: AbortSignal
   onProgress: (report: JsonObject) => void
-  /** Stops the timeout for silence. */
+  /** Stops the timer that limits silence. */
   stopTimer: () => void
 }
 
 interface CallOptions {
   make: (watch: CallWatch) => Promise<JsonObject>
-  /** Milliseconds without progress. 0 = off. The timer stops while a person is asked. */
+  /** Maximum milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
   timeoutError: () => Error
   /** Answers to the same questions from an earlier process. */
@@ -33,11 +33,11 @@ interface CallOptions {
 
 /**
  * The open calls of one server. Before revision 2026, a server requests input during its call, so the call stays open
- * while the run is idle. It does not survive the process.
+ * while the run rests. It does not survive the process.
  */
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()
-  /** Calls that have not ended, in the order of their start. */
+  /** Calls that have not ended, in start order. */
   readonly #live = new Set<OpenCall>()
 
   begin(key: string, options: CallOptions): OpenCall {
@@ -55,8 +55,8 @@ export class OpenCalls {
   }
 
   /**
-   * These revisions do not name the call, so the latest call without an open question gets it. Without a call, no run
-   * can ask a person.
+   * Assigns a question to the latest call without an open question, because these revisions do not name the call.
+   * Without a call, there is no run that could ask a person.
    */
   ask(params: Json): Promise<ElicitationAnswer> {
     const calls = [...this.#live]
@@ -70,7 +70,7 @@ export class OpenCall {
   readonly #options: CallOptions
   readonly #onEnd: () => void
   readonly #forget: () => void
-  /** Each answers one question once. A server that repeats a question has not accepted the answer. */
+  /** Each answer is used for one question. If a server repeats a question, it has not accepted the answer. */
   readonly #known: KnownAnswer[]
   readonly #questions: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
   #end: Outcome | undefined
@@ -108,7 +108,7 @@ export class OpenCall {
     return this.#questions.length > 0
   }
 
-  /** The result of the call, or its next question. */
+  /** Resolves with the result of the call, or with its next question. */
   async next(signal: AbortSignal, onProgress: (report: JsonObject) => void): Promise<Outcome> {
     this.#onProgress = onProgress
     const stop = whenAborted(signal, () => this.#abort.abort(signal.reason))
@@ -158,7 +158,7 @@ export class OpenCall {
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#onEnd()
     this.#wake()
-    // An ended run never reads this result, so it is dropped later.
+    // A run that has ended never reads this result, so it is dropped later.
     this.#keepFor(this.#forget)
   }
 

@@ -20,16 +20,16 @@ import { describeError, StatewrightError } from '../../../core/base/errors.js'
  * and refreshes them.
  */
 export interface McpAuth {
-  /** The authorization server redirects the user to this URL. */
+  /** The URL to which the authorization server redirects the user. */
   redirectUrl: string | URL
   /**
-   * Sends the user to this address, and resolves with the URL to which the user returned. Undefined if the user returns
-   * elsewhere, where the app calls `finishMcpSignIn`. The server cannot be used until then.
+   * Sends the user to this address. Resolves with the URL to which the user returned, or with undefined if the user
+   * returns elsewhere, in which case the app calls `finishMcpSignIn`. The server cannot be used until then.
    */
   signIn: (url: URL) => string | URL | undefined | Promise<string | URL | undefined>
-  /** Stores the tokens. In memory by default. */
+  /** Stores the tokens. Defaults to memory. */
   store?: McpTokenStore
-  /** The client's name for the user. Default `Statewright`. */
+  /** The client's name, which the user sees. Defaults to `Statewright`. */
   clientName?: string
   /** The id of a registered client. */
   clientId?: string
@@ -40,7 +40,7 @@ export interface McpAuth {
    * registration.
    */
   clientMetadataUrl?: string | URL
-  /** The scopes to request when the server names none. */
+  /** The scopes to request if the server does not specify any. */
   scope?: string
 }
 
@@ -67,7 +67,7 @@ export const authKind = record({
 
 /** Sign-in options for a program on the user's machine. */
 export interface LoopbackOptions {
-  /** Shows the address, or opens it in a browser. */
+  /** Displays the address, or opens it in a browser. */
   open: (url: string) => void
   /** The local port of the redirect. Default 41415. */
   port?: number
@@ -86,8 +86,8 @@ const optionsKind = record({
 })
 
 /**
- * For programs on the user's machine. A server at 127.0.0.1 receives the redirect, and runs only during the sign-in.
- * Needs Node.
+ * Creates sign-in options for a program on the user's machine. A server at 127.0.0.1 receives the redirect. It runs
+ * only during the sign-in. Needs Node.
  *
  * @example
  * const auth = { ...loopbackSignIn({ open: (url) => console.log(url) }), store: fileTokenStore('./tokens.json') }
@@ -110,7 +110,7 @@ export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirec
         })
         server.on('request', (request, response) => {
           const came = new URL(request.url ?? '/', redirectUrl)
-          // Any page of the browser can request this address, but only the redirect knows the state.
+          // Any page in the browser can request this address, but only the redirect knows the state.
           const isOurs = came.pathname === '/callback' && came.searchParams.get('state') === state
           response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
           response.end(

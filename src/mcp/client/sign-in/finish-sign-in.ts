@@ -30,7 +30,7 @@ export async function finishMcpSignIn(
     throw invalidInputError('callback of finishMcpSignIn', [
       { path: 'callback', sentence: 'callback must be the URL to which the user was redirected.' },
     ])
-  // Frameworks pass only the path.
+  // Some frameworks pass only the path.
   const came =
     typeof callback === 'string' && callback.startsWith('/') ? new URL(callback, auth.redirectUrl) : callback
   await createSignIn(url, auth).finish(came)

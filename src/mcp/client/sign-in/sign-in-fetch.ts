@@ -7,7 +7,7 @@ import {
 } from '../../../core/config/address-policy.js'
 import { capResponse } from '../cap-response.js'
 
-/** For metadata, a registration, or tokens. */
+/** Limit for metadata, a registration, or tokens. */
 const maxAnswerBytes = 1024 * 1024
 
 const maxRedirects = 5
@@ -17,8 +17,8 @@ const loopback = ['localhost', '127.0.0.1', '::1']
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
 /**
- * Fetches addresses that the server of `address` names for the sign-in. They must not lead into a private network,
- * unless the server is there itself.
+ * Creates a fetch for addresses that the server at `address` names for the sign-in. They must not be in a private
+ * network, unless the server itself is.
  */
 export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
@@ -30,7 +30,7 @@ export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFe
     const name = to.hostname.replace(/^\[(.*)\]$/, '$1')
     if (!/^https?:$/.test(to.protocol) || !policy.allowsHost(name)) throw refuse()
     const dns = globalThis.process?.getBuiltinModule?.('node:dns')
-    // Workers resolve names themselves, and have no private network.
+    // Workers resolve names themselves and have no private network.
     if (dns === undefined) return fetch(to, init)
     return fetchByNode(to, init, createPublicLookup(policy, refuse, resolve ?? dns.lookup))
   }

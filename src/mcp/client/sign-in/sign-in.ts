@@ -17,7 +17,7 @@ import { createMemoryTokens, type McpTokenStore } from './token-store.js'
 interface SignInRecord {
   client?: StoredOAuthClientInformation
   tokens?: StoredOAuthTokens
-  /** The first authorization server, for which the configured client id is valid. */
+  /** The first authorization server. The configured client id is valid only for it. */
   issuer?: string
   pending?: Pending
 }
@@ -27,7 +27,7 @@ interface Begun {
   state: string
   verifiers: string[]
   discovery?: OAuthDiscoveryState
-  /** Settles when the answer can arrive. */
+  /** Resolves when the answer can arrive. */
   sent?: Promise<URL>
 }
 
@@ -37,7 +37,7 @@ interface Pending {
   discovery?: OAuthDiscoveryState
 }
 
-/** Verifiers of concurrent sign-ins. One of them is used. */
+/** Maximum verifiers of concurrent sign-ins. Only one of them is used. */
 const maxVerifiers = 20
 
 export interface SignIn {
@@ -45,7 +45,7 @@ export interface SignIn {
   /** Fetches addresses that the server names for the sign-in. */
   readonly fetch: SignInFetch
   /**
-   * Sends the user to sign in, and exchanges the answer. Concurrent callers share one sign-in.
+   * Sends the user to the sign-in and exchanges the answer. Concurrent callers share one sign-in.
    * @throws {StatewrightError} `mcp_sign_in`
    */
   ask(): Promise<void>
@@ -92,7 +92,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     },
   }
 
-  /** The user is sent to the first address. Its verifier is stored for the process that exchanges the answer. */
+  /** Sends the user to the first address. Its verifier is stored for the process that exchanges the answer. */
   const send = async (to: URL, sign: Begun): Promise<URL> => {
     const verifier = await findVerifier(sign.verifiers, to.searchParams.get('code_challenge'))
     const { discovery } = sign
@@ -158,8 +158,8 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 const refreshes = new Map<string, Promise<Response>>()
 
 /**
- * Uses each refresh token once. The new tokens are stored before the refresh ends, so a request that read the old
- * token earlier finds the refresh or its result.
+ * Uses each refresh token only once. The new tokens are stored before the refresh ends, so that a request with the old
+ * token finds either the refresh or its result.
  */
 function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string>): SignInFetch {
   const refresh = async (token: string, ...[to, init]: Parameters<SignInFetch>): Promise<Response> => {
@@ -190,11 +190,11 @@ function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string
   }
 }
 
-/** Shared by all stores, because an authorization server revokes tokens when a code is used twice. */
+/** Shared by all stores, because an authorization server revokes tokens if a code is used twice. */
 const exchanged = new Set<string>()
 const maxExchanged = 1_000
 
-/** An answer counts once, even if its exchange fails. */
+/** Takes a pending sign-in. An answer counts once, even if its exchange fails. */
 async function takePending(records: Records, state: string | null): Promise<Pending | undefined> {
   if (state === null || exchanged.has(state)) return undefined
   let pending: Pending | undefined
@@ -213,7 +213,7 @@ async function takePending(records: Records, state: string | null): Promise<Pend
   return pending
 }
 
-/** Must not change between the start and the end of a sign-in. */
+/** The credentials must not change between the start and the end of a sign-in. */
 function createCredentials(
   records: Records,
   { redirectUrl, clientName = 'Statewright', clientId, clientSecret, clientMetadataUrl, scope }: McpAuth,
@@ -256,7 +256,7 @@ function createCredentials(
       records.change((record) => {
         const isClient = what === 'all' || what === 'client'
         if (isClient) delete record.client
-        // Another request or process may have fresh tokens, which are not refused.
+        // Another request or process may have stored fresh tokens, which were not refused.
         const isRefused = what === 'tokens' && refused.has(record.tokens?.refresh_token ?? '')
         if (isClient || isRefused) delete record.tokens
         if (what === 'all' || what === 'verifier') delete record.pending
@@ -264,10 +264,10 @@ function createCredentials(
   }
 }
 
-/** Serializes the changes of each store without `update`. */
+/** Serializes changes of each store that has no `update`. */
 const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
 
-/** Reads always ask the store, because other connections and processes write to it. */
+/** Always reads from the store, because other connections and processes write to it. */
 class Records {
   readonly #store: McpTokenStore
   readonly #key: string
@@ -300,13 +300,13 @@ class Records {
   }
 }
 
-/** An unreadable text is ignored, because an error would show a secret. */
+/** Parses a record. Invalid text is ignored, because an error would reveal a secret. */
 function parseSignInRecord(text: string | undefined): SignInRecord {
   const record = text === undefined ? null : parseJsonOr(text, null)
   return typeof record === 'object' && record !== null ? (record as SignInRecord) : {}
 }
 
-/** The verifier that matches the challenge (RFC 7636, S256). */
+/** Finds the verifier that matches the challenge (RFC 7636, S256). */
 async function findVerifier(verifiers: readonly string[], challenge: string | null): Promise<string> {
   const digests = await Promise.all(
     verifiers.map((verifier) => crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))),

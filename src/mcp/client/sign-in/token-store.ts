@@ -19,7 +19,7 @@ export interface McpTokenStore {
   get(key: string): string | undefined | Promise<string | undefined>
   set(key: string, text: string): void | Promise<void>
   delete(key: string): void | Promise<void>
-  /** Replaces a text atomically. Implement it when several processes share the store. Default: `get`, then `set`. */
+  /** Replaces a text atomically. Implement this if several processes share the store. Defaults to `get`, then `set`. */
   update?(key: string, edit: (text: string | undefined) => string): void | Promise<void>
 }
 
@@ -125,7 +125,7 @@ async function lockFile(path: string): Promise<() => Promise<void>> {
       () => 0,
     )
     if (age > lockMs) {
-      // Only one process succeeds in moving it away.
+      // Only one process succeeds in moving the lock away.
       const left = `${lock}.${owner}`
       await rename(lock, left).then(
         () => rm(left, { force: true }),
@@ -151,12 +151,12 @@ async function readTexts(path: string): Promise<Record<string, string>> {
     if (isMap && Object.values(texts).every((value) => typeof value === 'string'))
       return texts as Record<string, string>
   } catch {
-    // The parser's message would show a part of a secret.
+    // The parser's message would reveal a part of a secret.
   }
   throw unusableFile(path, 'is not a token file. Use another path, or remove it.')
 }
 
-/** Atomic, so a process that dies in between leaves the old file. */
+/** Atomic, so that the old file remains if the process dies in between. */
 async function writeTexts(path: string, texts: Record<string, string>): Promise<void> {
   const { writeFile, rename, rm } = process.getBuiltinModule('node:fs/promises')
   const draft = `${path}.${process.pid}.new`
