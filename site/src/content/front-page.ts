@@ -5,8 +5,8 @@ import { root } from './package.ts'
 const read = (file: string): string => readFileSync(root + file, 'utf8')
 
 export const summary =
-  'For TypeScript developers who run LLM agents in production: the agent loop as one explicit state machine, so that every ' +
-  'run stops at its limits, survives a crash and can be inspected.'
+  'Statewright is a TypeScript library that runs LLM agents as one explicit state machine. Every run stops at its limits, ' +
+  'survives crashes and can be inspected.'
 
 /** The front page below its first screen, with parts of the README and of the measurements. */
 export function frontPage(): string {
@@ -33,8 +33,8 @@ function showDurable(): string {
     'Write a workflow such as a claim or an order as an XState machine, with agents and people in its states. `durable` stores each ' +
       'event before it takes effect, so any process can continue after a crash:',
     program,
-    'Timers survive restarts, a payment in doubt is not repeated, and a stored session becomes a test. [How to embed, persist, watch ' +
-      'and test your machine](docs/embedding.md).',
+    'Timers survive restarts, a payment in doubt is not repeated, and a stored session can become a test. Read [how to embed, persist, ' +
+      'watch and test your machine](docs/embedding.md).',
   ].join('\n\n')
 }
 

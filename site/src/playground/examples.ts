@@ -33,7 +33,7 @@ export const examples: readonly Example[] = [
   {
     name: 'Find the largest expense',
     watch:
-      'The model reads three notes. The provider rejects one request, and one answer is cut off. The loop recovers from both.',
+      'The model reads three notes. The provider rejects one request, and one answer is truncated. The loop recovers from both.',
     input: 'What was our largest expense?',
     script: write({ turns: unhurried }),
     settings: noSettings,
@@ -57,7 +57,7 @@ export const examples: readonly Example[] = [
   {
     name: 'A model that repeats itself',
     watch:
-      'The model reads the same file again and again. A guard warns it, then rejects the call, then pauses the run.',
+      'The model reads the same file again and again. A guard first nudges it, then blocks the call, and then pauses the run.',
     input: 'How much did the laptops cost?',
     script: write({ turns: [look], onExhausted: 'repeatLast' }),
     settings: noSettings,
@@ -94,7 +94,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'Invalid arguments',
-    watch: 'The model calls a tool with broken JSON, reads the error and calls the tool again.',
+    watch: 'The model calls a tool with invalid JSON, receives the error and calls the tool again.',
     input: 'What is 19 + 23?',
     script: write({
       turns: [

@@ -249,7 +249,7 @@ function Program({ text }: { text: string | null }) {
 /** The text before the first run. */
 const emptyTabs = {
   transcript:
-    'Press Play to start the conversation. Afterwards, use “What if…” to run it again with another message or tool result.',
+    'Press Play to start the conversation. Afterwards, use “What if…” to run it again with a different message or tool result.',
   records: 'No records yet.',
   guards: 'No guard counts yet.',
 }
