@@ -1,6 +1,6 @@
-// Separate from the tools, which need Node, because the playground of the site runs this module in a browser.
+// Separate from the tools, which need Node, because the site's playground runs this module in a browser.
 
-/** The message names the position and the expected token. */
+/** An invalid expression. The message names the position and the expected token. */
 export class ArithmeticError extends Error {
   override readonly name = 'ArithmeticError'
 }
@@ -35,7 +35,7 @@ export function evaluateExpression(expression: string): number {
 
 interface Token {
   text: string
-  /** 1 is the first character. */
+  /** Position in the text. 1 is the first character. */
   at: number
 }
 
@@ -59,7 +59,7 @@ function tokenize(expression: string): Token[] {
   return tokens
 }
 
-/** Recursive descent. The length of an expression bounds its depth. */
+/** A recursive descent parser. Its depth is limited by the length of the expression. */
 class Parser {
   readonly #tokens: readonly Token[]
   #next = 0

@@ -115,7 +115,7 @@ function readGlobalOptions(argv: readonly string[]) {
   return parseOptions(argv, globalOptions)
 }
 
-/** A group without a command, or with an unknown one. */
+/** Called for a group without a command, or with an unknown one. */
 function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], io: CliIO): ExitCode {
   const isHelp = asksForHelp([first ?? '', ...rest]) || first === 'help'
   if (!isHelp && first !== undefined && !first.startsWith('-'))
@@ -124,7 +124,7 @@ function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], 
   return isHelp ? exitCodes.completed : exitCodes.usage
 }
 
-/** Names that other tools use, or that ours had. */
+/** Suggestions for names that other tools use or that earlier versions used. */
 const suggestedCommands: Readonly<Record<string, string>> = {
   ask: 'run',
   chat: 'run',
@@ -154,7 +154,7 @@ function unknownCommandError(word: string, known: readonly { name: string }[]): 
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }
 
-/** Replaces API calls in error messages by the equivalent commands. */
+/** Replaces API calls in error messages with the equivalent commands. */
 const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string) => string])[] = [
   [/agent\.fork\('([^']+)', (\d+)\)/g, (id, seq) => `statewright sessions fork ${id} --at ${seq}`],
   [/agent\.resume\('([^']+)'\)/g, (id) => `statewright resume ${id}`],

@@ -11,7 +11,7 @@ export interface CliIO {
   stdout: Writable & { isTTY?: boolean; columns?: number }
   stderr: Writable & { isTTY?: boolean; columns?: number }
   env: Readonly<Record<string, string | undefined>>
-  /** Relative paths are resolved against this folder. */
+  /** The folder against which relative paths are resolved. */
   cwd: string
   /** The user's data folder, or null. */
   dataFolder: () => Promise<string | null>
@@ -21,7 +21,7 @@ export interface CliIO {
 }
 
 /**
- * Handles SIGTERM. A run with a stored session sets a listener and drains; without a listener, SIGTERM interrupts like
+ * Handles SIGTERM. A run with a stored session sets a listener and drains. Without a listener, SIGTERM interrupts like
  * Ctrl-C.
  */
 export class SigtermHandler {
@@ -40,7 +40,7 @@ export class SigtermHandler {
     }
   }
 
-  /** False without a listener. */
+  /** Calls the listener. Returns false if there is none. */
   raise(): boolean {
     if (this.#listener === undefined) return false
     this.#hasArrived = true
@@ -49,7 +49,7 @@ export class SigtermHandler {
   }
 }
 
-/** An error that the user can fix, such as bad usage or a missing file. Exit code 2. */
+/** An error that the user can fix, such as invalid usage or a missing file. Exit code 2. */
 export class CliError extends StatewrightError {
   override readonly name = 'CliError'
 }
@@ -66,11 +66,11 @@ export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): vo
 
 /** One option of a command, for parsing and for `--help`. */
 export interface OptionSpec {
-  /** The name of its value (`FILE`). Absent for a switch. */
+  /** The name of its value (`FILE`). Absent for a flag. */
   value?: string
-  /** The value may be omitted, and is written as `--name=VALUE`. */
+  /** Whether the value may be omitted, in which case it is written as `--name=VALUE`. */
   optional?: true
-  /** A following word of this form is the value of an option whose value is optional. */
+  /** For an option with an optional value: a following word of this form is its value. */
   nextWord?: RegExp
   short?: string
   about: string
@@ -85,10 +85,10 @@ export type OptionSpecs = Readonly<Record<string, OptionSpec>>
 
 type OptionValue<Spec> = Spec extends { choices: readonly (infer Choice extends string)[] } ? Choice : string
 
-/** The options and arguments of one command line. A repeated option counts with its last value. */
+/** The options and arguments of one command line. For a repeated option, the last value applies. */
 export interface ParsedOptions<Specs extends OptionSpecs = OptionSpecs> {
   has: (name: keyof Specs & string) => boolean
-  /** The value of an option. Undefined for a switch. */
+  /** The value of an option. Undefined for a flag. */
   text: <Name extends keyof Specs & string>(name: Name) => OptionValue<Specs[Name]> | undefined
   number: (name: keyof Specs & string) => number | undefined
   /** All values of a repeated option, in order. */
@@ -113,7 +113,7 @@ export interface Command {
 export interface CommandGroup {
   name: string
   about: string
-  /** With full names, such as `sessions list`. */
+  /** Commands with their full names, such as `sessions list`. */
   commands: readonly Command[]
 }
 
@@ -160,7 +160,7 @@ function checkPositionals(
 }
 
 /**
- * Parses arguments with `node:util` in its lenient mode, and reports errors in our own words.
+ * Parses arguments with `node:util` in its lenient mode, in order to report errors in our own words.
  * @throws {CliError} `bad_usage` for unknown options and invalid values
  */
 export function parseOptions<const Specs extends OptionSpecs>(
@@ -286,8 +286,8 @@ export function parseDecimal(
 }
 
 /**
- * Reads a date with a time zone (`2026-05-04T08:30:00Z`), or an age before now (`30m`, `12h`, `7d`). A date without a
- * time zone is refused, because it would depend on the machine.
+ * Parses a date with a time zone (`2026-05-04T08:30:00Z`), or an age (`30m`, `12h`, `7d`). A date without a time zone
+ * is rejected, because it would depend on the machine.
  */
 export function parseTime(subject: string, text: string, now: number): number {
   const age = /^(\d+)(m|h|d)$/.exec(text)
@@ -300,7 +300,7 @@ export function parseTime(subject: string, text: string, now: number): number {
   )
 }
 
-/** A date with a time zone, in milliseconds since the epoch; undefined for anything else. */
+/** Parses a date with a time zone to milliseconds since the epoch. Undefined for other texts. */
 export function parseDate(text: string): number | undefined {
   const at = /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(at) ? undefined : at

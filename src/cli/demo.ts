@@ -4,18 +4,18 @@ import { defineTool } from '../core/tools/define-tool.js'
 import { largestExpense, type RecordedRequest, type Scenario, type Turn } from '../rehearsal/index.js'
 import { createNoteTools } from './note-tools.js'
 
-/** The run of `statewright run --rehearsal`: `largestExpense`, and a payment that needs approval. */
+/** The run of `statewright run --rehearsal`. It calls `largestExpense`, and makes a payment that needs approval. */
 
 export const demoPrompt = 'What was the largest expense of the quarter? Pay its open invoice.'
 
-/** The script answers prompts about the notes and declines others. */
+/** The script answers prompts about the notes and declines all others. */
 const knownPrompt = /expens|cost|spen[dt]|invoice|quarter|notes/i
 
 const declined =
   'I am a script, not a model: I only know the question about the largest expense. ' +
   'Run the command without a prompt to see it, or ask a real model.'
 
-/** The warning appears when less than the reserve is left. */
+/** Low enough that the warning about the reserve appears. */
 export const demoSettings = { limits: { tokenBudget: 6_000 }, guardrails: { reserveTokens: 2_500 } }
 
 export function createDemoTools(): readonly ToolEntry[] {

@@ -3,21 +3,21 @@ import { isWorkState } from '../../machines/agent/run-result.js'
 import type { Run } from '../core/run/run.js'
 import { type CliIO, writeNotice } from './command.js'
 
-/** Seconds that a run continues after SIGTERM. */
+/** Seconds for which a run continues after SIGTERM. */
 export const drainSeconds = 20
 
-/** The run was released while it worked, so that another process can resume it. */
+/** The error if the run was released while active, so that another process can resume it. */
 export class ReleasedRunError extends Error {
   constructor(readonly sessionId: string) {
     super('The run was released and can be resumed.')
   }
 }
 
-/** Drains a run at SIGTERM. It asks no more questions, and after `drainMs` it stops at its next durable point. */
+/** Drains a run after SIGTERM. It asks no more questions, and stops at its next durable point after `drainMs`. */
 export class RunDrain {
-  /** Settles with SIGTERM. */
+  /** Resolves when SIGTERM arrives. */
   readonly sigtermArrived: Promise<void>
-  /** Rejects with a `ReleasedRunError` when the session is released. Otherwise it never settles. */
+  /** Rejects with a `ReleasedRunError` when the session is released. Never resolves. */
   readonly released: Promise<never>
   readonly #io: Pick<CliIO, 'sigterm' | 'stderr'>
   readonly #removeListener: () => void
@@ -48,7 +48,7 @@ export class RunDrain {
     if (this.hasBegun) this.#scheduleRelease(run)
   }
 
-  /** Releases the session of a run that is idle or has ended, even if the run is interactive. */
+  /** Releases the session of a run that rests or has ended, even if the run is interactive. */
   async finish(): Promise<void> {
     this.#removeListener()
     clearTimeout(this.#timer)

@@ -5,13 +5,13 @@ export const exitCodes = {
   completed: 0,
   error: 1,
   usage: 2,
-  /** A limit, a shield or a guardrail. */
+  /** Stopped by a limit, a shield or a guardrail. */
   stopped: 3,
-  /** For an approval, a client tool, or a resume. */
+  /** Waits for an approval, a client tool, or a resume. */
   waiting: 4,
-  /** The shells' code for Ctrl-C. */
+  /** The exit code of shells for Ctrl-C. */
   cancelled: 130,
-  /** Released at SIGTERM, can be resumed. */
+  /** Released at SIGTERM. The run can be resumed. */
   released: 143,
 } as const
 
@@ -36,8 +36,8 @@ export function toExitCode(result: RunResult): ExitCode {
 }
 
 /**
- * Combines the codes of several runs. An error takes precedence over a stop, and a stop over a wait. A cancelled run is
- * a stop.
+ * Combines the exit codes of several runs. An error takes precedence over a stop, and a stop over a wait. A cancelled
+ * run counts as a stop.
  */
 export function toWorstExitCode(codes: ReadonlySet<ExitCode>): ExitCode {
   if (codes.has(exitCodes.error)) return exitCodes.error

@@ -20,22 +20,22 @@ import { describeWait, formatResumeCommand, formatResumeHint } from './resume-hi
 
 export interface FollowOptions {
   start: (options: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
-  /** Answers for the run's rests, in order, before the user is asked. */
+  /** Answers to be used at the run's rests, in order, before the user is asked. */
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
   view: Pick<CommonOptions, 'output' | 'inspect' | 'by'>
   /** A text for the user before the run. */
   opening?: string | undefined
-  /** The options for a later command, or null if the session is not stored. */
+  /** The options that a later command needs. Null if the session is not stored. */
   carried: string | null
-  /** Whether the studio also shows the run. The first answer counts, from the page or the terminal. */
+  /** Whether the studio also shows the run. The first answer applies, whether from the page or the terminal. */
   isWatched?: boolean
-  /** Time that the run continues after SIGTERM, if its session is stored. */
+  /** How long the run continues after SIGTERM if its session is stored. */
   drainMs: number
   io: CliIO
 }
 
-/** Shows a run until it ends, or is idle without an answer. Rejects when the run is refused. */
+/** Shows a run until it ends, or rests without an answer. Rejects if the run is refused. */
 export async function followRun(options: FollowOptions): Promise<ExitCode> {
   const { view, opening, carried, drainMs, io } = options
   const drain = carried === null ? null : new RunDrain(io, drainMs)
@@ -66,7 +66,7 @@ async function watchRun(
   const { start, answers = [], isWatched = false, limits, view, io } = options
   const renderer = createRenderer(view.output, limits, io, answers.length > 0)
   const gone = new AbortController()
-  // When the reader closes the pipe (`| head`), the run stops.
+  // If the reader closes the pipe (`| head`), the run stops.
   const onGone = () => {
     gone.abort(new Error('The reader of stdout has closed it.'))
   }
@@ -83,7 +83,7 @@ async function watchRun(
     drain?.follow(run)
     const events = run.events$.subscribe({
       next: (event) => {
-        // A refused run starts with this event, and the command prints the reason itself.
+        // A refused run starts with this event, but the command itself prints the reason.
         if (view.output === 'human' && event.type === 'warning' && event.seq === 1) return
         const text = renderer.renderEvent(event)
         if (text !== '') io.stdout.write(text)
@@ -116,15 +116,13 @@ async function watchRun(
 /** Poll interval for answers from other sources, in milliseconds. */
 const pollMs = 50
 
-/** Drives a run from one idle state to the next. */
+/** Drives a run from one rest to the next. */
 class Conversation {
   readonly run: Run
   readonly #by: string | undefined
   readonly #released: Promise<never>
 
-  /**
-   * `released` rejects when the run is released to another process, because the run then no longer becomes idle here.
-   */
+  /** `released` rejects if the run is released to another process, because the run then no longer rests here. */
   constructor(
     run: Run,
     by: string | undefined,
@@ -135,7 +133,7 @@ class Conversation {
     this.#released = released
   }
 
-  /** Resolves when the run is idle or has ended. */
+  /** Resolves when the run rests or has ended. */
   waitForRest(): Promise<RunResult> {
     return Promise.race([this.run.result, this.#released])
   }
@@ -146,13 +144,13 @@ class Conversation {
     return this.waitForRest()
   }
 
-  /** `moved` resolves when the run received an answer from another source, because only answers change an idle run. */
+  /** `moved` resolves when the run receives an answer from elsewhere, because only answers change a resting run. */
   watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
     const before = this.#describeState()
     const hasMoved = (): boolean => this.#describeState() !== before
     let timer: ReturnType<typeof setInterval> | undefined
     const moved = new Promise<true>((resolve) => {
-      // An answer to one of several calls emits no event.
+      // An answer to one of several calls emits no event, so the state is polled.
       timer = setInterval(() => {
         if (!hasMoved()) return
         clearInterval(timer)
@@ -170,7 +168,7 @@ class Conversation {
   }
 }
 
-/** Asks whenever the run is idle, until it ends or the user gives no answer. */
+/** Asks whenever the run rests, until it ends or the user gives no answer. */
 async function answerAtTerminal(
   conversation: Conversation,
   rest: RunResult,
@@ -220,11 +218,11 @@ export function showRest(
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
 }
 
-/** Maximum wait for a browser to open the page, in milliseconds. */
+/** Maximum time to wait for a browser to open the page, in milliseconds. */
 const viewerTimeoutMs = 60_000
 
 /**
- * Starts the inspector and waits for a browser, because a run is often over before a browser has opened.
+ * Starts the inspector and waits for a browser, because a run is often over before a browser opens.
  * @throws {StatewrightError} when its packages are not installed
  */
 async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {
@@ -242,12 +240,12 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
   return inspector
 }
 
-/** An answer within this time, in milliseconds, is not for a question that has just appeared. */
+/** An answer that arrives within this time, in milliseconds, cannot be for a question that has just appeared. */
 const minReadingMs = 1_000
 
 /**
- * Answers a run while the studio also shows it. When the page answers first, the question at the terminal is withdrawn.
- * Ends at a final state, or with Ctrl-C while the run is idle.
+ * Answers a run while the studio also shows it. If the page answers first, the question at the terminal is withdrawn.
+ * Ends at a final state, or with Ctrl-C while the run rests.
  */
 async function answerBesideStudio(
   conversation: Conversation,
@@ -269,7 +267,7 @@ async function answerBesideStudio(
   let result: RunResult = rest
   const continues = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
   let isWithdrawn = false
-  /** Input for a withdrawn question must not answer the next one. */
+  /** Asks a question. Input for a withdrawn question must not answer the next one. */
   const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {
     const startedAt = performance.now()
     const line = (await terminal?.ask(question, Promise.race([moved, interrupted]))) ?? null
@@ -292,7 +290,7 @@ async function answerBesideStudio(
       const where = terminal ? 'Answer here, or in the studio.' : 'Answer in the studio.'
       writeNotice(io, `${describeWait(result, terminal !== null)} ${where}`)
       const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
-      // Without an answer here, wait for one from the page.
+      // Without an answer here, waits for one from the page.
       const isUnanswered = answer === null && (await Promise.race([moved, interrupted])) === null
       stop()
       if ((isUnanswered && !hasMoved()) || drain?.hasBegun) return result
@@ -320,8 +318,8 @@ async function answerBesideStudio(
 }
 
 /**
- * The first Ctrl-C of a run with `--studio` cancels a working run. While the run is idle, it ends the command, so that the
- * session can be resumed.
+ * Handles Ctrl-C for a run with `--studio`. The first Ctrl-C cancels an active run. While the run rests, it ends the
+ * command, so that the session can be resumed.
  */
 class RunInterrupts {
   readonly #abort = new AbortController()
@@ -337,7 +335,7 @@ class RunInterrupts {
     return this.#abort.signal
   }
 
-  /** Ctrl-C cancels the run. */
+  /** Makes Ctrl-C cancel the run. */
   enable(): void {
     this.#unfollow()
     this.#unfollow = whenAborted(this.#interrupt, (why) => {
@@ -345,7 +343,7 @@ class RunInterrupts {
     })
   }
 
-  /** Ctrl-C does not cancel the run. */
+  /** Stops Ctrl-C from cancelling the run. */
   disable(): void {
     this.#unfollow()
   }

@@ -1,10 +1,10 @@
 import { wrapWords } from '../core/format/format-words.js'
 import type { Command, CommandGroup, OptionSpec, OptionSpecs } from './command.js'
 
-/** Help fits the smallest usual terminal. */
+/** Wide enough for most terminals. */
 const maxColumns = 80
 
-/** A left column wider than this gets a separate line. */
+/** If the left column is wider, it gets a line of its own. */
 const maxLeft = 26
 
 interface CommandSection {
@@ -86,7 +86,7 @@ function formatColumns(
   })
 }
 
-/** Breaks a paragraph into lines. An indented line stays whole. */
+/** Wraps a paragraph. An indented line is kept whole. */
 function wrap(text: string, width = maxColumns): string[] {
   return text.startsWith(' ') ? [text] : wrapWords(text, width).split('\n')
 }

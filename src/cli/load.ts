@@ -13,7 +13,7 @@ import type { StudioAgent } from '../studio/session-actions.js'
 import { assertMachine } from '../testing/errors.js'
 import { CliError } from './command.js'
 
-/** Files and modules that the user names. Errors name the option and the file. */
+/** Loads files and modules that the user names. Errors name the option and the file. */
 
 /** @throws {CliError} `unreadable_file` */
 export async function loadFile(path: string, cwd: string, option: string): Promise<string> {
@@ -26,7 +26,7 @@ export async function loadFile(path: string, cwd: string, option: string): Promi
   }
 }
 
-/** Explains a file error, such as `there is no file 'x'.` */
+/** Explains a file error, as in `there is no file 'x'.` */
 export function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
   switch (getErrorCode(error)) {
     case 'EEXIST':
@@ -66,7 +66,7 @@ export async function loadConfig(path: string | undefined, cwd: string): Promise
 /** Creates the error for a module that cannot be used. */
 export type Refuse = (message: string, cause?: unknown) => CliError
 
-/** `option` is null for an argument. Its message has no prefix. */
+/** `option` is null for an argument, whose message has no prefix. */
 export function createRefusal(code: string, option: string | null, subject = option ?? 'MODULE'): Refuse {
   const prefix = option === null ? '' : `${option}: `
   return (message, cause) => new CliError(code, prefix + message, subject, { cause })
@@ -103,7 +103,7 @@ const notAModuleCode = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION
 function describeLoadError(error: unknown, path: string): string {
   if (!(error instanceof Error)) return String(error)
   if (isMissingPackage(error)) return error.message
-  // Node shows the position of a syntax error only when it runs or checks the file itself.
+  // Node shows the position of a syntax error only if it runs or checks the file itself.
   const hint = error.name === 'SyntaxError' ? `. To see where: node --check '${path}'` : ''
   return `${error.name}: ${error.message}${hint}`
 }
@@ -111,7 +111,7 @@ function describeLoadError(error: unknown, path: string): string {
 const isMissingPackage = (error: unknown): boolean =>
   error instanceof StatewrightError && error.code === 'missing_package'
 
-/** The part of the package jiti that is used here. */
+/** The parts of the package jiti that are used. */
 interface Jiti {
   createJiti(
     from: string,
@@ -120,9 +120,9 @@ interface Jiti {
 }
 
 /**
- * Imports a TypeScript module with jiti if it is installed, because jiti supports all of TypeScript, and './other.js'
- * for other.ts. Otherwise Node loads it, which strips types from 22.18 on.
- * @throws {StatewrightError} `missing_package` when only jiti can load it; otherwise the errors of the module
+ * Imports a TypeScript module. Uses jiti if it is installed, because jiti supports all of TypeScript, and './other.js'
+ * for other.ts. Otherwise Node loads the module, which can strip types since version 22.18.
+ * @throws {StatewrightError} `missing_package` if only jiti can load it, and the errors of the module
  */
 async function importTypeScript(file: string): Promise<unknown> {
   const { href } = pathToFileURL(file)
@@ -166,7 +166,7 @@ function describeUnsupported(error: unknown): string | null {
 }
 
 interface DefaultExport {
-  /** The export, before a function was called. */
+  /** The export itself, before it was called if it is a function. */
   exported: unknown
   value: unknown
 }

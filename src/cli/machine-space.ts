@@ -8,14 +8,14 @@ import type { CliIO } from './command.js'
 import { loadMachine, loadModule, refuseMachine } from './load.js'
 import { writeGenerated } from './output.js'
 
-/** Machines that commands explore, and the tests that they generate. */
+/** Loads machines for commands that explore them, and writes the generated tests. */
 
 export interface MachineSpace {
   machine: AnyStateMachine
   options: ExploreOptions
-  /** The statement that imports the machine as `machine`, for a file in this folder. */
+  /** Returns the statement that imports the machine as `machine`, for a file in this folder. */
   importFor: (folder: string) => string
-  /** Describes the replacement for a missing alphabet. */
+  /** Describes what replaces a missing alphabet. */
   note?: string
 }
 
@@ -86,8 +86,8 @@ export interface MachinePairSpace {
 }
 
 /**
- * Loads two machines and joins the events and inputs that their modules export, by name. Uses one `serializeState`,
- * preferably of the second module. A module without an alphabet uses the other one.
+ * Loads two machines, and merges the events and inputs that their modules export by name. Uses one `serializeState`,
+ * preferably that of the second module. A module without an alphabet uses the other module's.
  */
 export async function loadMachinePair(first: string, second: string, cwd: string): Promise<MachinePairSpace> {
   const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]
@@ -109,7 +109,7 @@ export async function loadMachinePair(first: string, second: string, cwd: string
   }
 }
 
-/** Later values replace earlier ones with the same name. Items of lists have no names. */
+/** Merges values. Later values replace earlier ones with the same name. Items of lists have no names. */
 function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value> {
   const named = all.map((values) => Object.entries(values as Readonly<Record<string, Value>>))
   if (all.every((values) => Array.isArray(values))) return named.flat().map(([, value]) => value)
@@ -120,7 +120,7 @@ function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value
   )
 }
 
-/** Steps for JSON. Snapshots are omitted, because their contexts may be large. */
+/** Converts steps to JSON. Snapshots are omitted, because their contexts may be large. */
 export function toJsonSteps(steps: readonly PathStep[]): unknown[] {
   return steps.map(({ event, label, state: { value, status }, transitions }) => ({
     event,

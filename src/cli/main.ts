@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Older versions would fail somewhere inside, so this module loads nothing else before the check.
+// Older versions would fail somewhere later, so this module loads nothing else before the check.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(`statewright: Node ${process.versions.node} is too old. Use Node 20.19 or later.\n`)

@@ -22,7 +22,7 @@ export interface OpenMcp {
 /**
  * Opens the servers of `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment
  * variables before the command) or an http(s) URL, where the user signs in with `createAuth`. Servers with the same
- * name get numbers. If one server fails, the others are closed.
+ * name get numbers. If one server fails to start, the others are closed.
  */
 export async function openMcp(
   texts: readonly string[],
@@ -74,7 +74,7 @@ function parseTarget(text: string, cwd: string): McpOptions {
   return { command, args, env, cwd }
 }
 
-/** Signs the user in with the browser, once. Later commands use the stored tokens, even without a terminal. */
+/** Signs the user in once, using the browser. Later commands use the stored tokens, even without a terminal. */
 export async function createMcpAuth(
   { stderr, dataFolder }: Pick<CliIO, 'stderr' | 'dataFolder'>,
   open: (url: string) => void = openPage,
@@ -99,7 +99,7 @@ export async function createMcpAuth(
   }
 }
 
-/** Creates the folder with the first tokens. */
+/** Creates the folder when the first tokens are stored. */
 function createTokenStore(folder: string): NonNullable<McpAuth['store']> {
   const store = fileTokenStore(join(folder, 'mcp-tokens.json'))
   const createFolder = () => mkdir(folder, { recursive: true, mode: 0o700 })

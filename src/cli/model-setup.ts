@@ -19,21 +19,21 @@ import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
 import { checkURL, type CommonOptions } from './options.js'
 import { type Answer, toTarget } from './prompt.js'
 
-/** The model of a run, real or a rehearsal, and its related values. */
+/** The model of a run, whether real or rehearsed, and values that depend on it. */
 export interface ModelSetup {
   model: ModelProvider
-  /** The tools for a run without `--tools`. */
+  /** The tools of a run without `--tools`. */
   tools: readonly ToolEntry[]
   prices?: PriceOverrides
-  /** The prompt for a run without one. */
+  /** The prompt of a run without one. */
   prompt?: string
-  /** Settings that the file and the options override. */
+  /** Settings that can be overridden by the file and the options. */
   settings?: Partial<AgentOptions>
-  /** A text for the user before the run. */
+  /** Text to show to the user before the run. */
   opening?: string
-  /** A text for the user after the run. */
+  /** Text to show to the user after the run. */
   closing?: string
-  /** The answer to the run's question when no user can answer it. */
+  /** The answer to the run's question if no user can answer it. */
   answer?: Answer
   close(): Promise<void>
 }
@@ -46,7 +46,7 @@ export interface AgentSpec {
   overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
 }
 
-/** Creates the agent of the options with its model, tools and MCP servers, and closes them afterwards. */
+/** Creates the agent for the options with its model, tools and MCP servers, and closes them afterwards. */
 export async function withAgent<Value>(
   { options, file, store, overrides = {} }: AgentSpec,
   io: CliIO,
@@ -105,7 +105,7 @@ export function expectModelOptions(options: CommonOptions, file: ConfigFile, { e
   )
 }
 
-/** The next step after the demo. */
+/** Suggests the next step after the demo. */
 const realModelHint = `To ask a real model:
   OPENAI_API_KEY=… statewright run "Your question"
 or a local one:
@@ -135,13 +135,13 @@ async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Pro
 
 const defaultModel = 'gpt-5-mini'
 
-/** The key for a server without a key, because OpenAI's key must not be sent to it. */
+/** Used as the key for a server without one, because OpenAI's key must not be sent there. */
 const noKey = 'no-key-needed'
 
 /**
- * The model and its server. Options override the configuration file, which overrides the environment. Null without a
- * key and a base URL. The key comes from the variable `model.apiKeyEnv` of the file. A base URL of the file without
- * this key gets no API key.
+ * The model and its server. Options override the configuration file, which overrides the environment. Null if there is
+ * neither a key nor a base URL. The key is read from the variable that `model.apiKeyEnv` in the file names. If the file
+ * sets a base URL but not this variable, no API key is used.
  */
 export function resolveModelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,
@@ -169,7 +169,7 @@ export function resolveModelOptions(
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
 }
 
-/** The API of the options, else of the configuration file. */
+/** The API according to the options or the configuration file. */
 export function resolveApi({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
   return api ?? file.model?.api ?? 'chat'
 }

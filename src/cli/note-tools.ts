@@ -39,7 +39,7 @@ export function createNoteTools(root: string = notesRoot) {
   ]
 }
 
-/** Reads a file below the root. Links are followed first. */
+/** Reads a file below the root. Links are resolved first. */
 async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
   const refusal = new ToolError(

@@ -10,7 +10,7 @@ export async function loadStudio(options: StudioOptions): Promise<Studio> {
   return startStudio(options)
 }
 
-/** Prints the address of the studio's list, or of a place in it. */
+/** Prints the address of the studio's list, or of a page in it. */
 export function announceStudio(studio: Studio, { stderr }: Pick<CliIO, 'stderr'>, session?: string): string {
   const url = studio.url + toPlace(session)
   const end = session === undefined ? '; Ctrl-C ends it.' : '.'
@@ -27,7 +27,7 @@ export async function waitForInterrupt(
   studio: Studio,
   session?: string,
 ): Promise<void> {
-  // The terminal keeps its own line editing, and Ctrl-C stays a signal.
+  // The terminal keeps its own line editing, and Ctrl-C remains a signal.
   const lines = stdin.isTTY === true ? createInterface({ input: stdin, terminal: false }) : null
   if (lines) stderr.write('Press Enter to get an address for another browser.\n')
   lines?.on('line', () => {
@@ -41,7 +41,7 @@ export async function waitForInterrupt(
   lines?.close()
 }
 
-/** Opens a page in the user's browser. Failures are ignored, because the caller also prints the address. */
+/** Opens a page in the user's browser. Failures are ignored, because the caller prints the address too. */
 export function openPage(url: string): void {
   const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
   const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })
@@ -51,6 +51,6 @@ export function openPage(url: string): void {
 
 const openers: Partial<Record<NodeJS.Platform, string[]>> = {
   darwin: ['open'],
-  // Avoids `cmd /c start`, which treats the & of an address as the end of the command.
+  // Avoids `cmd /c start`, because it treats the & of an address as the end of the command.
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }

@@ -102,11 +102,11 @@ export interface CommonOptions {
   baseURL: string | undefined
   api: ModelApi | undefined
   instructions: string | undefined
-  /** True for the built-in scenario, a string for a scenario file. */
+  /** True for the built-in scenario, or the path of a scenario file. */
   rehearsal: boolean | string
   store: string | undefined
   by: string | undefined
-  /** Time that a run with a stored session continues after SIGTERM. */
+  /** How long a run with a stored session continues after SIGTERM. */
   drainMs: number
   output: 'human' | 'json' | 'events'
   inspect: boolean
@@ -146,7 +146,7 @@ export function readDrainMs({ number }: { number: (name: 'drain') => number | un
   return 1000 * (number('drain') ?? drainSeconds)
 }
 
-/** @throws {CliError} `bad_usage` when both options are present */
+/** @throws {CliError} `bad_usage` if both options are present */
 export function excludeBoth<Name extends string>(
   { has }: { has: (name: Name) => boolean },
   one: Name,
@@ -157,8 +157,8 @@ export function excludeBoth<Name extends string>(
 }
 
 /**
- * The options for a later command, as text to type. Each has a leading space. A value that may contain a secret is
- * replaced by `…`, because output ends up in logs.
+ * The options for a later command, as text to be typed. Each has a leading space. A value that may contain a secret is
+ * replaced by `…`, because output often ends up in logs.
  */
 export function formatCarriedOptions(options: Partial<CommonOptions>): string {
   const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
@@ -183,12 +183,12 @@ export function formatCarriedOptions(options: Partial<CommonOptions>): string {
     .join('')
 }
 
-/** A URL with a password or a query, or a variable before a command. */
+/** Whether a value is a URL with a password or a query, or starts with an environment variable. */
 function mayHoldSecret(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:\/\/.*[?]|^[A-Za-z_]\w*=/i.test(value)
 }
 
-/** Returns an http(s) URL. `origin` is the option or variable that contains it. */
+/** Validates an http(s) URL. `origin` is the option or variable that contains it. */
 export function checkURL(url: string, origin: string): string {
   const isUsable: boolean = isHttpUrl(url)
   if (isUsable) return url

@@ -6,13 +6,13 @@ import type { Paint } from '../core/format/format-words.js'
 import { CliError, type CliIO } from './command.js'
 import { describeFileError, getErrorCode } from './load.js'
 
-/** Output of commands, such as JSON lines, tables, times, progress and files. */
+/** The output of commands, such as JSON lines, tables, times, progress and files. */
 
 export function formatJsonLine(value: unknown): string {
   return `${escapeJson(JSON.stringify(value))}\n`
 }
 
-/** Escapes the control characters that JSON allows and terminals obey. */
+/** Escapes the control characters that JSON allows but terminals interpret. */
 export function escapeJson(json: string): string {
   return json.replaceAll(
     /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
@@ -21,7 +21,8 @@ export function escapeJson(json: string): string {
 }
 
 /**
- * Whether a stream gets colours. FORCE_COLOR takes precedence over NO_COLOR, and both over the check for a terminal.
+ * Whether to use colors on a stream. FORCE_COLOR takes precedence over NO_COLOR, and both over the check for a
+ * terminal.
  */
 export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): boolean {
   const forced = env.FORCE_COLOR
@@ -32,13 +33,13 @@ export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): bool
 
 interface TableLook {
   paint: Paint
-  /** Columns that are aligned to the right. */
+  /** Columns to align to the right. */
   numeric?: readonly string[]
-  /** Styles a cell after it was aligned. */
+  /** Styles a cell after it has been aligned. */
   style?: (cell: string, column: string, row: number) => string
 }
 
-/** A header and one line for each row. The last column is not padded. */
+/** Formats a header and one line per row. The last column is not padded. */
 export function formatTable(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
@@ -60,12 +61,12 @@ export function formatTable(
   return [paint('dim', align(heads).join('  ')), ...lines, ''].join('\n')
 }
 
-/** `2026-05-01 12:00:03` (UTC) */
+/** Formats `2026-05-01 12:00:03` (UTC). */
 export function formatTimestamp(at: number): string {
   return formatIsoTime(at)?.slice(0, 19).replace('T', ' ') ?? '?'
 }
 
-/** `2026-05-01T12:00:03.120Z`, or null for an invalid time from a damaged store. */
+/** Formats `2026-05-01T12:00:03.120Z`. Null for an invalid time from a damaged store. */
 export function formatIsoTime(at: number): string | null {
   const date = new Date(at)
   return Number.isNaN(date.getTime()) ? null : date.toISOString()
@@ -74,7 +75,7 @@ export function formatIsoTime(at: number): string | null {
 const terminalMs = 100
 const logMs = 5000
 
-/** A progress line on stderr. A terminal redraws it, and a log gets a new line every five seconds. */
+/** A progress line on stderr. On a terminal it is redrawn. In a log, a new line is written every five seconds. */
 export class ProgressLine {
   readonly #stderr: CliIO['stderr']
   readonly #clock: Clock
@@ -86,8 +87,8 @@ export class ProgressLine {
   #timer: unknown
 
   /**
-   * `hasData` means that stdout prints data. Behind a pipe the data may reach the same terminal, where a redrawn line would mix
-   * with it. On the terminal itself there is no progress.
+   * `hasData` means that stdout prints data. If it is piped, the data may still reach the same terminal, where a
+   * redrawn line would mix with it. If stdout is the terminal, no progress is shown.
    */
   constructor(
     { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
@@ -101,7 +102,7 @@ export class ProgressLine {
     this.#lastAt = this.#isTerminal ? -Infinity : readElapsed(clock)
   }
 
-  /** `bar` is shown on terminals only. */
+  /** `bar` is shown only on terminals. */
   update(text: string, bar = ''): void {
     if (this.#isOff) return
     this.#text = this.#isTerminal ? bar + text : text
@@ -152,8 +153,8 @@ export class ProgressLine {
 }
 
 /**
- * Detects failed writes. Otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`) is not
- * a failure.
+ * Detects failed writes, because otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`)
+ * is not a failure.
  */
 export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
   let fault: Error | null = null
@@ -162,10 +163,10 @@ export function watchOutput(stream: Writable): { end(): Promise<string | null> }
   }
   stream.on('error', note)
   return {
-    /** Waits for all writes, and returns why one failed. */
+    /** Waits for all writes. Returns why one failed. */
     async end() {
       await waitForWrites(stream)
-      // A failure reaches listeners later, and the next write of stdout clears it.
+      // A failure reaches listeners later, and the next write to stdout clears it.
       note(stream.errored)
       return fault === null ? null : fault.message
     },
@@ -181,16 +182,16 @@ export function waitForWrites(stream: Writable): Promise<void> {
 }
 
 interface WriteFileOptions {
-  /** Default: `--out`. */
+  /** Name of the option for errors. Defaults to `--out`. */
   option?: string
-  /** Whether an existing file is replaced. Default true. */
+  /** Whether to replace an existing file. Defaults to true. */
   replace?: boolean
   /** Mode of a new file. Defaults to the usual mode. */
   mode?: number
   makeFolder?: boolean
 }
 
-/** Writes a file that the user named, or stdout without a name. @throws {CliError} `unwritable_file` */
+/** Writes to a file that the user named, or to stdout. @throws {CliError} `unwritable_file` */
 export async function writeOutput(
   text: string,
   file: string | undefined,
@@ -213,7 +214,7 @@ export async function writeOutput(
       await handle.close()
     }
   } catch (cause) {
-    // A partial copy must not stay.
+    // A partial copy must not remain.
     if (isNew) await rm(path, { force: true }).catch(() => undefined)
     throw new CliError('unwritable_file', `${option}: ${describeFileError(cause, file, 'written')}`, option, {
       cause,
@@ -232,8 +233,8 @@ async function createFolder(folder: string, option: string): Promise<void> {
 }
 
 /**
- * Writes a generated file, and creates its folder. An existing file is replaced only if it starts with `firstLine`, so that
- * a handwritten file is never lost.
+ * Writes a generated file and creates its folder. An existing file is replaced only if it starts with `firstLine`, so
+ * that a handwritten file is never lost.
  * @throws {CliError} `unwritable_file`
  */
 export async function writeGenerated(

@@ -4,12 +4,15 @@ import { SigtermHandler } from './command.js'
 import { exitCodes } from './exit-codes.js'
 import { waitForWrites } from './output.js'
 
-/** The bin connects the process's streams, signals and exit code to `runCli`. */
+/** Connects the process's streams, signals and exit code to `runCli`. */
 
 const interrupt = new AbortController()
 const sigterm = new SigtermHandler()
 
-/** Commands that compute without a pause. A handler would not run before they end, and they write only at their end. */
+/**
+ * Commands that compute without a pause. A signal handler would not run before they end, and they write only at the
+ * end.
+ */
 const computing = ['diagram', 'diff', 'paths', 'properties']
 
 for (const signal of computing.includes(process.argv[2] ?? '') ? [] : (['SIGINT', 'SIGTERM'] as const)) {
@@ -23,10 +26,10 @@ for (const signal of computing.includes(process.argv[2] ?? '') ? [] : (['SIGINT'
   })
 }
 
-// A closed pipe (`| head`) is not a crash. The command notices it.
+// A closed pipe (`| head`) must not crash the process. The command detects it.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
-// The event loop is empty, but the run has not ended.
+// The event loop is empty although the run has not ended.
 process.on('beforeExit', () => {
   process.stderr.write(
     'statewright: the run hangs: a tool or module waits for a promise that never settles. ' +
@@ -35,7 +38,7 @@ process.on('beforeExit', () => {
   process.exit(exitCodes.error)
 })
 
-// Node 22 warns of its SQLite with every command, although the used part is stable.
+// Node 22 warns about its SQLite with every command, although the parts used here are stable.
 const emitWarning = process.emitWarning.bind(process)
 process.emitWarning = (warning: string | Error, ...rest: never[]) => {
   if (!String(warning).startsWith('SQLite is an experimental')) emitWarning(warning, ...rest)
@@ -52,11 +55,11 @@ const code = await runCli(process.argv.slice(2), {
   sigterm,
 })
 
-// Work that a tool left running does not keep the process alive.
+// Work that a tool left running must not keep the process alive.
 await Promise.all([process.stdout, process.stderr].map(waitForWrites))
 process.exit(code)
 
-/** The platform's folder for user data, such as `~/.local/share/statewright`; null for a user without a home. */
+/** The platform's folder for user data, such as `~/.local/share/statewright`. Null for a user without a home folder. */
 async function findDataFolder(): Promise<string | null> {
   try {
     const { default: envPaths } = await import('env-paths')

@@ -17,10 +17,10 @@ import { describeCall, formatElicitation } from './resume-hints.js'
 
 /** Reads prompts on stdin, and answers at the terminal. */
 
-/** Asks the user. Null without an answer (end of input, Ctrl-C, or `until` settled first). */
+/** Asks the user. Resolves with null if there is no answer (end of input, Ctrl-C, or `until` settled first). */
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
 
-/** The answer to an idle run, or a function that answers all that its result asks for. */
+/** The answer to a resting run, or a function that answers everything in its result. */
 export type Answer = RunMessage | ((rest: RunResult) => RunMessage[])
 
 /** Returns the argument, stdin for `-`, the fallback, or piped stdin, in this order. */
@@ -68,9 +68,9 @@ export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdou
   return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
 }
 
-/** Asks on stdout and reads answers from stdin, line by line. `close` releases stdin. */
+/** Asks on stdout, and reads answers from stdin line by line. `close` releases stdin. */
 export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask; close: () => void } {
-  // The terminal keeps its own line editing, and Ctrl-C stays a signal.
+  // The terminal keeps its own line editing, and Ctrl-C remains a signal.
   const lines = createInterface({ input: stdin, terminal: false })
   const iterator = lines[Symbol.asyncIterator]()
   const close = () => {
@@ -78,7 +78,7 @@ export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask
   }
   signal.addEventListener('abort', close, { once: true })
   if (signal.aborted) close()
-  // When a question is abandoned, the next question gets the pending line.
+  // If a question is abandoned, the next question receives the pending line.
   let pendingLine: Promise<IteratorResult<string>> | undefined
   return {
     ask: async (question, until) => {
@@ -98,7 +98,7 @@ export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask
   }
 }
 
-/** Asks the user for the pending input. Null without an answer, or when only a program can answer. */
+/** Asks the user for the pending input. Null if there is no answer, or if only a program can answer. */
 export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
   if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
   if (result.reason === 'message') {
@@ -111,7 +111,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   return elicitation ? askElicitation(elicitation, ask) : null
 }
 
-/** The part of an answer that names its call. */
+/** The part of an answer that identifies its call. */
 export const toTarget = ({
   callId,
   fingerprint,
@@ -166,7 +166,7 @@ async function askToResume(wakeAt: number | undefined, ask: Ask): Promise<Answer
   }
 }
 
-/** Asks the user for the input that the server of a tool requests. Null without an answer. */
+/** Asks the user for the input that a tool's server requests. Null if there is no answer. */
 async function askElicitation(
   call: Extract<PendingCall, { needs: 'elicitation' }>,
   ask: Ask,
@@ -202,7 +202,7 @@ async function askForm(
   return content
 }
 
-/** Undefined omits the field. Null without an answer. */
+/** Asks for a field. Undefined omits the field, and null means that there is no answer. */
 async function askField(
   key: string,
   field: ElicitationField,

@@ -8,7 +8,7 @@ import type { CliIO } from './command.js'
 import type { CommonOptions } from './options.js'
 import { formatJsonLine, wantsColor } from './output.js'
 
-/** Turns events into text for stdout, without I/O or a clock. */
+/** Converts events to text for stdout, without I/O or a clock. */
 export interface Renderer {
   renderEvent(event: AgentEvent): string
   /** The result when the command ends. */
@@ -36,17 +36,17 @@ export function createRenderer(
 
 export interface HumanOptions {
   color: boolean
-  /** Whether Markdown is rendered and text is wrapped. Default: no. */
+  /** Whether to render Markdown and wrap text. Defaults to false. */
   markdown?: boolean
-  /** Whether approvals are answered without a question that shows the call. Default: no. */
+  /** Whether approvals are answered without a question that shows the call. Defaults to false. */
   isAnswered?: boolean
-  /** Columns. Default 100. */
+  /** Number of columns. Defaults to 100. */
   width?: number
-  /** The summary shows the limits next to the totals. */
+  /** The limits, which the summary shows next to the totals. */
   limits: AgentConfig['limits']
 }
 
-/** Guards repeat this hint with each nudge. It is shown once. */
+/** A hint that guards repeat with each nudge. It is shown only once. */
 const developerHint = / \(For the developer: [^)]*\)/
 
 /** Shows a run as text for people, with a summary at the end. */
@@ -56,7 +56,10 @@ export class HumanRenderer implements Renderer {
   readonly #limits: AgentConfig['limits']
   readonly #isAnswered: boolean
   readonly #shownHints = new Set<string>()
-  /** The lines of calls that have not started. Once a call needs approval, the question or the last notice shows it. */
+  /**
+   * The lines of calls that have not started. If a call needs approval, the question or the last notice shows it
+   * instead.
+   */
   readonly #heldCalls = new Map<string, string>()
   #startedAt: number | null = null
   #endedAt = 0
@@ -81,7 +84,7 @@ export class HumanRenderer implements Renderer {
 
   #showEvent(event: AgentEvent): string {
     const { type } = unwrapChildEvent(event).inner
-    // The prompt or the last notice shows the call, and the summary the end.
+    // The prompt or the last notice shows the call, and the summary shows the end.
     if (type === 'approval_requested' || event.type === 'run_ended') return ''
     return this.#format(event).replace(developerHint, (hint) => {
       const isRepeated = this.#shownHints.has(hint)
@@ -116,7 +119,7 @@ function unwrapChildEvent(event: AgentEvent): { inner: AgentEvent; prefix: strin
     : { inner: event, prefix: '' }
 }
 
-/** The error of a run as a line; empty without one. */
+/** The error of a run as a line. Empty if there is none. */
 export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
   return error === undefined
     ? ''

@@ -11,7 +11,7 @@ import { escapeInvisible, formatArguments, formatCallId, formatCallPath } from '
 import { shorten } from '../core/format/format-words.js'
 import { formatShellOption } from '../core/format/shell-words.js'
 
-/** Long enough that no other arguments share these digits. */
+/** Long enough that no other arguments have the same digits. */
 const shownFingerprintLength = 16
 
 /**
@@ -24,13 +24,13 @@ export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callI
 
 export interface CallMatch {
   call: PendingCall
-  /** `same` means a matching fingerprint, `changed` other arguments, `bare` no fingerprint. */
+  /** `same` has a matching fingerprint, `changed` one of other arguments, and `bare` none. */
   kind: 'same' | 'changed' | 'bare'
   /** The text after `=`. */
   rest: string | undefined
 }
 
-/** Finds the call at the start of an answer. Ids may contain `@` and `=`, so the longest match counts. */
+/** Finds the call at the start of an answer. Ids may contain `@` and `=`, so the longest match applies. */
 export function matchCall(text: string, pending: readonly PendingCall[]): CallMatch | undefined {
   const candidates = pending.filter(({ callId }) => text.startsWith(callId))
   for (const call of candidates.sort((a, b) => b.callId.length - a.callId.length)) {
@@ -44,7 +44,7 @@ export function matchCall(text: string, pending: readonly PendingCall[]): CallMa
   return undefined
 }
 
-/** Describes the pending input of an idle run. `isShown` means that the user has just read the calls. */
+/** Describes the pending input of a resting run. `isShown` means that the user has just read the calls. */
 export function describeWait(result: RunResult, isShown = false): string {
   const { state, pending = [] } = result
   if (isShown && pending.length > 0)
@@ -55,7 +55,7 @@ export function describeWait(result: RunResult, isShown = false): string {
   return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }
 
-/** Whether the run was working when its process ended. Such a run continues without an answer. */
+/** Whether the run was active when its process ended. Such a run continues without an answer. */
 export function isWorking(result: RunResult | RunInProgress): result is RunInProgress {
   return isWorkState(result.state)
 }
@@ -75,8 +75,8 @@ export function describeCall(pending: PendingCall): string {
 }
 
 /**
- * A request of a tool's server as one line. It starts with the server's name, so that its text is not mistaken for
- * ours.
+ * Formats a request of a tool's server as one line. It starts with the server's name, so that its text is not mistaken
+ * for ours.
  */
 export function formatElicitation({ server, message, mode, url }: Elicitation, width = 400): string {
   const words = escapeInvisible(shorten(message, width))
@@ -85,7 +85,7 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
 
 /**
  * The command that continues a run, or the session of a cancelled run, or null. `carried` contains the options that the
- * command needs, and is null when the session is not stored.
+ * command needs. It is null if the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,

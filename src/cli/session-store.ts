@@ -19,9 +19,9 @@ export interface OpenedStore {
 }
 
 /**
- * Opens the store of `--store`, else of STATEWRIGHT_STORE, else in the user's folder. If the user's folder cannot be used,
- * the session stays in memory.
- * @throws {StatewrightError} when the named store cannot be used
+ * Opens the store of `--store` or STATEWRIGHT_STORE, or otherwise the one in the user's folder. If the user's folder
+ * cannot be used, the session is kept in memory.
+ * @throws {StatewrightError} if the named store cannot be used
  */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const place = resolvePlace(url, io)
@@ -51,7 +51,7 @@ export async function openStoreToShow(url: string | undefined, io: CliIO): Promi
   return (await openStoreForRun(url, io)).store
 }
 
-/** Opens the store for a command on stored sessions. A missing store counts as empty, and is not created. */
+/** Opens the store for a command on stored sessions. A missing store counts as empty and is not created. */
 export async function withSessionStore<Value>(
   url: string | undefined,
   io: CliIO,
@@ -79,13 +79,13 @@ async function openNamedStore(place: string, url: string | undefined): Promise<S
 
 const nameSource = (url: string | undefined): string => (url === undefined ? 'STATEWRIGHT_STORE' : '--store')
 
-/** A relative folder is resolved against the working directory. */
+/** Resolves a relative folder against the working directory. */
 function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | undefined {
   const place = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
   return place?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
 }
 
-/** A description of a command's store, without the password of its address. */
+/** A description of a command's store, without the password in its address. */
 export async function describeStore(url: string | undefined, io: CliIO): Promise<string> {
   const place = resolvePlace(url, io) ?? `file:${(await io.dataFolder()) ?? ''}`
   return `the store ${stripControls(scrubSecrets(place))}`
@@ -135,14 +135,14 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
   throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
 }
 
-/** Ids with this prefix, else the most similar id. */
+/** Ids with this prefix, or otherwise the most similar id. */
 function findSimilarIds(id: string, ids: readonly string[]): string[] {
   const withPrefix = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
   if (withPrefix.length > 0) return withPrefix.slice(0, 3)
   return [findNearestName(id, ids) ?? []].flat()
 }
 
-/** The record of `--at`. */
+/** Checks that the record of `--at` exists. */
 export function checkRecordExists(at: number | undefined, { id, head }: ListedSession): void {
   if (at !== undefined && at > head)
     throw badUsageError(`--at: session '${id}' has ${head} records; there is no record ${at}.`, '--at')

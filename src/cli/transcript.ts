@@ -8,7 +8,7 @@ import {
   stripControls,
 } from '../core/format/format-words.js'
 
-/** A conversation as text, with messages by speaker, and each call and result on one line. */
+/** Formats a conversation as text, with messages by speaker, and each call and result on one line. */
 export function formatTranscript(
   messages: readonly Message[],
   { paint, width }: { paint: Paint; width: number },
@@ -61,7 +61,7 @@ function formatResultLine({ content, data }: ToolMessage, name: string, paint: P
   return `  ${mark} ${formatToolName(name)}  ${paint('dim', shown)}`
 }
 
-/** Tool names by call id, because results only have the id. */
+/** Tool names by call id, because results contain only the id. */
 export function collectToolNames(messages: readonly Message[]): Map<string, string> {
   const calls = messages.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []) : [],

@@ -19,7 +19,7 @@ export function formatValue(value: unknown): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
-/** The problem of a check as a sentence without its full stop, or null. */
+/** The problem found by a check, as a sentence without its full stop, or null. */
 export async function findCheckProblem(withinMs: number, work: Promise<unknown>): Promise<string | null> {
   const late = (): Error => new CheckFailure(`it took longer than ${withinMs} ms`)
   try {
@@ -45,7 +45,7 @@ export interface RandomChoices {
   /** From 0 to `most`, inclusive. */
   whole: (most: number) => number
   one: <Value>(values: readonly [Value, ...Value[]]) => Value
-  /** Up to `most` characters of all kinds: control characters, quotes, unpaired surrogates. */
+  /** Text of up to `most` characters of all kinds, including control characters, quotes and unpaired surrogates. */
   text: (most: number) => string
 }
 

@@ -18,7 +18,7 @@ import { resolveSpace, type ExploreOptions } from './explore-options.js'
 export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
   previous: SnapshotFrom<TMachine> | undefined
   event: AnyEventObject
-  /** The actions the machine would execute: `xstate.emit`, `xstate.spawnChild`, and custom actions by name. */
+  /** The actions that the machine would execute: `xstate.emit`, `xstate.spawnChild`, and custom actions by name. */
   actions: readonly MachineAction[]
   /** Ids of the transitions taken, in order. */
   transitions: readonly string[]
@@ -35,8 +35,8 @@ export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The rule as a sentence. */
   name: string
   /**
-   * Called at every start and after every possible event in a reachable state. To report a violation, return
-   * false, return a sentence, or throw; a test's `expect` works.
+   * Called at every start and after every possible event in a reachable state. To report a violation, return false,
+   * return a sentence, or throw. The `expect` of a test works too.
    */
   holds: (snapshot: SnapshotFrom<TMachine>, arrival: Arrival<TMachine>) => boolean | string | void
 }
@@ -55,7 +55,7 @@ export interface InvariantReport {
   holds: boolean
   /** At most one per invariant. */
   violations: Counterexample[]
-  /** Distinct states visited. Exploration stops once every invariant is violated. */
+  /** Number of distinct states visited. Exploration stops once every invariant is violated. */
   states: number
   events: number
 }

@@ -29,9 +29,9 @@ export interface LogViolation {
 }
 
 /**
- * Checks a stored session against the reference model, an independent specification of the loop. Takes the
- * records of `store.read`, complete or from a snapshot on, and also checks the state restored from them.
- * Returns null, or the first record that violates a rule.
+ * Checks a stored session against the reference model, which is an independent specification of the loop. Takes the
+ * records of `store.read`, either complete or starting with a snapshot, and also checks the state restored from them.
+ * Returns the first record that violates a rule, or null.
  *
  * @example
  * const violation = checkSessionLog(await memoryStore().read('ann'))
@@ -66,13 +66,13 @@ export function checkSessionLog(
 
 const recordsRule = listRule('the records of a session, as store.read() returns them')
 
-/** Restores the parts that the log leaves out. */
+/** Restores the parts that the log omits. */
 function complete(content: RecordContent): object {
   if (content.type === 'start') return { ...content, input: completeInput(content.input) }
   return content.type === 'snapshot' ? { ...content, state: restoreState(content.state) } : content
 }
 
-/** The state a log leads to, as the snapshot that would follow; null if no run has started. */
+/** The state after all records, in the form of the next snapshot. Null if no run has started. */
 function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | null {
   const { run, head, at, runs, inbox, queued } = foldRecords(records, sessionId)
   if (run === null) return null
@@ -89,12 +89,12 @@ function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | n
 }
 
 export interface LogFault {
-  /** Sequence number of the record; null if the log cannot be read. */
+  /** Sequence number of the record. Null if the log cannot be read. */
   seq: number | null
   /** The rule's name, or `corrupt_log`, `newer_log`, `unknown_state`. */
   rule: string
   message: string
-  /** The rule as a sentence; null if the log cannot be read. */
+  /** The rule as a sentence. Null if the log cannot be read. */
   law: string | null
 }
 
@@ -111,7 +111,7 @@ export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<Che
     // The reference model describes agents, not durable machines.
     if (parseMachineLabel(summary?.agent) !== undefined) continue
     const records = await store.read(id)
-    // The session was deleted in the meantime, or never written.
+    // The session was deleted in the meantime or never written.
     if (records.length > 0) yield { session: id, violation: findFault(() => checkSessionLog(records, id)) }
   }
 }
@@ -141,7 +141,7 @@ interface Standing {
   seq: number
   at: number
   eventCount: number
-  /** Run ids, newest last. Partial if the log starts with a snapshot. */
+  /** Run ids, newest last. Incomplete if the log starts with a snapshot. */
   runs: string[]
   begun: number
   inbox: number
@@ -270,7 +270,7 @@ const sortKeys = (value: unknown): unknown =>
           .sort(([one], [other]) => (one < other ? -1 : 1)),
       )
 
-/** During a batch, results are complete only while the run rests. */
+/** Checks a transcript. During a batch, results are complete only while the run rests. */
 function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, isResting: boolean): void {
   let last = 0
   for (const [at, { id, role, tool_calls: toolCalls = [] }] of messages.entries()) {

@@ -17,7 +17,7 @@ import { expectArgument, objectRule } from '../core/base/values.js'
 /** Options of `generatePaths`. */
 export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
   extends ExploreOptions<TMachine> {
-  /** `transition-pairs` also covers every pair of consecutive transitions. Default `transitions`. */
+  /** `transition-pairs` also covers every pair of consecutive transitions. Defaults to `transitions`. */
   coverage?: 'transitions' | 'transition-pairs'
 }
 
@@ -30,9 +30,9 @@ export interface GeneratedPaths {
 }
 
 /**
- * Finds a small set of paths that takes every reachable transition, including each guard's branch, `always`, `after`,
- * `onDone`, `onError`, root handlers, and the initial macrostep. `coverage` explains transitions that cannot be
- * taken. No action is executed and no actor is started.
+ * Finds a small set of paths that together take every reachable transition, including each guard's branch, `always`,
+ * `after`, `onDone`, `onError`, root handlers, and the initial macrostep. `coverage` explains transitions that cannot
+ * be taken. No action is executed and no actor is started.
  *
  * ```ts
  * const { paths, coverage } = generatePaths(machine, {
@@ -71,8 +71,8 @@ export function generatePaths<TMachine extends AnyStateMachine>(
 }
 
 /**
- * Replays a walk from its start. Explored states stand for all states with the same key; if the real states
- * take other transitions, the key is too coarse.
+ * Replays a walk from its start. An explored state represents all states with the same key. If the actual states take
+ * other transitions, the key is too coarse.
  */
 function retracePath(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
   const first = observed.start(start.input.value)
@@ -98,9 +98,9 @@ interface Walk {
 /**
  * Finds a small set of walks that collects every reachable item.
  *
- * Starts with the shortest walk to the deepest item, which collects shallow ones on the way, and extends it to
- * the nearest missing item while that is cheaper than a new walk. Finally drops walks whose items others also
- * collect. Enumerating simple paths instead would grow six-fold per step.
+ * Starts with the shortest walk to the deepest item, which collects shallow ones on the way, and extends it to the
+ * nearest missing item while that is cheaper than a new walk. Finally, drops walks whose items are all collected by
+ * others. Enumerating simple paths instead would take six times as long per step.
  */
 function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
   const { first, shortest } = surveyGraph(graph)
@@ -144,7 +144,7 @@ interface FirstMeeting {
   at: WalkEdge | WalkGraph['starts'][number]
 }
 
-/** First occurrence of each item, breadth first from all starts. */
+/** The first occurrence of each item, breadth first from all starts. */
 function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
   const first = new Map<Item, FirstMeeting>()
   const via = new Map<WalkNode, WalkEdge | WalkGraph['starts'][number]>()
@@ -209,7 +209,7 @@ function tracePath(via: ReadonlyMap<WalkNode, WalkEdge | undefined>, to: WalkNod
   return edges
 }
 
-/** Shortest first, because they are most likely contained in others. */
+/** Removes walks, shortest first because they are most likely contained in others. */
 function removeRedundant(walks: Walk[]): Walk[] {
   const counts = new Map<Item, number>()
   const collected = new Map(walks.map((walk) => [walk, new Set(listItems(walk))]))
@@ -242,7 +242,7 @@ interface WalkEdge {
   edge: Edge
 }
 
-/** A node is a state, or with `pairs` a state and the last transition. Nodes are expanded lazily. */
+/** A node is a state or, with `pairs`, a state and the last transition. Nodes are expanded lazily. */
 function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
   const numbers = new Map<string, Item>()
   const names: ([string] | [string, string])[] = []
@@ -303,15 +303,15 @@ export interface Coverage {
   /** Number of events in all paths. */
   events: number
   explored: { inputs: string[]; states: number; events: number }
-  /** Every state except history states. */
+  /** All states except history states. */
   states: { id: string; reached: boolean }[]
   transitions: (DeclaredTransition & {
-    /** Number of times the paths take it. */
+    /** How often the paths take it. */
     count: number
     /** Set if it cannot be taken with these inputs and this alphabet. */
     uncovered?: UncoveredTransition
   })[]
-  /** Every reachable pair of consecutive transitions; only with `transition-pairs`. */
+  /** All reachable pairs of consecutive transitions. Only with `transition-pairs`. */
   pairs?: { first: string; second: string; count: number }[]
 }
 

@@ -75,7 +75,7 @@ function notAMachineError(found: string): PathError {
   return new PathError('not_a_machine', `Expected an XState v5 state machine, but found ${found}.`)
 }
 
-/** XState v5 ignores renamed keys, so a v4 machine would run without its guards and activities. */
+/** Rejects a v4 machine. XState v5 ignores renamed keys, so it would run without its guards and activities. */
 function checkV4Config(config: unknown, path: string): void {
   const node = toRecord(config)
   if (node === undefined) return

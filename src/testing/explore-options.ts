@@ -24,19 +24,18 @@ export interface ExploreProgress {
  * }
  */
 export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** Inputs to start from, explored together. Defaults to one start without input. */
+  /** Inputs to start from. They are explored together. Defaults to one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
   /**
-   * Events to try, in every state or as a function of it. Create actor events with {@link createDoneActorEvent}
-   * and {@link createErrorActorEvent}; they are tried only while the actor runs. `after` events need not be
-   * listed.
+   * Events to try in every state, or a function of the state. Create actor events with {@link createDoneActorEvent} and
+   * {@link createErrorActorEvent}. They are tried only while the actor runs. `after` events do not have to be listed.
    */
   alphabet: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
-  /** Maximum number of distinct states before `state_limit`. Default 20,000. */
+  /** Maximum number of distinct states before `state_limit`. Defaults to 20,000. */
   limit?: number
   /**
-   * Snapshots with the same value, status and string are one state. Default: context, history and running
-   * actors. If the context holds counters or unique texts, return only what guards read.
+   * Serializes a snapshot. Snapshots with the same value, status and string count as one state. Defaults to context,
+   * history and running actors. If the context contains counters or unique texts, return only what guards read.
    */
   serializeState?: (snapshot: SnapshotFrom<TMachine>) => string
   /** Called every 500 states and at the end. If it throws, the exploration stops. */
@@ -174,7 +173,7 @@ function toSafeText(value: unknown): string {
 }
 
 /**
- * The default `serializeState`: state value, status, context, history and running actors, which determine a
+ * The default `serializeState`. It includes state value, status, context, history and running actors, which determine a
  * snapshot's future.
  */
 export function createStateKey(): (snapshot: AnyMachineSnapshot) => string {
@@ -192,9 +191,9 @@ export function createStateKey(): (snapshot: AnyMachineSnapshot) => string {
 }
 
 /**
- * Creates a serializer that writes equal values as equal texts. Keys are sorted. Map, Set, Date, Error and
- * bigint are compared by content, actors by id; functions are ignored. Objects are cached by identity, so
- * actions must not mutate the context (an XState rule).
+ * Creates a serializer that writes equal values as equal texts. Keys are sorted. Map, Set, Date, Error and bigint are
+ * compared by content, and actors by id. Functions are ignored. Objects are cached by identity, so actions must not
+ * mutate the context (an XState rule).
  */
 export function createWriter(): (value: unknown) => string {
   const known = new WeakMap<object, string>()
@@ -254,8 +253,8 @@ function circularError(): PathError {
 }
 
 /**
- * Every declared event once, without a payload. Events the machine raises itself (`after`, `always`) and
- * wildcards are omitted.
+ * Every declared event once, without a payload. Wildcards and events that the machine raises itself (`after`, `always`)
+ * are omitted.
  */
 export function createBareEvents(machine: AnyStateMachine): Record<string, AnyEventObject> {
   const types = new Set(listTransitions(machine).map(({ declared }) => declared.event))

@@ -29,13 +29,13 @@ import { getStateName, type DefinedTransition, describeState } from '../core/cha
 export interface ExploredState<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The first of the snapshots with the same key. */
   snapshot: SnapshotFrom<TMachine>
-  /** Label of the input it was reached from. */
+  /** Label of the input from which it was reached. */
   input: string
   /** Length of the shortest path. */
   depth: number
   /** Events that take a transition. */
   moves: ExploredMove<TMachine>[]
-  /** Whether all events were tried; false beyond the limit. */
+  /** Whether all events were tried. False beyond the limit. */
   isExpanded: boolean
   /** The shortest path to the state. */
   readonly path: MachinePath
@@ -55,13 +55,13 @@ export interface ExploredGraph<TMachine extends AnyStateMachine = AnyStateMachin
   /** In breadth-first order. */
   states: ExploredState<TMachine>[]
   events: number
-  /** Why the exploration is incomplete; null if it is complete. */
+  /** Why the exploration is incomplete, or null. */
   bounded: string | null
 }
 
 /**
- * Explores every reachable state and every event that takes a transition. This is the graph behind `checkProperties`,
- * `generatePaths` and `checkInvariants`, for your own analyses. Stops at the limit and reports it.
+ * Explores every reachable state and every event that takes a transition. Use it for custom analyses of the graph
+ * behind `checkProperties`, `generatePaths` and `checkInvariants`. Stops at the limit and reports it.
  *
  * @example
  * const { states, bounded } = explore(machine, { alphabet })
@@ -125,11 +125,11 @@ export interface Exploration {
   expanded: number
   bounded: PathError | null
   events: number
-  /** Event types tried while a state was active, by dotted path. */
+  /** Event types that were tried while a state was active, by dotted path. */
   offered: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** One step of the exploration. Without `edge` it is a start. */
+/** One step of the exploration. A start has no `edge`. */
 export interface Visit {
   vertex: Vertex
   snapshot: AnyMachineSnapshot
@@ -141,8 +141,8 @@ export interface Visit {
 const progressEvery = 500
 
 /**
- * Visits every reachable state once, breadth first, so the first path to a state is a shortest one. `visit`
- * sees every step and returns false to stop. At the limit it throws, or with `stopsAtLimit` sets `bounded`.
+ * Visits every reachable state once, breadth first, so the first path to a state is a shortest one. `visit` is called
+ * for every step and returns false to stop. At the limit it throws or, with `stopsAtLimit`, sets `bounded`.
  * @throws {PathError} `state_limit`, or a machine error with its path
  */
 export function exploreMachine(
@@ -259,7 +259,7 @@ export function exploreMachine(
   return exploration
 }
 
-/** Actors report only while they run. */
+/** Whether an event can happen. Actors report only while they run. */
 export function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean {
   const actor = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type)?.[1]
   return actor === undefined || actor in snapshot.children

@@ -190,8 +190,8 @@ export interface StoryTestsOptions {
 }
 
 /**
- * Generates a test file with one test per counterexample of `checkProperties`. Each test fails while the
- * machine can still run that story.
+ * Generates a test file with one test per counterexample of `checkProperties`. Each test fails as long as the machine
+ * can still run that story.
  *
  * ```ts
  * const { report } = checkProperties(machine, { report: never('open') }, { alphabet })

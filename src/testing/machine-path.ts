@@ -4,14 +4,14 @@ import type { StatePath } from '../core/chart/xstate-graph.js'
 import { describeEvent, describeState, type DefinedTransition } from '../core/chart/state-labels.js'
 import type { NamedEvent, NamedInput } from './explore-options.js'
 
-/** A reachable state. It alone determines the machine's future. */
+/** A reachable state, which alone determines the machine's future. */
 export interface Vertex {
   snapshot: AnyMachineSnapshot
   input: NamedInput
   depth: number
-  /** Last step of the shortest path; undefined at a start. */
+  /** Last step of the shortest path. Undefined at a start. */
   via: Edge | undefined
-  /** Steps that took a transition; only the first of several equivalent events. */
+  /** Steps that took a transition. Of several equivalent events, only the first is included. */
   out: Edge[]
 }
 
@@ -38,7 +38,7 @@ export interface PathStep {
 
 /** A path through a machine. Extends the shape of `@xstate/graph` paths. */
 export interface MachinePath extends StatePath<AnyMachineSnapshot, AnyEventObject> {
-  /** For example `CANCEL, tools done → COMPLETED`. */
+  /** The name, such as `CANCEL, tools done → COMPLETED`. */
   name: string
   /** Label of the initial input. */
   input: string

@@ -17,7 +17,7 @@ export function getInternals(agent: AnyAgent): AgentInternals {
   throw new EvaluationError('not_an_agent', 'evaluate requires an agent created by createAgent().', 'agent')
 }
 
-/** The same agent with another store and optionally other parts. */
+/** The same agent with another store and, optionally, other parts. */
 export function rebindAgent(
   parts: AgentParts,
   store: SessionStore,
@@ -26,7 +26,7 @@ export function rebindAgent(
   return assembleAgent({ ...parts, ...changes }, { store, inspect: undefined })
 }
 
-/** Replaces each tool of an agent. Sub-agents do not run; their tools are ordinary tools. */
+/** Replaces each tool of an agent. Sub-agents do not run, because their tools become ordinary tools. */
 export abstract class WrappedTools implements ToolSet {
   readonly #tools: ToolSet
   readonly #wrapped = new WeakMap<Tool, Tool>()

@@ -19,14 +19,14 @@ import type { Usage } from '../../machines/agent/usage.js'
 
 export interface RecordedCall {
   name: string
-  /** JSON text from the model. */
+  /** JSON text, as the model wrote it. */
   arguments: string
   /** The result sent to the model. */
   result: string
-  /** Default `ok`. */
+  /** Defaults to `ok`. */
   status?: ResultStatus | undefined
   errorKind?: ToolErrorKind | undefined
-  /** Milliseconds. Default 0: unknown. */
+  /** Milliseconds. Defaults to 0 (unknown). */
   durationMs?: number | undefined
 }
 
@@ -38,7 +38,7 @@ export interface RecordedCall {
  * const { findings } = replaySteps(steps)
  */
 export interface RecordedStep {
-  /** Whether it follows a user message and starts a turn. */
+  /** Whether it follows a user message and therefore starts a turn. */
   user?: boolean | undefined
   calls: readonly RecordedCall[]
 }
@@ -72,9 +72,9 @@ export interface GuardReplay {
 }
 
 /**
- * Applies guards with another configuration to a recorded session. They inspect the recorded calls and results
- * as if live. The model's behavior is fixed, so findings after a nudge are an upper bound. A halt ends the
- * turn; the next user message starts another.
+ * Applies guards with another configuration to a recorded session. They inspect the recorded calls and results as in a
+ * live run. The model's behavior is fixed, so findings after a nudge are an upper bound. A halt ends the turn, and the
+ * next user message starts a new one.
  *
  * Throws a ConfigError for an invalid configuration.
  *
@@ -150,7 +150,7 @@ export function replaySteps(
       guard: finding.guard,
       refuses: createRefusalTest(finding),
     }))
-    // A halt before the calls means none of them runs.
+    // A halt before the calls means that none of them runs.
     if (isOver) continue
     const results = calls.map((call, at) => {
       const fact = facts[at]
@@ -225,7 +225,7 @@ export interface GuardSavings {
   calls: number
   /** Null if the usage of a saved response is unknown. */
   tokens: number | null
-  /** USD; null if usage or a price is unknown. */
+  /** USD. Null if usage or a price is unknown. */
   cost: number | null
 }
 
@@ -247,9 +247,9 @@ export interface CompareGuardsOptions {
 }
 
 /**
- * Finds where the guards and step caps of several configurations would have stopped a session, and what that
- * would have saved. As in `replayGuards`, the model's behavior is fixed; a stopped turn ends and the next user
- * message starts another.
+ * Finds where the guards and step caps of several configurations would have stopped a session, and what that would have
+ * saved. As in `replayGuards`, the model's behavior is fixed. A stopped turn ends, and the next user message starts a
+ * new one.
  *
  * Throws a ConfigError for an invalid configuration.
  *

@@ -12,7 +12,7 @@ import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
 import { UsageError } from '../core/base/errors.js'
 
-/** The compared part of a snapshot. */
+/** The parts of a snapshot that are compared. */
 export interface RestingState {
   value: StateValue
   status: 'active' | 'done' | 'error' | 'stopped'
@@ -28,16 +28,19 @@ export interface ReplayPath {
 export interface ReplayStep {
   event: AnyEventObject
   state: RestingState
-  /** Expected events. Not compared if omitted or if the harness has no `emitted`. */
+  /** Expected events. Not compared if absent or if the harness has no `emitted`. */
   emitted?: readonly AnyEventObject[]
-  /** Expected output. Not compared if omitted. */
+  /** Expected output. Not compared if absent. */
   output?: unknown
 }
 
 /** Connects a path to the live machine and its real actors. */
 export interface ReplayHarness {
   start: (input: unknown) => unknown
-  /** Causes the event (the model answers, a tool fails, a person presses a button). `index` counts from 1. */
+  /**
+   * Causes the event (for example, the model answers, a tool fails, or a person presses a button). `index` counts from
+   * 1.
+   */
   perform: (event: AnyEventObject, index: number) => unknown
   /** Resolves when the machine has settled. `expected` is the state in the path. */
   settled: (expected: RestingState) => unknown
@@ -56,7 +59,7 @@ export interface ReplayOptions {
   clock?: ReplayClock
 }
 
-/** Compatible with `SimulatedClock` of xstate. */
+/** Compatible with XState's `SimulatedClock`. */
 export interface ReplayClock {
   setTimeout(fn: () => void, ms: number): unknown
   clearTimeout(id: unknown): void
@@ -81,8 +84,8 @@ const platformClock: ReplayClock = {
 }
 
 /**
- * Replays a path on the live machine and compares states up to the first difference. It never rejects or hangs:
- * errors and timeouts of the harness are failures of that step.
+ * Replays a path on the live machine and compares states up to the first difference. Never rejects or hangs, because
+ * errors and timeouts of the harness count as failures of that step.
  *
  * ```ts
  * for (const path of paths) expect(await replay(path, createHarness())).toMatchObject({ ok: true })
@@ -188,8 +191,8 @@ async function callInTime<T>(
 }
 
 /**
- * A harness for the machine alone: pure transitions, no actors. Generated tests with this harness detect
- * changes of the chart.
+ * Creates a harness for the machine alone, with pure transitions and without actors. Generated tests with this harness
+ * detect changes of the chart.
  *
  * @example
  * const { paths } = generatePaths(machine, { alphabet })

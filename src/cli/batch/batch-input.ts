@@ -15,12 +15,12 @@ export interface DamagedLine {
 export interface InputSummary {
   /** The number of items. */
   count: number
-  /** The first damaged lines, at most 20. */
+  /** The first damaged lines, up to 20. */
   damaged: DamagedLine[]
   damagedCount: number
 }
 
-/** A file with one item per line. It is streamed twice, once for the check and once for the run. */
+/** A file with one item per line. It is streamed twice, first for the check and then for the run. */
 export class BatchInput {
   readonly #path: string
   readonly #name: string
@@ -72,7 +72,7 @@ export class BatchInput {
     }
   }
 
-  /** A pipe can be read only once. */
+  /** Rejects pipes, because a pipe can be read only once. */
   async #expectFile(): Promise<void> {
     let isFile: boolean
     try {
@@ -86,7 +86,7 @@ export class BatchInput {
   }
 }
 
-/** The default id of a batch is the name of its input, without invalid characters. */
+/** The default id of a batch: the name of its input without invalid characters. */
 export function toBatchId(path: string): string {
   const name = basename(path).replace(/\.[^.]*$/, '')
   return name
@@ -99,15 +99,15 @@ export interface TextLine {
   text: string
   /** From 1. */
   number: number
-  /** The offset of the next line, in bytes. */
+  /** The offset of the next line in bytes. */
   end: number
   /** False for a last line without a line break. */
   isWhole: boolean
 }
 
 /**
- * Reads a UTF-8 file line by line. Only a line feed ends a line, because JSON text may contain other Unicode
- * separators, at which `node:readline` splits.
+ * Reads a UTF-8 file line by line. Only a line feed ends a line. JSON text may contain other Unicode separators, at
+ * which `node:readline` would split.
  */
 export async function* readLines(path: string): AsyncGenerator<TextLine> {
   let pieces: Buffer[] = []

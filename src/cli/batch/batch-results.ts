@@ -20,11 +20,11 @@ export interface ResultLine {
   reason: Reason | null
   /** The last answer. */
   output: string
-  /** Tokens of the run, or null without a run. */
+  /** Tokens of the run. Null if there was no run. */
   usage: Omit<Usage, 'cost'> | null
-  /** Cost of the run in USD, or null if it is unknown. */
+  /** Cost of the run in USD. Null if it is unknown. */
   cost: number | null
-  /** Present when an error, a limit or a shield has ended the run. */
+  /** Set if an error, a limit or a shield ended the run. */
   error?: { code: string; message: string }
 }
 
@@ -50,7 +50,7 @@ const noResult = { state: 'ERROR', reason: null, output: '', usage: null }
 /** Receives the results in the order of the input. */
 export interface Results {
   write(line: ResultLine): Promise<void>
-  /** `isComplete` means that every item has a line. */
+  /** `isComplete` means that there is a line for every item. */
   close(isComplete: boolean): Promise<void>
 }
 
@@ -64,8 +64,8 @@ export function createResultStream(stdout: Writable): Results {
 }
 
 /**
- * Opens the file of the results. Equal lines of an earlier command stay. The file is rewritten from the first different
- * line, such as a torn line or an item that waited.
+ * Opens the results file. Lines of an earlier command are kept as long as they are equal. The file is rewritten from
+ * the first different line, such as a torn line or an item that was waiting.
  * @throws {CliError} `foreign_results` for a file with other content, `unwritable_file`
  */
 export async function openResultsFile(
@@ -82,7 +82,7 @@ export async function openResultsFile(
   } catch (error) {
     throw unwritable(error)
   }
-  /** The lines of an earlier command, while this one writes the same. */
+  /** The lines of an earlier command, as long as this command writes the same. */
   let before: AsyncGenerator<TextLine> | null = readLines(path)
   let end = 0
   const truncate = async (): Promise<void> => {

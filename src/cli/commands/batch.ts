@@ -130,7 +130,7 @@ function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, i
   if (more > 0) writeNotice(io, `${more} more lines are damaged.`)
 }
 
-/** Finds problems that would end every line, before the first one starts. */
+/** Finds problems that would make every line fail, before the first one starts. */
 async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptions): Promise<void> {
   const { store, parts } = internalsByAgent.get(agent) as AgentInternals
   if (store === undefined)
@@ -167,7 +167,7 @@ class BatchCommand {
   #codes = new Set<ExitCode>()
   #isDraining = false
   #resultCount = 0
-  /** Lines that a shared budget could not pay for. */
+  /** Number of lines that a shared budget could not pay for. */
   #unpaid = 0
 
   constructor(parts: BatchCommandParts) {
@@ -208,7 +208,7 @@ class BatchCommand {
     return this.#finish()
   }
 
-  /** The reader of stdout may close it (`| head`), and SIGTERM may arrive. */
+  /** Listens for SIGTERM, and for the reader of stdout closing it (`| head`). */
   #listen(): () => void {
     const { options, io } = this.#parts
     const park = (): void => this.#park.abort()
@@ -278,7 +278,7 @@ class BatchCommand {
   }
 }
 
-/** `[======    ] ` */
+/** Formats `[====== ] `. */
 export function formatBar({ total, done, failed, waiting }: BatchProgress): string {
   if (total === null || total === 0) return ''
   const width = 20
@@ -286,7 +286,7 @@ export function formatBar({ total, done, failed, waiting }: BatchProgress): stri
   return `[${'='.repeat(filled)}${' '.repeat(width - filled)}] `
 }
 
-/** `120/10000 done, 8 running, 2 waiting, 1 failed, $0.12, about 3 min left` */
+/** Formats `120/10000 done, 8 running, 2 waiting, 1 failed, $0.12, about 3 min left`. */
 export function formatProgress(progress: BatchProgress): string {
   const { total, done, running, waiting, failed, cost, timeLeftMs } = progress
   return [

@@ -67,7 +67,7 @@ const optionSpecs = {
 } as const
 
 export interface EvalOptions {
-  /** If undefined, sessions of `source` are replayed. */
+  /** If undefined, the sessions of `source` are replayed. */
   cases: string | undefined
   source: { last: number; prefix: string | undefined; tags: SessionTags; marked: boolean } | undefined
   agent: string
@@ -178,7 +178,7 @@ export const evalCommand = defineCommand({
 class EvalCommand {
   readonly #options: EvalOptions
   readonly #io: CliIO
-  /** Stores the sessions of the evaluation; undefined when they are not stored. */
+  /** The store for the sessions of the evaluation. Undefined if they are not stored. */
   readonly #store: SessionStore | undefined
 
   constructor(options: EvalOptions, io: CliIO, store: SessionStore | undefined) {
@@ -277,7 +277,7 @@ class EvalCommand {
     return `${stopped} Continue with the same command ${how}.`
   }
 
-  /** The reasons why the command fails, as sentences. */
+  /** Why the command fails, as sentences. */
   #listCrossed({ summary }: EvaluationReport, comparison: ReportComparison | null): string[] {
     const { failBelow, maxRegression } = this.#options
     const { verdicts, mean, runs } = summary
@@ -297,7 +297,7 @@ class EvalCommand {
   }
 }
 
-/** `12/90 · 10 passed, 2 failed · 4 running · $0.01 · 12.0 s` */
+/** Formats `12/90 · 10 passed, 2 failed · 4 running · $0.01 · 12.0 s`. */
 function formatProgress(progress: EvaluationProgress): string {
   const { done, total, running, passed, failed, errors, diverged, cost, elapsedMs } = progress
   const counts = [
@@ -334,7 +334,7 @@ async function loadScorers(path: string, cwd: string): Promise<Scorers> {
   }
 }
 
-/** Checks that a report can be written, before the evaluation costs money. */
+/** Checks that a report can be written before the evaluation costs money. */
 async function checkWritable(option: string, path: string | undefined, cwd: string): Promise<void> {
   if (path === undefined) return
   const file = resolve(cwd, path)

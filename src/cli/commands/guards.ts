@@ -70,7 +70,7 @@ export const guardsCommand = defineCommand({
   },
 })
 
-/** The presets of a list with commas, each once. */
+/** Parses a comma-separated list of presets. Each is used once. */
 function parsePresets(text: string | undefined): PresetName[] | undefined {
   if (text === undefined) return undefined
   const names = text.split(',').flatMap((name) => name.trim() || [])
@@ -129,8 +129,8 @@ type Response = ModelOutput['response']
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /**
- * The usage of each assistant message, from the responses in the log; null for a message without a response. A response
- * without a message (a part of a continued answer) counts for the next message.
+ * The usage of each assistant message according to the log, or null for a message without a response. A response
+ * without a message (a part of a continued answer) counts toward the next message.
  */
 async function listResponseUsage(
   store: SessionStore,

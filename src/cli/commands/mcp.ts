@@ -21,7 +21,7 @@ export const mcpCommand = defineCommand({
     const module = text('agents')
     if (module === undefined)
       throw badUsageError('Name the module of the agents: statewright mcp --agents MODULE.', '--agents')
-    // Modules may print while they are loaded.
+    // Modules may print while they are being loaded.
     const reserved = io.stdout === process.stdout ? reserveStdout() : null
     const { store } = await openStoreForRun(text('store'), io)
     try {

@@ -72,7 +72,7 @@ export const pathsCommand = defineCommand({
   },
 })
 
-/** The exploration blocks timers, so the line is drawn at once. Terminals only. */
+/** Draws the progress line immediately, because the exploration blocks timers. Terminals only. */
 function createProgress(stderr: Writable & { isTTY?: boolean }): {
   show: (progress: ExploreProgress) => void
   clear: () => void

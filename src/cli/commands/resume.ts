@@ -33,7 +33,7 @@ import { exitCodesNote } from './run.js'
 
 type AnswerKind = 'approve' | 'reject' | 'output'
 
-/** An answer on the command line. The pending calls determine the end of the call's id. */
+/** An answer on the command line. Where the call's id ends depends on the pending calls. */
 interface AnswerOption {
   kind: AnswerKind
   text: string
@@ -41,7 +41,7 @@ interface AnswerOption {
 
 interface ResumeCommandOptions extends CommonOptions {
   id: string
-  /** Undefined without one; `-` is stdin. */
+  /** Undefined if there is none. `-` means stdin. */
   message: string | undefined
   answers: readonly AnswerOption[]
 }
@@ -109,7 +109,7 @@ async function resumeSession(
     followRun({
       start: async (runOptions) => {
         const run = await agent.resume(id, runOptions)
-        // A working run reads it at the next safe point.
+        // An active run reads it at the next safe point.
         if (isWorking(result) && message !== undefined) run.steer(message, options)
         return run
       },
@@ -167,7 +167,7 @@ function showResult(
 
 /**
  * Checks all answers before the first one is applied.
- * @throws {CliError} `bad_usage` for a call that is not pending or has changed, and for an answer that does not fit
+ * @throws {CliError} `bad_usage` for a call that is not pending or has changed, and for an answer of the wrong type
  */
 function createAnswers(
   { state, pending = [] }: RunResult | RunInProgress,
@@ -231,7 +231,10 @@ function parseArguments(
   }
 }
 
-/** An answer needs the fingerprint. Otherwise it could apply to arguments that the user has not seen. */
+/**
+ * The error if the answer lacks the fingerprint. Without it, the answer could apply to arguments that the user has not
+ * seen.
+ */
 function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {
   const id = formatCallId(call.callId)
   const problem =

@@ -29,7 +29,7 @@ interface MessageSpec {
   args: string
 }
 
-/** The messages to one or many sessions, with the number of their arguments. */
+/** Messages to one or more sessions, with the number of their arguments. */
 const commonSpecs: Readonly<Record<string, MessageSpec>> = {
   cancel: { min: 0, max: 1, args: '[WHY]' },
   pause: { min: 0, max: 0, args: '' },
@@ -131,7 +131,7 @@ function checkMessage(
     throw badUsageError(`Write: statewright ${`${usage} ${word} ${takes}`.trimEnd()}`, 'MESSAGE')
 }
 
-/** The parts of a message that its text determines. */
+/** The parts of a message that are derived from its text. */
 function createTextMessage(word: string, text: string | undefined): MessageForAll | null {
   switch (word) {
     case 'cancel':
@@ -170,7 +170,10 @@ async function createMessage(
   return { type: 'toolOutput', ...target, value: parseValue(second ?? '') }
 }
 
-/** The call of an answer. An unknown call is sent unchanged. The check of the message refuses it. */
+/**
+ * Finds the call that an answer refers to. An unknown call is passed on unchanged, because the validation of the
+ * message rejects it.
+ */
 async function findCallTarget(
   store: SessionStore,
   id: string,

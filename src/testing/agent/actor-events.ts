@@ -30,7 +30,7 @@ import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 
-/** The answers of the model of each featured agent. */
+/** The answers of the model, per featured agent. */
 export const featureModels = Object.fromEntries(
   Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
 ) as Record<keyof typeof featureOutcomes, Events>
@@ -129,7 +129,7 @@ export function listAnswerEvents(context: AgentContext): Events {
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
   if (context.state === 'WAITING_FOR_TOOL') return listEarlyAnswers(callId, clientCallId, context.features)
-  // The log marks content pending review.
+  // The log marks content that is pending review.
   const unheard = { ...(hasReasonShields(context.features) && { withheld: true as const }) }
   return {
     approve: stampEvent({ type: 'APPROVE', callId }),
@@ -148,7 +148,7 @@ export function listAnswerEvents(context: AgentContext): Events {
   }
 }
 
-/** Answers of people who may approve, who may not, and of the requester. */
+/** Answers of people who may approve, of people who may not, and of the requester. */
 export function listVotes(context: AgentContext): Events {
   const callId =
     listAnswerableCalls(context).find((call) => call.needs === 'approval' && call.approvers)?.callId ??
@@ -174,7 +174,7 @@ export function listVotes(context: AgentContext): Events {
   }
 }
 
-/** The time of questions passes, before or after an answer. */
+/** Time passes while questions are open, before or after an answer. */
 export function listExpiryEvents(context: AgentContext): Events {
   const open = listAnswerableCalls(context).filter(({ needs }) => needs === 'approval')
   const callId = open.at(-1)?.callId ?? 'nobody'
@@ -187,7 +187,7 @@ export function listExpiryEvents(context: AgentContext): Events {
   }
 }
 
-/** A sub-agent asks two questions, of which one expires. */
+/** A sub-agent asks two questions, and one of them expires. */
 export function listExpiringQuestions({ calls }: AgentContext): Events {
   const callId = findRunning(calls, 'research')?.id
   if (callId === undefined) return {}
@@ -212,12 +212,15 @@ export function listElicitationAnswers(context: AgentContext): Events {
   }
 }
 
-/** The reason of a rejection is user input and becomes the call's result, so both kinds of shields screen it. */
+/**
+ * Whether shields screen reasons. The reason of a rejection is user input and becomes the call's result, so both kinds
+ * of shields screen it.
+ */
 function hasReasonShields({ inputShields, resultShields }: AgentContext['features']): boolean {
   return inputShields || resultShields
 }
 
-/** Answers that arrive while other calls run. Without a pending call they match none. */
+/** Answers that arrive while other calls run. Without a pending call, they match none. */
 function listEarlyAnswers(callId: string, clientCallId: string, features: AgentContext['features']): Events {
   return {
     'approve meanwhile': stampEvent({ type: 'APPROVE', callId }),
@@ -308,7 +311,7 @@ export function listSkillEvents({ calls, skills }: AgentContext): Events {
   }
 }
 
-/** Stores a handle: once, again, and after the call has ended. */
+/** Stores a handle: once, twice, and after the call has ended. */
 export function listHandleEvents({ calls, tools }: AgentContext): Events {
   const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id
   return {
@@ -329,7 +332,7 @@ export function listHandoffEvents({ calls, tools }: AgentContext): Events {
   }
 }
 
-/** A tool or sub-agent sleeps, until a future or a past time. */
+/** A tool or sub-agent sleeps until a future or a past time. */
 export function listSleepEvents({ calls }: AgentContext): Events {
   const open = calls.find(isUnderWay)
   if (open === undefined) return {}
@@ -346,7 +349,7 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a time that is over': sleep(1) }
 }
 
-/** A tool needs approval one or two questions during its call. */
+/** A tool asks for one or two approvals during its call. */
 export function listAskEvents({ calls }: AgentContext): Events {
   const callId = findRunning(calls, 'book')?.id
   if (callId === undefined) return {}
@@ -373,7 +376,7 @@ function createElicitation(callId: string): PendingCall & { fromTool: true } {
   }
 }
 
-/** A sub-agent fails for good after spending the budget. */
+/** A sub-agent fails permanently after spending the budget. */
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
@@ -460,7 +463,7 @@ export function listShieldEvents(context: AgentContext): Events {
   }
 }
 
-/** Policies decide edited and redacted arguments. */
+/** Policies decide on edited and redacted arguments. */
 export function listDecisionEvents(context: AgentContext): Events {
   const open = listUnclearedCalls(context)
   if (open.length === 0) return {}

@@ -49,13 +49,13 @@ import {
 } from './actor-outcomes.js'
 import { agentSnapshot } from './agent-state-key.js'
 
-/** For actors that must not fail. */
+/** The failure of actors that must not fail. */
 const brokenActor = createFailure('fatal', 'internal')
 
 /**
- * Every event that can happen to the agent machine in a state, under readable names: `model: text`, `cancel`,
- * `tool: denied`. Impossible events are omitted because each event multiplies the states. For example, no event
- * is late without a deadline, and with guards the model only calls tools or answers.
+ * All events that can happen to the agent machine in a state, with readable names such as `model: text`, `cancel` and
+ * `tool: denied`. Impossible events are omitted, because each event multiplies the number of states. For example, no
+ * event is late without a deadline, and with guards the model only calls tools or answers.
  *
  * @example
  * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
@@ -97,7 +97,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   const asked = running?.asking
   const isRequesting = asked === 'requesting' || asked === 'concluding'
   const isExecuting = work === 'executing'
-  // Calls wait for an answer, now or later in the batch.
+  // The calls wait for an answer, now or later in the batch.
   const canAnswer = rest !== undefined || isExecuting || work?.startsWith('screening') === true
   const isPaused = context.state === 'PAUSED'
   const pauses = { cancel, ...(!context.pausing && { pause }) }
@@ -120,7 +120,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
       resumes,
     )
   }
-  // Each of these features multiplies the states, so it is explored on its own.
+  // Each of these features multiplies the number of states, so it is explored separately.
   if (tools['nap'])
     return merge(
       { ...steers, ...isResumed },
@@ -201,7 +201,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
       listPlanEvents(context),
       listShieldEvents(context),
       features.fitting && actors,
-      // Few answers, because requests may fail and be retried.
+      // Only a few answers, because requests may fail and be retried.
       request(featureModels.planned, isNearEnd && plannedConclusion),
       execute(['ok']),
       resumes,
@@ -245,7 +245,7 @@ const resume = stampEvent({ type: 'RESUME' })
 const resumeLater = stampEvent({ type: 'RESUME', at: laterWakeTime })
 const steer = stampEvent({ type: 'STEER', text: 'Hurry.' })
 const resumed = stampEvent({ type: 'RESUMED' })
-/** Resumed by a program that has one more tool. */
+/** The run is resumed by a program that has one more tool. */
 function createResumed({ tools }: AgentContext): AnyEventObject {
   return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
 }
@@ -318,7 +318,7 @@ const endingResults: Events = {
   'the result does not fit': done('resultGuards', { ...createConsultation(), outputProblem }),
 }
 
-/** The author's `prepareStep`: no change, or only the tool `look`. */
+/** Results of `prepareStep`: no change, or only the tool `look`. */
 function listPlanEvents({ steps }: AgentContext): Events {
   const plan = { step: steps + 1 }
   return {
@@ -328,14 +328,14 @@ function listPlanEvents({ steps }: AgentContext): Events {
   }
 }
 
-/** Also true for agents the conversation was handed to. */
+/** Also true for agents that received the conversation. */
 function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   return (
     speaker !== null || calls.some(({ handoff }) => handoff) || tools['transfer_to_billing'] !== undefined
   )
 }
 
-/** With input shields, each steering message adds states, so one is enough. */
+/** With input shields, each steering message adds states, so only one is sent. */
 function canSteer({ steering, features, messages }: AgentContext): boolean {
   const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
   return steering.length === 0 && !isScreened

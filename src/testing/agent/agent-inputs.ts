@@ -31,7 +31,7 @@ const eagerStaleness = {
   memory: 2,
 } as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
 
-/** No retries, because each counter multiplies the states. */
+/** No retries, because each counter multiplies the number of states. */
 const noRetries = {
   retry: { maxAttempts: 1, rateLimitAttempts: 1 },
   guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
@@ -49,7 +49,7 @@ const lastToken = { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: token
 
 interface InputParts extends Omit<AgentConfigInput, 'limits' | 'preset'> {
   features?: Partial<Features>
-  /** Additional tools, or other traits of the usual tools. */
+  /** Additional tools, or different traits of the usual tools. */
   tools?: AgentInput['tools']
   usage?: Usage
   requesters?: AgentInput['requesters']
@@ -77,7 +77,7 @@ function createWatchingInput(
 }
 
 /**
- * Inputs for exploring the agent machine. Each enables one feature, with limits small enough to be reached.
+ * Inputs for exploring the agent machine. Each enables one feature, with limits that are small enough to be reached.
  *
  * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */
@@ -255,13 +255,13 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
 
 /** Options that narrow the exploration. */
 export interface AgentSpaceOptions {
-  /** Names of the `agentInputs` to use. Default: all. */
+  /** Names of the `agentInputs` to use. Defaults to all. */
   only?: readonly string[]
-  /** Step limit for every run. Default: 1 to 4, depending on the input. */
+  /** Step limit for every run. Defaults to 1 to 4, depending on the input. */
   maxSteps?: number
 }
 
-/** Exploration options for the agent machine. Spread it or pass it on. */
+/** Exploration options for the agent machine. Spread them, or pass them on. */
 export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
   inputs: Readonly<Record<string, AgentInput>>
   alphabet: typeof listAgentEvents

@@ -11,8 +11,8 @@ import { isWatching } from '../../../guards/state.js'
 export const agentSnapshot = objectRule(['context', 'value'], 'a snapshot of the agent machine')
 
 /**
- * Serializes the parts of an agent's state that determine its future: everything the chart's guards read,
- * without values that only grow.
+ * Serializes the parts of an agent's state that determine its future: everything that the chart's guards read, without
+ * values that only grow.
  *
  * @example
  * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: serializeAgentState })
@@ -97,7 +97,7 @@ function isConcluding(context: AgentContext): boolean {
 const numbers = new WeakMap<object, number>()
 let lastNumber = 0
 
-/** Configurations never change within a run, so their identity is enough. */
+/** Configurations never change within a run, so they can be compared by identity. */
 function getNumber(value: object): number {
   const known = numbers.get(value) ?? ++lastNumber
   numbers.set(value, known)

@@ -38,7 +38,7 @@ const modelFaults: FaultKind<ModelFault> = {
 }
 
 /**
- * Wraps a model so that it fails as planned and records the faults that landed. Other requests go to the
+ * Wraps a model so that it fails as planned, and records the faults that occurred. Other requests are passed to the
  * wrapped model.
  *
  * @example
@@ -154,7 +154,7 @@ const toolFaults: FaultKind<ToolFault> = {
 }
 
 /**
- * Wraps a tool so that it fails as planned and records the faults that landed. Other calls go to the wrapped
+ * Wraps a tool so that it fails as planned, and records the faults that occurred. Other calls are passed to the wrapped
  * tool.
  *
  * @example
@@ -237,8 +237,8 @@ const storeFaults: FaultKind<StoreFault> = {
 }
 
 /**
- * Wraps a store so that writes fail as planned and records the faults that landed. Everything else goes to the
- * wrapped store; open that one again to see what a dead process left behind.
+ * Wraps a store so that writes fail as planned, and records the faults that occurred. Other calls are passed to the
+ * wrapped store. To see what a dead process left behind, open the wrapped store again.
  *
  * @example
  * const store = chaosStore(memoryStore(), [{ at: 2, fault: 'lost_reply' }])

@@ -13,7 +13,7 @@ export interface RandomFaults<Fault extends string> {
   seed: number
   /** Probability of a fault per request, call or write, from 0 to 1. */
   rate: number
-  /** Faults to draw from. Default: faults a run can recover from. */
+  /** Faults to draw from. Defaults to those from which a run can recover. */
   faults?: readonly Fault[]
 }
 
@@ -21,7 +21,7 @@ export interface RandomFaults<Fault extends string> {
 export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | RandomFaults<Fault>
 
 /**
- * The faults of a `chaosModel`, `chaosTool` or `chaosStore`. A test whose fault did not land proves nothing.
+ * The faults of a `chaosModel`, `chaosTool` or `chaosStore`. A test whose fault did not occur proves nothing.
  *
  * @example
  * const faulty = chaosModel(model, [{ at: 1, fault: 'cut' }])
@@ -29,16 +29,16 @@ export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | R
  * faulty.certify()
  */
 export interface Chaos<Fault extends string> {
-  /** The faults that have happened so far, in order. The list grows. */
+  /** The faults that have occurred so far, in order. The list grows. */
   readonly landed: readonly PlannedFault<Fault>[]
   /**
-   * Throws unless every planned fault has landed, or at least one random fault.
-   * @throws {ChaosError} `not_landed`, with the faults that have not happened
+   * Throws unless all planned faults, or at least one random fault, have occurred.
+   * @throws {ChaosError} `not_landed`, with the faults that have not occurred
    */
   certify(): void
 }
 
-/** `not_landed`: a fault did not happen, so the test proves nothing · `bad_option`: invalid plan. */
+/** `not_landed`: a fault did not occur, so the test proves nothing · `bad_option`: invalid plan. */
 export type ChaosErrorCode = 'not_landed' | 'bad_option'
 
 /**
@@ -63,12 +63,12 @@ export class ChaosError extends StatewrightError {
 }
 
 export interface FaultKind<Fault extends string> {
-  /** For example `chaosModel`, used in error messages. */
+  /** The name for error messages, such as `chaosModel`. */
   of: string
-  /** The counted unit: `request`, `call`, `write`. */
+  /** What is counted: `request`, `call`, `write`. */
   unit: string
   faults: readonly Fault[]
-  /** Drawn if the plan names no faults. */
+  /** Faults to draw from if the plan names none. */
   passing: readonly Fault[]
 }
 

@@ -5,7 +5,7 @@ import type { SampledTool } from './agent-facts.js'
 import type { AgentScene } from './agent-scene.js'
 import type { Turn } from './scripted-model.js'
 
-/** The classes of the conformance suite that apply to any agent. */
+/** Those classes of the conformance suite that apply to any agent. */
 export const agentCheckClasses = [
   'basics',
   'truncation',
@@ -75,7 +75,7 @@ export const callOf = (tool: SampledTool, n = 0): Turn => ({
   calls: [{ name: tool.name, input: tool.input(n) }],
 })
 
-/** Plays these turns, then plain text. */
+/** Plays these turns, and then answers with plain text. */
 export const turns =
   (...list: Turn[]) =>
   (at: number): Turn =>

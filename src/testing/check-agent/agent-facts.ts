@@ -6,7 +6,7 @@ import type { Tool } from '../../core/tools/tool.js'
 
 export interface SampledTool {
   readonly name: string
-  /** Whether it may run twice because it is `readOnly` or `idempotent`. */
+  /** Whether the call may run twice, because its tool is `readOnly` or `idempotent`. */
   readonly mayRepeat: boolean
   readonly input: (n: number) => JsonObject
   readonly varies: boolean
@@ -16,7 +16,7 @@ export interface AgentFacts {
   /** A tool that runs without approval, preferably one that must not run twice. */
   readonly tool: SampledTool | null
   readonly askingTool: SampledTool | null
-  /** The required output format or output tool, with its schema. Null: plain text. */
+  /** The required output format or output tool, with its schema. Null for plain text. */
   readonly output: { readonly name: string; readonly schema: JsonObject } | null
   readonly unsampled: readonly string[]
 }
@@ -51,7 +51,7 @@ export async function readAgentFacts(
 
 const rank = ({ mayRepeat, varies }: SampledTool): number => (mayRepeat ? 2 : 0) + (varies ? 0 : 1)
 
-/** The run executes its calls and continues afterwards. */
+/** Whether the run executes the tool's calls and continues afterwards. */
 function isPlain({ client, search, skill, defer, endsRun, maxCalls }: Tool): boolean {
   return !client && !search && !skill && !defer && !endsRun && maxCalls === undefined
 }

@@ -31,7 +31,7 @@ import { createScriptedModel, type Script } from './scripted-model.js'
 export interface Execution {
   tool: string
   input: unknown
-  /** The call's idempotency key, the same on every execution. */
+  /** The call's idempotency key. It is the same for each execution. */
   key: string
 }
 
@@ -45,7 +45,7 @@ export interface SceneOptions {
   context: unknown
 }
 
-/** Faults of one process, each certified at the end of the check. */
+/** The faults of one process. Each is certified at the end of the check. */
 export interface SceneFaults {
   model?: FaultPlan<ModelFault>
   tool?: FaultPlan<ToolFault>
@@ -90,8 +90,8 @@ export class AgentScene {
   }
 
   /**
-   * Checks the requests with a strict provider, the log with the reference model, and that all planned faults
-   * landed.
+   * Checks the requests with a strict provider and the log with the reference model, and that all planned faults
+   * occurred.
    */
   async judge(): Promise<void> {
     for (const [at, { messages }] of this.requests.entries()) {
@@ -124,7 +124,7 @@ export class AgentProcess {
   readonly #scene: AgentScene
   readonly #storeChaos: Chaos<StoreFault> | undefined
   readonly #modelChaos: Chaos<ModelFault> | undefined
-  /** The last request failed or hangs, so only time can advance the run. */
+  /** Whether the last request failed or hangs, so that only time can advance the run. */
   #isModelStill = false
   #hungCalls = 0
   #isStopped = false
@@ -138,11 +138,11 @@ export class AgentProcess {
     const model = this.#observe(troubled ?? scripted)
     const { parts } = getInternals(make(model))
     const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
-    // Tools are created on first lookup. The fault must exist even if the agent never looks the tool up.
+    // Tools are created on first lookup. The fault must be planned even if the agent never looks the tool up.
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
     const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
     this.#storeChaos = chaos
-    // The agent must not affect the outside, so it has no shared budgets and no telemetry.
+    // The agent must have no effect outside, so it has no shared budgets and no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
       clock: this.clock,
@@ -260,7 +260,7 @@ export class AgentProcess {
   }
 }
 
-/** The agent's tools, replaced by stand-ins. Handoffs are removed because another agent's model would be called. */
+/** Replaces the agent's tools by stand-ins. Handoffs are removed, because another agent's model would be called. */
 class StandIns extends WrappedTools {
   readonly #create: (tool: Tool) => Tool
 
@@ -299,8 +299,8 @@ export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): st
 }
 
 /**
- * The clock of a scene, shared by its processes and store. It advances in whole milliseconds, so that no run
- * starts before the previous one ends.
+ * The clock of a scene, shared by its processes and its store. It advances in whole milliseconds, so that no run starts
+ * before the previous one ends.
  */
 class SceneTime {
   aheadMs = 0
@@ -317,7 +317,7 @@ interface Timer {
   handle: unknown
 }
 
-/** The clock of one process. It follows the system clock and can leap to the next timer. */
+/** The clock of one process. It follows the system clock and can jump to the next timer. */
 class LeapingClock implements Clock {
   readonly #time: SceneTime
   readonly #timers = new Map<number, Timer>()
@@ -370,7 +370,7 @@ class LeapingClock implements Clock {
   #arm(id: number, timer: Timer): void {
     const left = Math.max(0, timer.due - this.now())
     timer.handle = systemClock.setTimeout(() => {
-      // Timers may fire early on a busy system because they count from the start of the task that set them.
+      // Timers may fire early on a busy system, because they count from the start of the task that set them.
       if (this.now() < timer.due) return this.#arm(id, timer)
       this.#timers.delete(id)
       timer.fire()

@@ -25,7 +25,7 @@ import type { ModelFault } from '../chaos/chaos-parts.js'
 import type { Turn, Script } from './scripted-model.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 
-/** Whether the agent works with the scripted model at all. The other checks depend on it. */
+/** Checks whether the agent works with the scripted model at all. The other checks depend on this. */
 export const basicChecks: readonly AgentCheckSpec[] = [
   {
     class: 'basics',
@@ -94,7 +94,7 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
   },
 })
 
-/** Incomplete output has no effect. */
+/** Checks that incomplete output has no effect. */
 export const truncationChecks: readonly AgentCheckSpec[] = [
   neverRuns('cut-call', 'A call with arguments truncated by length is not executed', undefined, 'truncated'),
   neverRuns(
@@ -133,7 +133,7 @@ async function play(
   return { process, result: await process.say(scene.input, options) }
 }
 
-/** Stops a run, then says `Again.`. The scene rejects what a strict provider rejects. */
+/** Stops a run, then sends `Again.`. The scene rejects what a strict provider would reject. */
 const after = (
   name: string,
   title: string,
@@ -165,7 +165,7 @@ async function cancelInCall(scene: AgentScene): Promise<Stopped> {
   return play(scene, turns(callOf(toolOf(scene))), {}, { signal: controller.signal })
 }
 
-/** A strict provider accepts the next request after every way to stop. */
+/** Checks that a strict provider accepts the next request after every way to stop. */
 export const historyChecks: readonly AgentCheckSpec[] = [
   after('end', 'After a normal end', (scene) => play(scene, turns(callOf(toolOf(scene))))),
   after('limit', 'After a step limit', (scene) => {

@@ -27,19 +27,19 @@ import { createScriptedModel } from './scripted-model.js'
 
 /** Options of `checkAgent`. */
 export interface CheckAgentOptions {
-  /** Classes (`cancel`) and checks (`cancel/in-call`) to run. Default: all. */
+  /** Classes (`cancel`) and checks (`cancel/in-call`) to run. Defaults to all. */
   only?: readonly string[] | undefined
   /** Classes and checks to skip, with the reason. */
   skip?: Readonly<Record<string, string>> | undefined
-  /** Determines how answers are split into chunks. Default: 1. */
+  /** Determines how answers are split into chunks. Defaults to 1. */
   seed?: number | undefined
   /** Inputs by tool name, for tools whose schema yields no valid sample. */
   inputs?: Readonly<Record<string, JsonObject>> | undefined
-  /** The user message. Default: `Go.` */
+  /** The user message. Defaults to `Go.`. */
   input?: string | undefined
   /** The app context passed to approvals, shields and guards. Required if a tool requires one. */
   context?: unknown
-  /** Time limit per check in milliseconds. Default: 30 000. */
+  /** Time limit per check in milliseconds. Defaults to 30 000. */
   withinMs?: number | undefined
 }
 
@@ -56,15 +56,15 @@ const optionNames = [
 /** The result of one check. */
 export interface AgentCheck {
   class: AgentCheckClass
-  /** For example `cancel/in-call`. */
+  /** The name, such as `cancel/in-call`. */
   name: string
   /** The scenario as a sentence. */
   tried: string
-  /** `unproven`: the planned fault did not land, so the check proves nothing. */
+  /** `unproven` means that the planned fault did not occur, so the check proves nothing. */
   outcome: 'kept' | 'broken' | 'skipped' | 'unproven'
-  /** Observations; may be empty. */
+  /** Observations. Can be empty. */
   seen: string
-  /** The problem, or why the check was skipped; null if it passed. */
+  /** The problem, or why the check was skipped. Null if it passed. */
   problem: string | null
   /** The call that repeats this check. */
   repeat: string
@@ -94,20 +94,20 @@ const agentChecks: readonly AgentCheckSpec[] = [
 const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): string => `${of}/${name}`
 
 /**
- * Checks an agent the way the conformance suite checks agent loops: truncated answers, the history after every
- * way to stop, cancellation, limits, loops, concurrent runs, approvals, faults of models, tools and stores, and
+ * Checks an agent in the same way as the conformance suite checks agent loops: truncated answers, the history after
+ * every way to stop, cancellation, limits, loops, concurrent runs, approvals, faults of models, tools and stores, and
  * processes that die at each write.
  *
- * `make` receives a scripted model and returns an agent that uses it; it is called several times. Tools are not
- * executed: stand-ins with the same schemas and approvals replace them. The agent's store, shared budgets and
- * telemetry are not used. Its shields, guards and memory are.
+ * `make` receives a scripted model and returns an agent that uses it. It is called several times. Tools are not
+ * executed, but replaced by stand-ins with the same schemas and approvals. The agent's shields, guards and memory are
+ * used. Its store, shared budgets and telemetry are not.
  *
  * @example
  * const { broken } = await checkAgent((model) => createAgent({ model, tools: [add] }))
  * if (broken.length > 0) throw new Error(broken.join('\n'))
  *
- * @throws {StatewrightError} `bad_option` for a name that no check has, an input that its tool does not take, or options that make no
- * sense
+ * @throws {StatewrightError} `bad_option` for a name that no check has, an input that its tool does not take, or
+ * options that make no sense
  * @throws {EvaluationError} `not_an_agent`
  */
 export async function checkAgent<Context = unknown>(

@@ -90,7 +90,7 @@ export const faultChecks: readonly AgentCheckSpec[] = [
   store('lost_reply', 'A store whose reply is lost is reported'),
 ]
 
-/** Two steps of calls and an answer. It depends only on the messages, so another process can continue it. */
+/** Two steps of calls and an answer. The script depends only on the messages, so another process can continue it. */
 function createScript(scene: AgentScene): Script {
   const tool = toolOf(scene)
   return (_at, { messages }) => {
@@ -117,14 +117,14 @@ async function finish(scene: AgentScene, script: Script): Promise<RunResult> {
   if (!isKnown) return next.say(scene.input)
   const run = await next.resume()
   const result = await next.rest(run)
-  // An interrupted call may wait for a person to say whether it took effect.
+  // An interrupted call may wait for a person to confirm whether it took effect.
   if (result.state !== 'WAITING_FOR_INPUT') return result
   for (const { callId, interrupted } of result.pending ?? [])
     if (interrupted) run.reject(callId, 'It is done.')
   return next.rest(run)
 }
 
-/** One process dies at a write and another continues. Returns false if there was no such write. */
+/** One process dies at a write and another continues. Returns false if there is no such write. */
 async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<boolean> {
   const script = createScript(scene)
   const process = scene.open(script, { store: [{ at, fault }] })

@@ -67,7 +67,7 @@ async function keepResult(scene: AgentScene, controller: AbortController): Promi
   )
   scene.behave = async (execution, signal) => {
     if (scene.executions.length === 1) return 'Paid for.'
-    // The first call has its result by now.
+    // By now, the first call has its result.
     await nextTask(10)
     controller.abort()
     return hang(execution, signal)
@@ -110,7 +110,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
     if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')
     const run = process.start(scene.input, { signal: controller.signal })
-    // Immediately, because some agents retry after a millisecond or less.
+    // Cancels immediately, because some agents retry after a millisecond or less.
     run.events$.subscribe({
       next: ({ type }) => {
         if (type === 'retry') controller.abort()
@@ -129,7 +129,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   ),
 ]
 
-/** The script answers after this many requests. Reaching it means that nothing stopped the run. */
+/** After this many requests, the script answers. Reaching it means that nothing stopped the run. */
 const cap = 300
 
 const capped =

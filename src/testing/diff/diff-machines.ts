@@ -34,7 +34,7 @@ import { listEmitted } from '../replay-path.js'
 export interface MachineDifference {
   /** The first difference in the target state, the emitted events, or the output. */
   kind: MachineDifferenceKind
-  /** The transition taken before and after; null if none. If both are equal, its effect changed. */
+  /** The transition taken before and after, or null. If both are equal, the effect of the transition changed. */
   transition: Record<Side, string | null>
   /** The change as a sentence. */
   title: string
@@ -42,7 +42,7 @@ export interface MachineDifference {
   before: MachinePath
   /** The same events in the new version. */
   after: MachinePath
-  /** Where the contexts diverge, if that is earlier: often the cause. */
+  /** Where the contexts diverge if that is earlier, because it is often the cause. */
   contexts: ContextParting | null
   /** Title and trace as text. */
   toString(): string
@@ -50,11 +50,11 @@ export interface MachineDifference {
 
 /** The result of `diffMachines`. */
 export interface MachineDiff {
-  /** One trace per change, shortest first. Empty if the machines behave alike. */
+  /** One trace per change, shortest first. Empty if the machines behave identically. */
   differences: MachineDifference[]
   /** Number of compared pairs of states. */
   pairs: number
-  /** Why the comparison is incomplete; null if it is complete. */
+  /** Why the comparison is incomplete, or null. */
   bounded: string | null
   /** Transitions declared by only one of the machines. */
   declared: { added: string[]; removed: string[] }
@@ -63,25 +63,25 @@ export interface MachineDiff {
 
 /** Options of `diffMachines`. */
 export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** Events to try in every state, or a function of the state. Like `alphabet` of `generatePaths`. */
+  /** Events to try in every state, or a function of the state. See `alphabet` of `generatePaths`. */
   events: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
   /** Inputs for both machines. Defaults to one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
-  /** Maximum number of state pairs. Default 20,000. */
+  /** Maximum number of state pairs. Defaults to 20,000. */
   limit?: number
-  /** As in `generatePaths`, for both machines. */
+  /** Like in `generatePaths`, for both machines. */
   serializeState?: ((snapshot: SnapshotFrom<TMachine>) => string) | undefined
   /** Called at the end. */
   onProgress?: (progress: ExploreProgress) => void
 }
 
 /**
- * Compares two versions of a machine. Sends both the same events and finds the shortest traces on which they
- * reach different states, emit different events or produce different outputs, one per changed transition. It
- * does not explore beyond differing states.
+ * Compares two versions of a machine. Sends the same events to both and finds the shortest traces on which they reach
+ * different states, emit different events or produce different outputs, one trace per changed transition. Does not
+ * explore beyond states that differ.
  *
- * No action is executed and no actor is started. The `before` paths are tests that the new version fails; write
- * them with `generateJestTests`.
+ * No action is executed and no actor is started. The `before` paths are tests that the new version fails; write them
+ * with `generateJestTests`.
  *
  * @example
  * const strict = machine.provide({ guards: {} })
@@ -261,7 +261,7 @@ function formatList(title: string, ids: readonly string[]): string[] {
 
 /** Where the contexts of two machines diverge. */
 export interface ContextParting {
-  /** Step number; 0 is the start. */
+  /** Number of the step. 0 is the start. */
   step: number
   label: string
   /** Dotted paths of the differing context keys, at most five. */
@@ -308,7 +308,7 @@ function isAlike(one: object, other: object): boolean {
 
 type Side = 'before' | 'after'
 
-/** The effect of a step on one machine; no transitions if the event cannot happen. */
+/** The effect of a step on one machine. Without transitions if the event cannot happen. */
 interface SideStep {
   vertex: Vertex
   transitions: readonly DefinedTransition[]
@@ -339,8 +339,8 @@ interface PairExploration {
 }
 
 /**
- * Sends both machines the same events, breadth first, and reports every step in which they differ. It does not
- * continue from differing states because later steps cannot be compared.
+ * Sends the same events to both machines, breadth first, and reports every step in which they differ. Does not continue
+ * from differing states, because later steps cannot be compared.
  */
 function explorePairs(
   machines: Readonly<Record<Side, ObservedMachine>>,

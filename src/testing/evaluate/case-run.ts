@@ -38,9 +38,9 @@ interface PlayedSession {
 }
 
 /**
- * The tools of an agent that replays recorded sessions. A call recorded with the same arguments returns the
- * recorded result. Other calls run only if their tool is read-only; any other call ends the session. No person,
- * client or sub-agent is involved.
+ * The tools of an agent that replays recorded sessions. A call that was recorded with the same arguments returns the
+ * recorded result. Other calls run only if their tool is read-only, otherwise they end the session. People, clients and
+ * sub-agents are not involved.
  */
 class PlayedTools extends WrappedTools {
   readonly #sessions = new Map<string, SessionCalls>()
@@ -86,7 +86,10 @@ class PlayedTools extends WrappedTools {
   }
 }
 
-/** The recorded calls of one session. Repeated calls return their results in order, then the last one again. */
+/**
+ * The recorded calls of one session. Repeated calls return their results in order, and then keep returning the last
+ * one.
+ */
 class SessionCalls implements PlayedSession {
   diverged: EvaluatedRun['diverged']
   readonly #abort = new AbortController()
@@ -124,7 +127,7 @@ class SessionCalls implements PlayedSession {
   }
 }
 
-/** Parses recorded arguments with the current schema; calls that no longer fit are dropped. */
+/** Parses recorded arguments with the current schema. Calls that no longer match are dropped. */
 async function readCalls(
   tool: Tool,
   calls: readonly RecordedResult[],
@@ -140,7 +143,7 @@ async function readCalls(
   return byInput
 }
 
-/** Why an unrecorded call must not run, or null. */
+/** Why a call that was not recorded must not run, or null. */
 async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecution): Promise<string | null> {
   const what = 'the session has no such call'
   if (tool.delegate) return `${what}, and sub-agents do not run in a replay`
@@ -160,7 +163,7 @@ function giveResult({ status, content, media, errorKind }: RecordedResult['resul
 
 export interface CaseOutcome extends RunFacts {
   session: string
-  /** Result of the last run; null if none started. */
+  /** Result of the last run. Null if no run started. */
   result: RunResult | null
   usage: Usage
   steps: number
@@ -177,7 +180,7 @@ export interface CaseRunnerOptions {
   signal: AbortSignal
 }
 
-/** Failures that say nothing about the agent. */
+/** Failures that are unrelated to the agent. */
 const failures: ReadonlySet<string> = new Set([
   'provider_error',
   'incomplete_response',
@@ -208,7 +211,7 @@ export class CaseRunner {
 
   /**
    * Runs or continues a case. Returns null if the signal stopped it.
-   * @throws {ConfigError} for what concerns every case
+   * @throws {ConfigError} for problems that affect all cases
    * @throws {EvaluationError} `other_evaluation`
    */
   async run(one: EvaluationCase, repeat: number): Promise<CaseOutcome | null> {
@@ -275,7 +278,7 @@ export class CaseRunner {
     )
   }
 
-  /** Every user message is a run; calls are answered from the log. */
+  /** Starts a run for each user message. Calls are answered from the log. */
   async #playRecorded(
     session: string,
     one: EvaluationCase,
@@ -316,7 +319,7 @@ function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefine
   return { code, message }
 }
 
-/** The session id of a case. Case ids that are not valid in session ids are hashed. */
+/** The session id of a case. If a case id is not valid in session ids, it is hashed. */
 export function toSessionId(evaluation: string, caseId: string, repeat: number): string {
   const id = `${evaluation}.${caseId}.${repeat}`
   // Leaves room for the suffix of a scorer.
@@ -341,7 +344,7 @@ async function readRunFacts(store: SessionStore, session: string): Promise<RunFa
   return { durationMs: measureWork(records, session), guards }
 }
 
-/** Time between records of the same run, excluding pauses between runs and before a resume. */
+/** The time between records of the same run, excluding pauses between runs and before a resume. */
 function measureWork(records: readonly LogRecord[], session: string): number {
   let [total, before, head] = [0, 0, records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0]
   for (const record of records) {
@@ -358,8 +361,8 @@ function measureWork(records: readonly LogRecord[], session: string): number {
 }
 
 /**
- * Follows a run until it settles and releases its session. Returns null if the signal stopped it; `agent.resume`
- * continues it.
+ * Follows a run until it settles and releases its session. Returns null if the signal stopped it, in which case
+ * `agent.resume` continues it.
  */
 export async function followRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
   let unfollow = (): void => undefined

@@ -27,7 +27,7 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   /** Created by `createAgent`. */
   agent: AnyAgent<Context>
   cases: readonly EvaluationCase<Expected>[]
-  /** One scorer, or several by name. Default: 1 for a completed run, else 0. */
+  /** One scorer, or several by name. By default, the score is 1 for a completed run and 0 otherwise. */
   score?: Scorer<Expected> | Readonly<Record<string, Scorer<Expected>>>
   /**
    * Id of the evaluation, without dots. Sessions are named `ID.CASE.1` and tagged `evaluation=ID`. With a
@@ -35,26 +35,26 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
    */
   id?: string
   /**
-   * Where sessions are stored; null for nowhere. Defaults to the agent's store. Replayed sessions are not stored
-   * by default.
+   * Where sessions are stored, or null to not store them. Defaults to the agent's store. Replayed sessions are not
+   * stored by default.
    */
   store?: SessionStore | null
-  /** Concurrent cases. Default: 4. */
+  /** Number of concurrent cases. Defaults to 4. */
   concurrency?: number
-  /** Runs per case. Default: 1. */
+  /** Number of runs per case. Defaults to 1. */
   repeat?: number
-  /** Minimum score to pass, if the scorer returns a number. Default: 0.5. */
+  /** Minimum score to pass, if the scorer returns a number. Defaults to 0.5. */
   passAt?: number
-  /** Seed of the bootstrap intervals. Default: 1. */
+  /** Seed of the bootstrap intervals. Defaults to 1. */
   seed?: number
   /** The app context passed to tools. Required if a tool requires one. */
   context?: unknown
   /**
-   * Shared budgets in addition to the agent's. Judges use them too. A case they cannot pay for is an error, not
-   * a zero.
+   * Shared budgets in addition to the agent's, also for judges. A case that they cannot pay for is an error, not a
+   * zero.
    */
   budgets?: BudgetsOption
-  /** Stops the evaluation. The report contains the scored runs and is marked `interrupted`. */
+  /** Stops the evaluation. The report then contains the scored runs and is marked `interrupted`. */
   signal?: AbortSignal
   /** Called when a run starts and when it is scored. */
   onProgress?: (progress: EvaluationProgress) => void
@@ -69,7 +69,7 @@ export interface EvaluationProgress {
   failed: number
   errors: number
   diverged: number
-  /** USD so far, including judges; null if a price is unknown. */
+  /** USD so far, including judges. Null if a price is unknown. */
   cost: number | null
   elapsedMs: number
   /** The last scored run and its case. */
@@ -96,7 +96,7 @@ const optionNames = [
  * Runs an agent on cases and scores the results.
  *
  * - Each case runs in its own session. Usage, time and guards are read from its log.
- * - A scorer that throws or returns no score makes the case an error, not a zero. So does a failing model.
+ * - If the model fails, or a scorer throws or returns no score, the case is an error, not a zero.
  *   Errors are excluded from means.
  * - With a store, a stopped evaluation continues under the same `id`. Finished sessions are scored again, not
  *   run again.
@@ -107,7 +107,7 @@ const optionNames = [
  * console.log(summary.passRate?.value, summary.verdicts.failed) // → 1 0
  *
  * @throws {EvaluationError} `invalid_cases`, `invalid_option`, `not_an_agent`, `other_evaluation`
- * @throws {ConfigError} `missing_api_key`, … for what concerns every case
+ * @throws {ConfigError} `missing_api_key`, … for problems that affect all cases
  */
 export async function evaluate<Expected, Context = unknown>(
   options: WithContext<EvaluateOptions<Expected, Context>, NoInfer<Context>>,
@@ -183,7 +183,7 @@ class Evaluation {
     return this.#createReport()
   }
 
-  /** Runs every case once before repeating any, so a stopped evaluation covers as many cases as possible. */
+  /** Runs every case once before repeating any, so that a stopped evaluation covers as many cases as possible. */
   #listTasks(repeat: number): Task[] {
     return Array.from({ length: repeat }, (_, i) =>
       this.#cases.map((one) => ({ case: one, repeat: i + 1 })),

@@ -15,7 +15,7 @@ import { listSessions } from '../../core/run/delete-sessions.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 
 /**
- * One case of an evaluation, as plain JSON: a line in a file of cases.
+ * One case of an evaluation, as plain JSON. Files of cases contain one per line.
  *
  * @example
  * const question: EvaluationCase = { id: 'capital', input: 'What is the capital of France?', expected: 'Paris' }
@@ -27,15 +27,15 @@ export interface EvaluationCase<Expected = unknown> {
   input: RunInput
   /** An answer, a pattern, or any other reference for the scorers. */
   expected?: Expected
-  /** The report groups scores by tag. */
+  /** Tags, by which the report groups scores. */
   tags?: SessionTags
-  /** A recorded session to replay; see `readSessionCases`. */
+  /** A recorded session to replay. See `readSessionCases`. */
   recorded?: RecordedSession
 }
 
 /** A stored session to replay on another agent. */
 export interface RecordedSession {
-  /** User input, one entry per run. */
+  /** User input, with one entry per run. */
   turns: readonly UserInput[]
   /** Calls with a result. */
   calls: readonly RecordedResult[]
@@ -59,7 +59,7 @@ const keys = ['id', 'input', 'expected', 'tags', 'recorded']
  * const cases = parseCases('{ "id": "capital", "input": "The capital of France?", "expected": "Paris" }')
  *
  * @param name of the file, for the error
- * @throws {EvaluationError} `invalid_cases`: its `problems` name every line that cannot be read
+ * @throws {EvaluationError} `invalid_cases`, whose `problems` list every line that cannot be read
  */
 export function parseCases(text: string, name = 'The cases'): EvaluationCase[] {
   expectArgument('parseCases(text)', text, { is: (value) => typeof value === 'string', phrase: 'a text' })
@@ -194,7 +194,7 @@ export function evaluationOptionError(key: string, what: string): EvaluationErro
 
 /** Selects the sessions to convert. */
 export interface SessionCasesOptions {
-  /** Maximum number, most recently updated first. Default: 100. */
+  /** Maximum number of sessions, most recently updated first. Defaults to 100. */
   last?: number
   /** Sessions with all of these tags. */
   tags?: SessionTags
@@ -202,7 +202,7 @@ export interface SessionCasesOptions {
   prefix?: string
   /** Sessions of the agent with this name. */
   agent?: string
-  /** Only the steps that people have marked, each as a case. */
+  /** Whether to convert only the steps that people have marked, each to a case. */
   marked?: boolean
 }
 
@@ -265,7 +265,7 @@ async function readSessionCase(
   }
 }
 
-/** The answer that a person has marked as good. Empty for other marks and for a step that calls tools. */
+/** The answer that a person marked as good. Empty for other marks and for a step with tool calls. */
 function findMarkedAnswer(messages: readonly Message[], { mark }: StepMark): string {
   const last = messages.at(-1)
   return mark === 'good' && last?.role === 'assistant' && !last.tool_calls?.length
@@ -282,7 +282,7 @@ const toMarkTags = (tags: SessionTags | undefined, { mark, note }: StepMark): Se
 /** Results from tools, clients, sub-agents and people, as opposed to results created by the loop. */
 const toolStatuses: ReadonlySet<string> = new Set(['ok', 'error', 'timeout', 'denied', 'rejected'])
 
-/** In arrival order. Content pending review is not emitted and therefore missing. */
+/** The results in arrival order. Content pending review is not emitted and therefore missing. */
 async function readResults(
   store: SessionStore,
   id: string,
@@ -303,7 +303,7 @@ async function readResults(
   return [...listEarlierResults(messages, announced), ...results]
 }
 
-/** Results from a fork or a given conversation exist only in the transcript. */
+/** Results from a fork or a given conversation, which exist only in the transcript. */
 function listEarlierResults(messages: readonly Message[], announced: ReadonlySet<string>): RecordedResult[] {
   const callsById = new Map<string, ToolCall>()
   return messages.flatMap((message): RecordedResult[] => {

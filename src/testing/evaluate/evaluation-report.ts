@@ -26,7 +26,7 @@ export interface GivenScore {
   why?: string
 }
 
-/** In USD; null if a price is unknown. */
+/** In USD. Null if a price is unknown. */
 export interface EvaluationCost {
   agent: number | null
   judges: number | null
@@ -74,7 +74,7 @@ export interface EvaluatedCase {
   expected?: string
   /** The mean over its scored runs, or null. */
   score: number | null
-  /** The share of its scored runs that passed, or null. */
+  /** The fraction of its scored runs that passed, or null. */
   passRate: number | null
   runs: EvaluatedRun[]
 }
@@ -85,7 +85,9 @@ export interface ScoreSummary {
   cases: number
   /** Mean case score, with a bootstrap interval. */
   mean: Interval | null
-  /** Share of passing cases, with Wilson's interval. A repeated case counts with the share of its passing runs. */
+  /**
+   * Fraction of passing cases, with Wilson's interval. A repeated case counts with the fraction of its passing runs.
+   */
   passRate: Interval | null
 }
 
@@ -113,7 +115,7 @@ export interface EvaluationSummary extends ScoreSummary {
 }
 
 /**
- * The result of `evaluate`, as plain JSON. Also the baseline for a later comparison.
+ * The result of `evaluate`, as plain JSON. It can be the baseline of a later comparison.
  *
  * @example
  * const report: EvaluationReport = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
@@ -126,7 +128,7 @@ export interface EvaluationReport {
   /** Milliseconds since the epoch. */
   startedAt: number
   endedAt: number
-  /** The evaluation was stopped; missing cases were not scored. */
+  /** Set if the evaluation was stopped, so that some cases were not scored. */
   interrupted?: true
   agent: { model: string; definition: string }
   scorers: string[]

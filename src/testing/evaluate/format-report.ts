@@ -24,11 +24,11 @@ import { expectArgument, optionsRule } from '../../core/base/values.js'
 
 /** Options of `formatReport`. */
 export interface FormatReportOptions {
-  /** Columns. Default: 80. */
+  /** Number of columns. Defaults to 80. */
   width?: number
-  /** Default: false. */
+  /** Whether to use colors. Defaults to false. */
   color?: boolean
-  /** Maximum number of failures, regressions and improvements to list. Default: 5. */
+  /** Maximum number of failures, regressions and improvements to list. Defaults to 5. */
   most?: number
   /** Appended to the suggested `sessions show` command, such as ` --store=file:./sessions`. Defaults to nothing. */
   commandOptions?: string
@@ -225,7 +225,7 @@ export const formatScoreRange = ({ low, high }: Interval): string => `${low.toFi
 export const formatShareRange = ({ low, high }: Interval): string =>
   `${Math.round(low * 100)} … ${Math.round(high * 100)} %`
 
-/** `+0.12`, `−0.03` */
+/** Formats `+0.12` or `−0.03`. */
 export const formatSigned = (value: number, format = (size: number) => size.toFixed(2)): string => {
   const size = format(Math.abs(value))
   // A value that rounds to zero has no sign.
@@ -250,7 +250,7 @@ export const formatCostRange = (range: Interval): string => {
 export const formatMean = (value: number): string =>
   value >= 100 ? formatCount(Math.round(value)) : String(Math.round(value * 10) / 10)
 
-/** All scores together, then each of several scorers, then each tag. */
+/** The rows of all scores together, then of each of several scorers, then of each tag. */
 export function listScoreRows({ summary, scorers }: EvaluationReport): [string, ScoreSummary][] {
   const [only, ...others] = scorers
   const all = others.length === 0 && only !== undefined ? only : 'all'
@@ -261,7 +261,7 @@ export function listScoreRows({ summary, scorers }: EvaluationReport): [string, 
   ]
 }
 
-/** `42 cases × 3, 12 s` */
+/** Formats `42 cases × 3, 12 s`. */
 export function formatExtent({ cases, repeat, startedAt, endedAt }: EvaluationReport): string {
   const times = repeat > 1 ? ` × ${repeat}` : ''
   return `${formatCount(cases.length, 'case')}${times}, ${formatDuration(endedAt - startedAt)}`

@@ -288,7 +288,7 @@ code{font-family:ui-monospace,monospace;font-size:.87em;overflow-wrap:anywhere}
 `
 
 /**
- * SVG plots without a view box. Lengths are percentages, so a plot fills the available width while strokes keep
+ * SVG plots without a view box. Lengths are percentages, so that a plot fills the available width while strokes keep
  * their thickness. Text is HTML.
  */
 
@@ -374,7 +374,7 @@ function plotChanges(changes: readonly CaseChange[]): Markup {
   })}</div>`
 }
 
-/** Safe HTML. Text interpolated into it is escaped. */
+/** Safe HTML. All interpolated text is escaped. */
 interface Markup {
   readonly html: string
 }

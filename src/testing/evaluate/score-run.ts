@@ -19,8 +19,8 @@ import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { followRun } from './case-run.js'
 
 /**
- * A number from 0 to 1, a boolean, or either with a reason. `usage` reports the scorer's own usage, which
- * counts as the cost of judges.
+ * A number from 0 to 1, a boolean, or either of them with a reason. `usage` is the scorer's own usage, which counts as
+ * the cost of judges.
  */
 export type Score =
   | number
@@ -51,7 +51,7 @@ export type Scorer<Expected = unknown> = (
   context: ScorerContext,
 ) => Score | Promise<Score>
 
-/** By name. Default: 1 for a completed run, else 0. */
+/** Scorers by name. By default, the score is 1 for a completed run and 0 otherwise. */
 export type Scorers = Readonly<Record<string, Scorer>>
 
 const completed: Scorer = ({ state }) => state === 'COMPLETED'
@@ -93,7 +93,7 @@ export interface ScoredResult {
   error?: NonNullable<EvaluatedRun['error']>
 }
 
-/** A scorer that throws or returns no score is an error, not a zero. */
+/** Scores a result. If a scorer throws or returns no score, that is an error, not a zero. */
 export async function scoreResult(
   scorers: Scorers,
   result: RunResult,
@@ -151,7 +151,7 @@ function readScore(returned: unknown, name: string, passAt: number): GivenScore 
 export interface JudgeOptions extends Pick<AgentOptions, 'model' | 'sampling' | 'prices' | 'limits'> {
   /** Describes a good answer. */
   rubric: string
-  /** Whether the judge also reads the run's calls and messages. Default: only the answer. */
+  /** Whether the judge also reads the run's calls and messages. Defaults to only the answer. */
   transcript?: boolean
 }
 
@@ -168,14 +168,14 @@ const instructions = (rubric: string): string =>
   `The rubric:\n${rubric}`
 
 /**
- * A scorer that asks a model. Its verdict is structured output, and its requests count as the cost of judges.
+ * Creates a scorer that asks a model. Its verdict is structured output, and its requests count as the cost of judges.
  * If the evaluation is stored, the verdict is stored as a session and requested only once.
  *
  * @example
  * const polite = judge({ model, rubric: 'The answer is polite, and it answers the question.' })
  * await evaluate({ agent, cases: [{ id: 'a', input: 'When do you open?' }], score: { polite } })
  *
- * @throws {EvaluationError} `invalid_option`; the scorer rejects with `judge_failed` when there is no verdict
+ * @throws {EvaluationError} `invalid_option`. The scorer rejects with `judge_failed` if there is no verdict
  */
 export function judge(options: JudgeOptions): Scorer {
   const { rubric, transcript = false, model, limits, ...others } = options ?? ({} as JudgeOptions)
@@ -190,7 +190,7 @@ export function judge(options: JudgeOptions): Scorer {
       limits: { maxSteps: 4, ...limits },
       ...(store && { store }),
     })
-  // Reports an invalid model before anything runs.
+  // Reports an invalid model before any case runs.
   createJudge()
   const judges = new WeakMap<SessionStore, Judge>()
   const getJudge = (store: SessionStore): Judge => {

@@ -66,7 +66,7 @@ export function summarizeCases(
 
 type CaseScore = Pick<EvaluatedCase, 'score' | 'passRate'>
 
-/** A case is one trial even if it is repeated, because its runs are not independent. */
+/** A repeated case counts as one trial, because its runs are not independent. */
 function summarizeScores(cases: readonly CaseScore[], seed: number): ScoreSummary {
   const scores = cases.flatMap(({ score }) => (score === null ? [] : [score]))
   const rates = cases.flatMap(({ passRate }) => (passRate === null ? [] : [passRate]))
@@ -123,7 +123,7 @@ function measureSpread(values: readonly number[]): Spread | null {
   }
 }
 
-/** More resamples move a bound by less than a hundredth of the interval. */
+/** More resamples would move a bound by less than a hundredth of the interval. */
 const resamples = 2000
 
 /** The mean with a percentile bootstrap interval, reproducible by seed. Null without values. */
@@ -188,7 +188,7 @@ export interface CaseChange {
   difference: number
 }
 
-/** Differences between two evaluations over the cases both have scored, with 95 % bootstrap intervals. */
+/** Differences between two evaluations over the cases that both have scored, with 95 % bootstrap intervals. */
 export interface ReportComparison {
   /** Id of the baseline. */
   base: string

@@ -47,7 +47,7 @@ function compareMember(
 }
 
 function comparePrompts(then: string | null, now: string | null): FoundDifference[] {
-  // To a model, an empty prompt equals no prompt.
+  // For a model, an empty prompt equals no prompt.
   if ((then ?? '') === (now ?? '')) return []
   const message = `The prompt has changed (instructions):\n${formatTextDifference(then ?? '(none)', now ?? '(none)')}`
   return [{ by: 'prompt', subject: 'instructions', recorded: then ?? '', now: now ?? '', message }]
@@ -111,7 +111,7 @@ function formatSchemaChange(path: string, before: unknown, after: unknown): stri
   return `  ${path}: was ${formatValue(before)}, is ${formatValue(after)}`
 }
 
-/** Tools the session calls that exist neither in the recording nor in the agent. */
+/** Tools that the session calls but that exist neither in the recording nor in the agent. */
 function findGoneTools(
   called: ToolCallSteps,
   then: readonly RecordedTool[],
@@ -194,7 +194,7 @@ export function formatValue(value: unknown): string {
   return truncate(typeof value === 'string' ? `'${value}'` : JSON.stringify(value), longestLine)
 }
 
-/** `read_file({"path":"march.txt"})` */
+/** Formats `read_file({"path":"march.txt"})`. */
 export function formatCall({ name, arguments: text }: { name: string; arguments: string }): string {
   return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }
@@ -215,7 +215,7 @@ export const needsNowWords: Record<CallNeeds | 'denied', string> = {
   child: 'waits for its sub-agent',
 }
 
-/** Describes a record for use after `After …`. */
+/** Describes a record, to be used after `After …`. */
 export function describeEntry(entry: RecordContent, callOf: (callId: string) => string | undefined): string {
   if (entry.type === 'start') return 'the start'
   if (entry.type !== 'event') return `a record of type '${entry.type}'`

@@ -26,7 +26,7 @@ export interface PlayScene {
   recording: ReadableRecording
   parts: AgentParts
   config: AgentConfig
-  /** The parts of the agent that were derived from the recording. */
+  /** Which parts of the agent were derived from the recording. */
   standIn: StandIn
   isLive: boolean
   /** For the session of a sub-agent, the policies of its parent run. */
@@ -44,14 +44,14 @@ type AnswerEvent = Extract<
 >
 type ResultEvent = Extract<AgentMachineEvent, { type: 'TOOL_RESULT' }>
 
-/** Converts the records of a recording to what the current agent would produce. */
+/** Converts the records of a recording to the records that the current agent would produce. */
 export class CurrentAgent {
-  /** Calls and messages with a reported difference. */
+  /** Calls and messages for which a difference has been reported. */
   readonly reported = new Set<string>()
   readonly notes = new Set<string>()
   readonly #scene: PlayScene
   readonly #live: LiveTools | null
-  /** Calls with arguments pending review. */
+  /** Calls whose arguments are pending review. */
   readonly #uncleared = new Set<string>()
 
   constructor(scene: PlayScene, live: LiveTools | null) {
@@ -97,7 +97,7 @@ export class CurrentAgent {
     }
   }
 
-  /** Keeps whether sub-agents had a store for their logs. */
+  /** Preserves whether sub-agents had a store for their logs. */
   #createTraits(
     then: Record<string, ToolTraits>,
     speaker: string | null | undefined,
@@ -135,7 +135,7 @@ export class CurrentAgent {
     }
   }
 
-  /** The recorded answer with the current approval needs of its calls. */
+  /** The recorded answer, with the approvals that its calls need today. */
   async #adaptAnswer(
     { output }: AnswerEvent,
     context: AgentContext,
@@ -206,7 +206,7 @@ export class CurrentAgent {
     return { outputProblem: now }
   }
 
-  /** The current result of a call; undefined to keep the recorded one. */
+  /** The current result of a call, or undefined to keep the recorded one. */
   async #adaptResult(
     { result }: ResultEvent,
     call: BatchCall,
@@ -282,7 +282,7 @@ export class LiveTools {
     this.#appContext = appContext
   }
 
-  /** Starts the run's open calls and stops calls the run no longer waits for. */
+  /** Starts the run's open calls, and stops calls that the run no longer waits for. */
   startCalls(context: AgentContext): void {
     const open = context.calls.filter(({ started, result }) => started === true && result === undefined)
     const keys = new Set(open.map(({ id }) => toKey(context, id)))
@@ -291,7 +291,7 @@ export class LiveTools {
       const key = toKey(context, call.id)
       const tools = getSpeakerTools(this.#parts.tools, context.speaker)
       const tool = tools.get(call.name)
-      // Provider-executed calls are part of the answer; sub-agents are replayed from their own recordings.
+      // Calls executed by the provider are part of the answer. Sub-agents are replayed from their own recordings.
       if (this.#running.has(key) || call.hosted || tool?.delegate || tool?.client) continue
       let end: (result: ToolResult | null) => void = () => undefined
       const result = new Promise<ToolResult | null>((resolve) => (end = resolve))

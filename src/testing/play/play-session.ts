@@ -33,17 +33,17 @@ import {
 /** Options of `replaySession`. */
 export interface ReplaySessionOptions {
   /**
-   * `log` (default): tool results come from the recording · `live`: tools are executed and their results
-   * compared. Sub-agent and client calls always come from the recording.
+   * Where tool results come from: the recording (`log`, the default), or executing the tools (`live`) and comparing
+   * their results. Sub-agent and client calls always come from the recording.
    */
   tools?: 'log' | 'live'
   /** The app context passed to tools and `needsApproval`. */
   context?: unknown
-  /** Limits passed to the run itself, if the recording does not contain them. */
+  /** Limits that were passed to the run itself, if the recording does not contain them. */
   limits?: Partial<AgentConfig['limits']>
   /**
-   * Whether a live tool result matches the recorded one. Default: equality, ignoring ids (UUIDs) and times (ISO
-   * 8601 and epoch milliseconds).
+   * Whether a live tool result matches the recorded one. By default they must be equal, ignoring ids (UUIDs) and times
+   * (ISO 8601 and epoch milliseconds).
    */
   isSame?: (recorded: string, now: string, call: { name: string; arguments: string }) => boolean
 }
@@ -56,7 +56,7 @@ export interface SessionReplay {
   runs: number
   /** Calls with a result, excluding those of sub-agents. */
   calls: number
-  /** State of the last run; null if none has started. */
+  /** State of the last run. Null if no run has started. */
   state: AgentState | null
   reason: Reason | null
   /** What could not be compared because it was withheld or not recorded, one sentence each. */
@@ -66,9 +66,9 @@ export interface SessionReplay {
 }
 
 /**
- * Replays a stored session on an agent without calling a model. Answers come from the recording; tools are
- * replayed or executed live. States, calls and messages are compared, and so are the prompt, tools and settings
- * of each request. Ids and times may differ.
+ * Replays a stored session on an agent without calling a model. Answers come from the recording. Tools are replayed or
+ * executed live. States, calls and messages are compared, and so are the prompt, tools and settings of each request.
+ * Ids and times may differ.
  *
  * `recording` is the output of `statewright sessions export ID --as test` or `recordSession`, or the records of
  * `store.read(id)`, which contain no prompt.
@@ -149,7 +149,7 @@ async function playRecording(
   for (const { tool, speaker, recording: child } of recording.subAgents) {
     const delegate = getSpeakerTools(parts.tools, speaker).get(tool)?.delegate
     const host = delegate && subAgentByDelegate.get(delegate)
-    // A missing tool has been reported already.
+    // A missing tool has already been reported.
     if (!host) continue
     const deeper = {
       ...scene,
@@ -188,7 +188,7 @@ async function playRecording(
   }
 }
 
-/** The steps that call each tool, excluding names the model made up. */
+/** The steps that call each tool, without names that the model made up. */
 function collectCallSteps({ records }: ReadableRecording): Map<string, string[]> {
   const called = new Map<string, string[]>()
   let [run, step] = [0, 0]
@@ -269,8 +269,8 @@ function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSe
 }
 
 /**
- * Runs the recorded session and the same session with the current agent side by side on the pure machine. Both
- * receive the same events unless the current agent would act differently.
+ * Runs the recorded session and the same session with the current agent side by side on the pure machine. Both receive
+ * the same events unless the current agent would act differently.
  */
 class SessionPlayer {
   readonly differences: Omit<SessionDifference, 'path'>[] = []
@@ -443,7 +443,7 @@ class SessionPlayer {
   }
 }
 
-/** Before a request or at rest. */
+/** States before a request or at rest. */
 const comparableStates = /asking\.(requesting|concluding)$|^WAITING_FOR_INPUT|^[A-Z_]+( \(done\))?$/
 
 function toRecord(row: RecordingRow | undefined): {

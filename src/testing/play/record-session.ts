@@ -33,14 +33,14 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /**
- * Records a session from the agent's store with the agent's current prompt, tools and settings, for
- * `replaySession`. Content pending shield review is excluded.
+ * Records a session from the agent's store with the agent's current prompt, tools and settings, for `replaySession`.
+ * Content pending shield review is excluded.
  *
  * @example
  * const taken = await recordSession(agent, 'ann')
  * const { state } = await replaySession(agent, taken)
  *
- * @param store where the session is. Defaults to the agent's own
+ * @param store the store of the session. Defaults to the agent's store
  * @throws {ReplayError} `not_an_agent`, `invalid_option` for an agent without a store
  * @throws {StoreError} `unknown_session`, `corrupt_log`, `newer_log`, …
  */
@@ -86,8 +86,7 @@ export async function takeRecording(
     const recording = await takeRecording(store, id, child)
     subAgents.push({ tool, callId, ...(speaker !== undefined && { speaker }), recording })
   }
-  // Where withheld content determined the next step, the recording cannot follow the log and ends before that
-  // record.
+  // If withheld content determined the next step, the recording cannot follow the log and ends before that record.
   const end = reached.findIndex((place, i) => place !== whole.get(remaining[i]?.seq ?? 0))
   const isWhole = end < 0
   const records = remaining.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
@@ -140,7 +139,7 @@ function foldWholeLog(
     applyOpenedRecord(folded, record, openRecord(record, folded.head, session), session, pureReducer)
     whole.set(record.seq, getPlace(folded))
     const context = folded.run?.context
-    // Result shields have not reviewed what the sub-agent emitted along the way.
+    // Result shields have not screened the events that the sub-agent emitted.
     if (!context || context.features.resultShields) continue
     for (const [id, call] of listDelegated(context)) below.set(id, call)
   }
@@ -230,8 +229,8 @@ export function listLeafChanges(before: unknown, after: unknown, path = ''): Lea
 }
 
 /**
- * The configuration a recorded run would have today: changes to the agent's configuration apply, overrides of
- * the run stay.
+ * The configuration that a recorded run would have today. Changes to the agent's configuration apply, and overrides of
+ * the run are kept.
  */
 export function mergeConfig(
   run: AgentConfig,
@@ -266,7 +265,7 @@ export function digestMessage(message: Message): string {
   return digest
 }
 
-/** Masks ids and times, which differ between runs. */
+/** Masks ids and times, because they differ between runs. */
 export function maskVolatile(text: string): string {
   return text
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '(id)')

@@ -46,7 +46,7 @@ export function createRecordedAgent(recording: object, changes: Partial<AgentOpt
   return agent
 }
 
-/** Agents that the recorded conversation was or could be handed to. */
+/** Agents to which the recorded conversation was or could be handed. */
 class RecordedTeam {
   readonly #recording: ReadableRecording
   readonly #agents = new Map<string, Agent>()
@@ -169,7 +169,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null, team: Record
     return isDeferred ? { ...tool, defer: true } : tool
   })
   if (search === undefined) return entries
-  // Search results come from the recording. The order of the tools is part of a request, so it is preserved.
+  // Search results come from the recording. The order of the tools is preserved, because it is part of a request.
   const place = own.findIndex((spec, i) => spec !== specs[i])
   const at = place === -1 ? entries.length : place
   const loading = search[1].loads ?? 'append'

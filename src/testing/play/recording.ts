@@ -35,19 +35,19 @@ export type DifferenceKind =
 /** A difference between a recording and its replay. */
 export interface SessionDifference {
   by: DifferenceKind
-  /** Run number, from 1; null if it applies to all. */
+  /** Number of the run, from 1. Null if it applies to all runs. */
   run: number | null
-  /** Step number, from 1; null before the first. */
+  /** Number of the step, from 1. Null before the first. */
   step: number | null
   /** Sequence number of the record. */
   record: number | null
-  /** Tool names leading to the sub-agent; empty for the session itself. */
+  /** Names of the tools that lead to the sub-agent. Empty for the session itself. */
   path: readonly string[]
   /** The tool, call or setting. */
   subject: string | null
   recorded: string
   now: string
-  /** The complete description; may have several lines. */
+  /** The complete description, which may have several lines. */
   message: string
 }
 
@@ -77,7 +77,7 @@ export type ReplayErrorCode =
 export class ReplayError extends StatewrightError {
   override readonly name = 'ReplayError'
   declare readonly code: ReplayErrorCode
-  /** In the order found; empty if the recording cannot be replayed. */
+  /** The differences in the order found. Empty if the recording cannot be replayed. */
   readonly differences: readonly SessionDifference[]
 
   constructor(
@@ -91,10 +91,10 @@ export class ReplayError extends StatewrightError {
   }
 }
 
-/** The version of the recording format. Its records have the log version. */
+/** Version of the recording format. Its records have the version of the log. */
 export const recordingVersion = 1
 
-/** A tool at the time of recording. */
+/** A tool as it was recorded. */
 export interface RecordedTool extends ToolSpec {
   /** Executed by the caller of the run. */
   client?: true
@@ -107,11 +107,11 @@ export interface RecordedTool extends ToolSpec {
 }
 
 /**
- * The parts of an agent sent with each request, and its configuration. Missing parts were unknown when
+ * The parts of an agent that are sent with each request, and its configuration. Missing parts were unknown during the
  * recording and are not compared.
  */
 export interface RecordedAgent {
-  /** Null for no instructions. */
+  /** Null if there are no instructions. */
   instructions?: string | null
   tools?: RecordedTool[]
   /** `sampling`, `toolChoice` and `extraBody`. */
@@ -127,8 +127,8 @@ export interface RecordedAgent {
 export type RecordedEntry = ClearedRecord & { reached: string | null }
 
 /**
- * A session that can be replayed without a model, as plain JSON. Created by `recordSession` or `statewright
- * sessions export ID --as test`; replayed by `replaySession`.
+ * A session that can be replayed without a model, as plain JSON. Created by `recordSession` or `statewright sessions
+ * export ID --as test`, and replayed by `replaySession`.
  */
 export interface Recording {
   statewright: 'recording'
@@ -141,9 +141,9 @@ export interface Recording {
    * determined the next step.
    */
   messages: string[] | null
-  /** Sub-agent sessions by calling tool. `speaker` is the calling agent after a handoff. */
+  /** Sub-agent sessions by calling tool. After a handoff, `speaker` is the calling agent. */
   subAgents: { tool: string; callId: string; speaker?: string; recording: Recording }[]
-  /** Checksum of the rest. Without it, damage is not detected. */
+  /** Checksum of the other fields. Without it, damage is not detected. */
   check?: string
 }
 

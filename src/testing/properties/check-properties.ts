@@ -20,11 +20,11 @@ export interface PropertyReport {
   holds: boolean | null
   states: number
   /**
-   * Number of explored moments in which the property applies: where `p` holds for `leadsTo`, `from` for
-   * `until`. 0 means that it proves nothing.
+   * Number of explored moments in which the property applies: where `p` holds for `leadsTo`, or `from` for `until`. 0
+   * means that the result proves nothing.
    */
   begun: number
-  /** Why the exploration is incomplete; null if it is complete. */
+  /** Why the exploration is incomplete, or null. */
   bounded: string | null
   /** A shortest counterexample, or null. */
   counterexample: PropertyStory | null
@@ -99,7 +99,7 @@ function createJudges(machine: AnyStateMachine, properties: Readonly<Record<stri
   })
 }
 
-/** Rejects misspelled event types, which would make fairness meaningless. */
+/** Rejects misspelled event types, because they would make fairness meaningless. */
 function expectFairTypes(
   { name, property }: Judge,
   { bounded, offered }: Exploration,

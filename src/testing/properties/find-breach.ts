@@ -7,7 +7,7 @@ import {
   type MomentNode,
 } from './moment-graph.js'
 
-/** A path from a start in the graph and a repeated part that violate a property. */
+/** A violation of a property: a path from a start in the graph, and a part that repeats. */
 export interface Breach {
   reason: string
   start: MomentNode
@@ -15,7 +15,7 @@ export interface Breach {
   loop: MomentMove[] | null
 }
 
-/** `begun` counts the nodes the property applies to. */
+/** `begun` counts the nodes to which the property applies. */
 export interface Finding {
   breach: Breach | undefined
   begun: number
@@ -75,7 +75,7 @@ function findMoment({ nodes }: MomentGraph, isWrong: (node: MomentNode) => boole
   return createBreach(`does not hold in ${describeNode(node)}`, moves, start)
 }
 
-/** A run waits from a node that `begins` (undefined: the start) until one that `isOver`. */
+/** A period in which a run waits, from a node that `begins` (or the start, if undefined) until one that `isOver`. */
 interface Wait {
   begins: ((node: MomentNode) => boolean) | undefined
   isOver: (node: MomentNode) => boolean
@@ -89,7 +89,7 @@ interface WaitPlace {
   depth: number
 }
 
-/** After this many possible loops, the shortest story so far is reported. */
+/** After this many possible loops, the shortest story found so far is reported. */
 const maxTries = 200
 
 function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, mayStay }: Wait): Finding {
@@ -242,7 +242,7 @@ function listCirclingValues(
   return new Set(circling.flat().map((group) => names.get(group) ?? ''))
 }
 
-/** For each node, the region where a run can stay forever under fairness. */
+/** For each node, the region in which a run can stay forever under fairness. */
 type FairRegions = ReadonlyMap<MomentNode, FairRegion>
 
 /** A strongly connected region in which every fair event that stays possible can be taken. */
@@ -257,8 +257,8 @@ function listPossibleTypes({ moves }: MomentNode): Set<string> {
 }
 
 /**
- * Finds where a run can stay within `nodes` forever, including resting where no fair event is possible. Beyond
- * the limit every fair event counts as possible, so unexplored behavior is never reported.
+ * Finds where a run can stay within `nodes` forever, including resting where no fair event is possible. Beyond the
+ * limit, every fair event counts as possible, so that unexplored behavior is never reported.
  */
 function findFairRegions(
   nodes: readonly MomentNode[],
@@ -349,7 +349,7 @@ function findComponents(
 const maxExactTypes = 12
 
 /**
- * The shortest fair round from `start` through its region; empty if the run can rest there. Approximate for
+ * The shortest fair round from `start` through its region. Empty if the run can rest there. Approximate if there are
  * many fair types.
  */
 function findFairRound(start: MomentNode, { nodes, types }: FairRegion): MomentMove[] {
@@ -412,7 +412,7 @@ interface SearchedPlace {
   via: { move: MomentMove; from: SearchedPlace } | undefined
 }
 
-/** Breadth first over nodes with their masks. `advance` returns the next mask, or null to leave a move out. */
+/** Searches breadth first over nodes with their masks. `advance` returns the next mask, or null to skip a move. */
 function search(
   start: MomentNode,
   nodes: ReadonlySet<MomentNode>,

@@ -92,7 +92,7 @@ export function createFairTest(property: Property): ((type: string) => boolean) 
   return (type) => fair.some((pattern) => matchesType(pattern, type))
 }
 
-/** `xstate.done.actor.*` matches every type with that prefix. */
+/** Whether a type matches a pattern. `xstate.done.actor.*` matches every type with that prefix. */
 export function matchesType(pattern: string, type: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
@@ -107,12 +107,12 @@ function nameCondition(condition: MomentCondition): string {
 export interface MomentNode {
   vertex: Vertex
   depth: number
-  /** Last step of the shortest path; undefined at a start. */
+  /** Last step of the shortest path. Undefined at a start. */
   via: MomentMove | undefined
   verdict: Verdict
-  /** All events tried; nodes of one vertex share the list. */
+  /** All events that were tried. Nodes of one vertex share the list. */
   moves: readonly MomentMove[]
-  /** Whether all events were tried; false beyond the limit. */
+  /** Whether all events were tried. False beyond the limit. */
   isExpanded: boolean
 }
 
@@ -124,7 +124,7 @@ export interface MomentMove {
   from?: MomentNode
 }
 
-/** `step`: whether the rank fell, stayed or rose. */
+/** `step` states whether the rank fell, stayed or rose. */
 export interface Verdict {
   p: boolean
   q: boolean
@@ -170,7 +170,7 @@ export function judgeMachine(
     return before ? (Math.sign(compareRanks(judge.rank(moment), before)) as Verdict['step']) : 0
   }
 
-  /** A state's rank is that of its representative snapshot. */
+  /** The rank of a state is that of its representative snapshot. */
   function noteRanks(vertex: Vertex, moment: Moment): void {
     for (const [i, judge] of judges.entries()) {
       const known = ranks[i]

@@ -82,8 +82,8 @@ export function checkStory<TMachine extends AnyStateMachine>(
 }
 
 /**
- * Replays a counterexample from its start. Explored states stand for all states with the same key; if the
- * property holds along the real states, the key is too coarse. @throws {PathError} `coarse_states`
+ * Replays a counterexample from its start. An explored state represents all states with the same key. If the property
+ * holds along the actual states, the key is too coarse. @throws {PathError} `coarse_states`
  */
 export function playBreach(
   observed: ObservedMachine,
@@ -134,7 +134,7 @@ function coarseStoryError(name: string): PathError {
   )
 }
 
-/** Repetitions of a loop that changes values outside the key before it counts as endless. */
+/** A loop that changes values outside the key counts as endless after this many repetitions. */
 const maxRounds = 64
 
 function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): Walk {
@@ -314,7 +314,7 @@ export interface PropertyStory {
   /** Shortest path to the violation, or to the start of the loop. */
   path: MachinePath
   /**
-   * The steps repeated forever. Empty if the run rests there forever; null if the path alone violates the
+   * The steps that are repeated forever. Empty if the run rests there forever. Null if the path alone violates the
    * property.
    */
   loop: PathStep[] | null
@@ -322,12 +322,12 @@ export interface PropertyStory {
   toString(): string
 }
 
-/** A story without states, for replay in a test. */
+/** A story without states, for a test that replays it. */
 export interface ReplayedStory {
   input?: unknown
   /** Events after the start. */
   steps: readonly AnyEventObject[]
-  /** Null or omitted if the steps alone violate the property. */
+  /** Null or absent if the steps alone violate the property. */
   loop?: readonly AnyEventObject[] | null
 }
 

@@ -10,7 +10,7 @@ import { PathError } from '../errors.js'
 import { getStateName, listStateNodes } from '../../core/chart/state-labels.js'
 
 /**
- * The state after an event, and the event. At a start the event is `xstate.init`.
+ * A state and the event that led to it. At a start, the event is `xstate.init`.
  *
  * @example
  * const isOpen = ({ value }: Moment) => value === 'open'
@@ -31,8 +31,8 @@ export type MomentCondition<TMachine extends AnyStateMachine = AnyStateMachine> 
   | ((moment: Moment<TMachine>) => boolean)
 
 /**
- * Event types that eventually happen if they stay possible: types, patterns (`xstate.done.actor.*`), or true
- * for all. Runs in which such an event stays possible forever without happening are ignored.
+ * Event types that eventually happen if they stay possible: types, patterns (`xstate.done.actor.*`), or true for all.
+ * Runs in which such an event stays possible forever without happening are ignored.
  */
 export type Fairness = true | readonly string[]
 
@@ -78,7 +78,7 @@ export function never<TMachine extends AnyStateMachine = AnyStateMachine>(
 }
 
 /**
- * Whenever `p` holds, `q` holds then or later. A run may rest in any state forever unless a `fair` event is
+ * Whenever `p` holds, `q` holds at that moment or later. A run may rest in any state forever unless a `fair` event is
  * possible there. Without `fair`, no event has to happen.
  *
  * @example
@@ -103,8 +103,8 @@ export function leadsTo<TMachine extends AnyStateMachine = AnyStateMachine>(
 }
 
 /**
- * From the start, or from each moment that satisfies `from`, `p` holds until `q` does, and `q` eventually
- * holds. `p` need not hold at the moment of `q`. For `fair` see {@link leadsTo}.
+ * From the start, or from each moment that satisfies `from`, `p` holds until `q` does, and `q` eventually holds. `p`
+ * does not have to hold at the moment of `q`. For `fair`, see {@link leadsTo}.
  *
  * @example
  * const opens = ({ event }: Moment) => event.type === 'OPEN'

@@ -14,7 +14,7 @@ export interface ProviderTurn {
     | undefined
   /** Chat Completions values: `stop`, `length`, `tool_calls`, `content_filter`. */
   finishReason?: string | undefined
-  /** `null`: not reported. `cached` is part of `input`. */
+  /** `null` means not reported. `cached` is part of `input`. */
   usage?: { input: number; output: number; cached?: number | undefined } | null | undefined
   /** An HTTP error, with its body and `Retry-After` in seconds. */
   status?: number | undefined
@@ -24,14 +24,14 @@ export interface ProviderTurn {
   chunkSize?: number | undefined
   /** Sends the bytes one by one. */
   split?: 'bytes' | undefined
-  /** The connection breaks, or stops sending, after this many deltas; `true`: no response at all. */
+  /** The connection breaks, or stops sending, after this many deltas. `true` means no response at all. */
   cutAfter?: number | undefined
   hang?: true | number | undefined
   /** The stream closes without an end marker. */
   endWithout?: 'both' | undefined
   /** Sends an error after this many deltas. */
   errorInStream?: { after: number; error: { message: string; type?: string | undefined } } | undefined
-  /** Exact bytes instead of an answer. */
+  /** Exact bytes to send instead of an answer. */
   raw?: { headers?: Record<string, string> | undefined; body: string } | undefined
 }
 
@@ -56,7 +56,7 @@ export interface ServedRequest {
       | undefined
     readonly stream?: boolean | null | undefined
   }
-  /** Why the server rejected it; null if it did not. */
+  /** Why the server rejected the request, or null. */
   readonly refused: string | null
   /** Whether the client closed the connection before the response ended. */
   readonly aborted: boolean
@@ -107,7 +107,7 @@ const emptyRequest: Omit<ModelRequest, 'stream'> = {
 
 export const hello: Message = { role: 'user', id: 'm1', createdAt: 0, content: 'Hello?' }
 
-/** Makes one request like the loop does. */
+/** Makes one request in the same way as the loop. */
 export async function askProvider(
   { provider, stream }: ProviderScene,
   request: Partial<ModelRequest> = {},
@@ -134,7 +134,7 @@ export async function askProvider(
   return { response: normalizeResponse(answer), ...collected }
 }
 
-/** The failure of a request as the loop sees it. @throws CheckFailure if it succeeds */
+/** The failure of a request as the loop receives it. @throws CheckFailure if it succeeds */
 export async function getFailure(
   scene: ProviderScene,
   request: Partial<ModelRequest> = {},
@@ -153,7 +153,7 @@ export async function waitUntil({ over }: ProviderScene, isSo: () => boolean): P
 
 export interface ProviderCheckSpec {
   name: string
-  /** Omitted: both streamed and whole answers. */
+  /** If absent, both streamed and whole answers are checked. */
   only?: 'stream' | 'whole'
   turns: ProviderTurn[]
   run(scene: ProviderScene): Promise<void>

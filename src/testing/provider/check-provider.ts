@@ -6,10 +6,10 @@ import type { ProviderCheckSpec, ProviderServer, ProviderTurn } from './ask-prov
 
 /** The result of one check. */
 export interface ProviderCheck {
-  /** `text`, `calls in parallel`, …, with the suffix `, whole` if not streamed. */
+  /** The name, such as `text` or `calls in parallel`, with the suffix `, whole` if the answer is not streamed. */
   name: string
   outcome: 'kept' | 'broken' | 'skipped'
-  /** The problem, or why it was skipped; null if it passed. */
+  /** The problem, or why the check was skipped. Null if it passed. */
   problem: string | null
 }
 
@@ -30,9 +30,9 @@ export interface CheckProviderOptions {
 }
 
 /**
- * Checks a `ModelProvider` against the loop's requirements: text, reasoning, calls, usage, finish reasons,
- * failures, aborts, and histories its server accepts. `make` creates the provider for a server URL. `serve`
- * starts a server that speaks the provider's API, such as `startRehearsal`.
+ * Checks a `ModelProvider` against the loop's requirements: text, reasoning, calls, usage, finish reasons, failures,
+ * aborts, and histories that its server accepts. `make` creates the provider for a server URL. `serve` starts a server
+ * that speaks the provider's API, such as `startRehearsal`.
  *
  * @example
  * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })
@@ -92,7 +92,7 @@ export async function checkProvider(
 
 const all: readonly ProviderCheckSpec[] = [...answerChecks, ...failureChecks]
 
-/** A rejected request is the cause of any later failure. */
+/** A request that was rejected is the cause of any later failure. */
 function findRefusal({ requests }: ProviderServer): string | null {
   const refused = requests.find((request) => request.refused !== null)?.refused
   return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`

@@ -230,7 +230,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
   },
 ]
 
-/** A history with problems that runs can leave behind. It must not be sent unchanged. */
+/** A history with problems that runs can leave behind. A provider must not send it unchanged. */
 const troubledHistory: Message[] = [
   { role: 'assistant', id: 'm1', createdAt: 0, content: 'How can I help?' },
   { role: 'user', id: 'm2', createdAt: 0, content: ' ' },
@@ -286,7 +286,7 @@ function toResults({ tool_calls: calls = [] }: AssistantMessage, results: string
   }))
 }
 
-/** A provider makes one attempt; the loop retries. */
+/** Failure checks. A provider makes a single attempt, because the loop retries. */
 export const failureChecks: readonly ProviderCheckSpec[] = [
   {
     name: 'a rate limit',

@@ -14,7 +14,7 @@ export interface Skills {
   history: SkillChange[]
   /** Number of changes before the last answer. */
   before: number
-  /** By call of the last answer: the change if the call succeeds. */
+  /** The change of each call of the last answer, if the call succeeds. */
   pending: Record<string, SkillChange>
 }
 
@@ -82,8 +82,8 @@ export function settleSkills(
 }
 
 /**
- * Refuses calls excluded by the step's plan or by a loaded skill. A skill's own tools are always allowed. Only
- * the first handoff of an answer counts.
+ * Refuses calls that the step's plan or a loaded skill excludes. A skill's own tools are always allowed. Only the first
+ * handoff of an answer counts.
  */
 export function forbidCalls(
   { active }: Skills,
@@ -144,7 +144,7 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
     }
   if (row.changes.includes('tellSteering') && run.steering > next.steering) wakeAt = null
   if (run.place === 'PAUSED' && next.place !== 'PAUSED') wakeAt = null
-  // A resting run is rescheduled, to an earlier or a later time.
+  // A resting run is rescheduled to an earlier or later time.
   if (row.event === 'RESUME' && isForLater(moment))
     wakeAt = run.place === 'PAUSED' ? event.at : later(event.at)
   if (row.conditions.includes('waitsForBudget')) wakeAt = later(event.error.wakeAt)
@@ -187,7 +187,7 @@ export function findSpent({ limits, budget }: Json, { run, session }: Totals): s
   return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
 }
 
-/** The limit with only its reserve left, or null. */
+/** The limit of which only the reserve is left, or null. */
 export function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
   const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
   const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
@@ -203,7 +203,7 @@ function findCostLeft(limit: number, cost: number | null): number | null {
   return cost * (1 + 1e-9) >= limit ? 0 : limit - cost
 }
 
-/** Comparable totals, rounded because sums of prices carry rounding errors. */
+/** Totals that can be compared. Rounded, because sums of prices have rounding errors. */
 export const toTotals = (usage: Usage): unknown[] => [
   ...amounts.map((key) => usage[key]),
   usage.cost?.toPrecision(9),

@@ -31,7 +31,7 @@ import {
 } from './counters.js'
 import type { Details, Row } from './judge-log.js'
 
-/** Counters next to the table, named like the fields of a snapshot. */
+/** Counters in addition to the table, named like the fields of a snapshot. */
 export interface Counts extends Sleep {
   run: Usage
   session: Usage
@@ -42,7 +42,7 @@ export interface Counts extends Sleep {
   outputProblem: string | null
   /** The limit whose reserve is spent on the last answer. */
   near: string | null
-  /** The deadline is suspended while a run rests. */
+  /** The deadline. It is suspended while a run rests. */
   deadline: number | null
   timeLeft: number | null
   backOffUntil: number
@@ -51,10 +51,10 @@ export interface Counts extends Sleep {
   skills: Skills
   /** The active agent after a handoff, or null. */
   speaker: string | null
-  /** By call of the last answer: the agent that takes over when the batch ends. */
+  /** For each call of the last answer, the agent that takes over when the batch ends. */
   handoffs: Record<string, { to: string; tools: Json }>
   refused: Json[]
-  /** The run starts a branch, whose loaded skills are unknown. */
+  /** Whether the run starts a branch, whose loaded skills are unknown. */
   isBranch: boolean
 }
 
@@ -64,13 +64,10 @@ const withCounts = (run: Run, change: Partial<Counts>): Run => ({
   details: { ...countsOf(run), ...change },
 })
 
-/**
- * Answers what the table in spec/ leaves open: budgets, clocks, call caps, and the verdicts of shields and
- * guards.
- */
+/** Decides what the table in spec/ leaves open: budgets, clocks, call caps, and the verdicts of shields and guards. */
 export const details: Details = {
   answers: {
-    // Tools are tracked here; after a handoff they are those of the active agent.
+    // Tools are tracked here. After a handoff, they are those of the active agent.
     hasOtherTools: () => false,
     isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
     isForLater: (_run, moment) => isForLater(moment),
@@ -284,7 +281,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       })
     case 'done outputShields': {
       const [look] = looksOf(event)
-      // Neither an empty answer nor a tool result is a message of the model. A shield's refusal is.
+      // A shield's refusal is a message of the model. An empty answer or a tool result is not.
       const isResult = run.calls.length === 0 && lastMessageNumber > before.batchNumber
       if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult))
         return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
@@ -318,7 +315,7 @@ const isOfQuestion = ({ what, ids, question }: Json): boolean => what === 'messa
 const isKnownRefusal = ({ refused }: Counts, refusal: Json): boolean =>
   refused.some((one) => JSON.stringify(one) === JSON.stringify(refusal))
 
-/** Rejected content is remembered. Messages omitted in vain for a rejected question are restored. */
+/** Remembers rejected content. Messages that were omitted for a rejected question without success are restored. */
 function noteRefusal(run: Run, { error }: Json): Run {
   const refusal: Json = error?.refusal
   if (!refusal || isKnownRefusal(countsOf(run), refusal)) return run
@@ -327,17 +324,17 @@ function noteRefusal(run: Run, { error }: Json): Run {
   return withCounts(run, { refused: [...countsOf(run).refused.filter((one) => !isInVain(one)), refusal] })
 }
 
-/** A run with sleeping sub-agents sleeps too; the table only knows that it pauses. */
+/** A run with sleeping sub-agents sleeps too. The table only models that it pauses. */
 function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
   const sleep = moveSleep(countsOf(run), run, next, moment, row)
   const isSleeping = row.place === 'dispatching' && next.place === 'PAUSED' && sleep.wakeAt !== null
   return withCounts(isSleeping ? { ...next, reason: 'sleeping' } : next, sleep)
 }
 
-/** Skill changes take effect when the calls rest or are over; handoffs when they are over. */
+/** Skill changes take effect when the calls rest or are over, handoffs when they are over. */
 function settleCalls(run: Run, next: Run): Run {
   const isOver = run.calls.length > 0 && next.calls.length === 0
-  // Without calls, everything is settled already.
+  // Without calls, everything is already settled.
   if (run.calls.length === 0 || (!isOver && !isRest(next.place))) return next
   const { skills, handoffs } = countsOf(next)
   const isHandoff = ({ id, done, failed, unscreened }: Call): boolean =>
@@ -356,7 +353,7 @@ function settleCalls(run: Run, next: Run): Run {
 
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 
-/** `next` holds the decisions of policies about its new arguments. */
+/** `next` contains the decisions of policies on its new arguments. */
 function screenCall(call: Call, next: Call | undefined, event: Json, hosted: readonly string[]): Call {
   const verdict = verdictOn(event, call)
   const isRefused = verdict === 'block' || (hosted.includes(call.id) && verdict === 'redact')
@@ -406,8 +403,8 @@ function findFailureReason(actor: string, error: Json): string {
 }
 
 /**
- * Refuses calls beyond the caps per answer, per tool and per run, in call order. Exceeding the cap per run ends
- * the run after the other results.
+ * Refuses calls beyond the caps per answer, per tool and per run, in call order. If the cap per run is exceeded, the
+ * run ends after the other results.
  */
 function capCalls(run: Run, next: Run): Run {
   const { tools, config } = run.setup

@@ -22,8 +22,8 @@ export interface LogEntry {
 }
 
 /**
- * Checks whether the loop can have written a log. Returns null, or the first record that violates a law of the
- * table in spec/. Without `details`, undecided conditions take both branches.
+ * Checks whether the loop can have written a log. Returns the first record that violates a law of the table in spec/,
+ * or null. Without `details`, both branches of undecided conditions are followed.
  */
 export function judgeLog(entries: Iterable<LogEntry>, details?: Details): Violation | null {
   let runs: Run[] = []
@@ -70,7 +70,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
       return narrow(runs, (run) => hear(run, moment, details))
     case 'snapshot': {
       const seen = readRun(state, details)
-      // A partial log starts with a snapshot; a `selected` snapshot switches to another branch.
+      // A partial log starts with a snapshot. A `selected` snapshot switches to another branch.
       if (entry.selected === undefined) narrow(runs, (run) => checkSnapshot(run, seen, state.status, details))
       return [seen]
     }
@@ -80,8 +80,8 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
 }
 
 /**
- * Keeps the runs that remain possible. If none does, the last run's error is reported, because earlier ones
- * assume that guards have acted.
+ * Keeps the runs that are still possible. If there are none, the error of the last run is reported, because the earlier
+ * ones assume that guards have acted.
  */
 function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
   let last: Broken | undefined
@@ -111,7 +111,7 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     stop: context.verdict?.onHalt ?? (isEnd(place) ? null : (caps[context.reason] ?? null)),
     recalled: context.retrieved !== null,
     resends: context.resends ?? 0,
-    // Older logs have no plan.
+    // Logs of early versions have no plan.
     plan: context.plan ?? null,
     steering: context.steering.length,
     loaded: context.loaded ?? [],
@@ -145,7 +145,7 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
 
 function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): Run[] {
   const [due, is] = [sketch(run, seen, details), sketch(seen, seen, details)]
-  // A guard knows why it stopped the run.
+  // Only the guard knows why it stopped the run.
   if (run.reason === undefined || (run.reason === null && run.stop !== null)) is['reason'] = due['reason']
   // The table alone does not model sleeping sub-agents.
   if (!details && run.reason === 'paused' && seen.reason === 'sleeping') is['reason'] = due['reason']
@@ -159,7 +159,7 @@ function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): 
   return [seen]
 }
 
-/** The compared fields. Values used only before the next request are ignored after the end. */
+/** The fields to compare. After the end, values that are used only before the next request are ignored. */
 function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown> {
   const { setup: _, details: __, ...compared } = run
   const calls = run.calls.map(
@@ -185,16 +185,16 @@ export interface Row {
   changes: string[]
 }
 
-/** Extends the table: decides its open conditions and keeps counters. */
+/** Extends the table: decides its open conditions and maintains counters. */
 export interface Details {
   answers: Record<string, (run: Run, moment: Moment) => boolean>
   /** The counters at the start of a run. */
   begin: (start: Json, opened: Json, before?: Run) => Json
-  /** Before an event takes effect. */
+  /** Called before an event takes effect. */
   hear: (run: Run, moment: Moment) => Run
-  /** After a row is taken. */
+  /** Called after a row was taken. */
   move: (run: Run, next: Run, moment: Moment, row: Row) => Run[]
-  /** Reads the counters of a snapshot, and selects the compared ones. */
+  /** Reads the counters of a snapshot and selects those to compare. */
   read: (context: Json) => Json
   sketch: (run: Run) => object
 }
@@ -206,7 +206,7 @@ export interface Violation {
   message: string
 }
 
-/** `law` is the rule's name and sentence; `message` explains the violation. */
+/** `law` is the rule's name and sentence. `message` explains the violation. */
 export class Broken extends Error {
   constructor(
     readonly law: string,
@@ -242,7 +242,7 @@ function readRows(): Row[] {
   return [...read, ...actors.map((row) => ({ ...row, ...ending, event: row.event.replace('done', 'error') }))]
 }
 
-/** Follows automatic transitions. Returns several runs if the log does not determine one. */
+/** Follows automatic transitions. Returns several runs if the log does not determine a single one. */
 function settle(run: Run, moment: Moment, details?: Details): Run[] {
   const { runs, isDecided } = follow(run, '', moment, details)
   return isDecided ? runs : [...runs, run]

@@ -21,16 +21,16 @@ import {
 export interface StorePlace {
   /** Unique per check, in lower-case letters, digits and `_`. Use it as a folder, schema or key prefix. */
   place: string
-  /** The clock the store should use, in milliseconds since the epoch. A store with its own clock ignores it. */
+  /** The clock for the store, in milliseconds since the epoch. A store with its own clock ignores it. */
   now: () => number
 }
 
 /** The result of one check. */
 export interface StoreCheck {
-  /** The promise, such as `the log is read as it was written`. */
+  /** The requirement, such as `the log is read as it was written`. */
   name: string
   outcome: 'kept' | 'broken' | 'skipped'
-  /** Expected and actual values, or why it was skipped; null if it passed. */
+  /** Expected and actual values, or why the check was skipped. Null if it passed. */
   problem: string | null
 }
 
@@ -44,20 +44,20 @@ export interface StoreReport {
 
 /** Options of `checkStore`. */
 export interface CheckStoreOptions {
-  /** Whether stores opened at one place share sessions. Default: true. */
+  /** Whether stores opened at one place share sessions. Defaults to true. */
   shared?: boolean | undefined
   /** Checks to skip by name, with the reason. */
   skip?: Record<string, string> | undefined
   /** Cleans up a place after its stores are closed. */
   remove?: ((place: string) => unknown) | undefined
-  /** Time limit per check in milliseconds. Default: 60 000. */
+  /** Time limit per check in milliseconds. Defaults to 60 000. */
   withinMs?: number | undefined
   /**
-   * Duration of short leases for a store with its own clock, in milliseconds. Ten requests must fit into it.
-   * Default: 500.
+   * Duration of short leases for a store with its own clock, in milliseconds. It must be long enough for ten requests.
+   * Defaults to 500.
    */
   leaseMs?: number | undefined
-  /** Seed of the random checks. Default: 1. */
+  /** Seed of the random checks. Defaults to 1. */
   seed?: number | undefined
 }
 
@@ -73,10 +73,10 @@ export const storeChecks: readonly StoreCheckSpec[] = [
 ]
 
 /**
- * Checks a `SessionStore` against the requirements of sessions: records, leases, the list, deletion, the inbox,
- * timers, concurrent writers, and several stores at one place. `open` creates a store at an empty place; a
- * check may open several. Optional methods (`renewAll`, `setTitle`, `setMark`, `purge`, `timers`, `inbox`, its
- * `findUnread` and `listUnread`) are skipped if missing.
+ * Checks a `SessionStore` against the requirements of sessions: records, leases, the list, deletion, the inbox, timers,
+ * concurrent writers, and several stores at one place. `open` creates a store at an empty place. A check may open
+ * several. Optional methods (`renewAll`, `setTitle`, `setMark`, `purge`, `timers`, `inbox`, its `findUnread` and
+ * `listUnread`) are skipped if missing.
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
@@ -145,7 +145,7 @@ export class StoreChecker {
     return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
   }
 
-  /** Detected once from the expiry of a lease. If that fails, the checks report the problem. */
+  /** Detects the clock once from the expiry of a lease. If that fails, the checks report the problem. */
   async #createTime(): Promise<CheckTime> {
     this.#makeTime ??= this.#detectTime()
     return (await this.#makeTime)()

@@ -136,10 +136,10 @@ type Operation =
   | { type: 'delete' }
   | { type: 'wait'; ms: number }
 
-/** Sequences get longer each round, so the first failure is short. */
+/** Sequences get longer each round, so that the first failure is short. */
 const rounds = 60
 
-/** Random operations must behave as in the memory store. */
+/** Checks that random operations behave as in the memory store. */
 export const anyOrderChecks: readonly StoreCheckSpec[] = [
   {
     name: 'random operations behave as in the memory store',
@@ -155,8 +155,8 @@ export const anyOrderChecks: readonly StoreCheckSpec[] = [
 ]
 
 /**
- * Runs the same operations on both stores. With a store's own clock, leases are either long or already expired,
- * so nothing waits.
+ * Runs the same operations on both stores. With a store's own clock, leases are either long or already expired, so that
+ * no operation waits.
  */
 async function compareStores(
   operations: readonly Operation[],
@@ -188,7 +188,7 @@ class StoreSide {
   readonly #store: SessionStore
   readonly #id: string
   readonly #time: CheckTime
-  /** Whether expiry times are compared; two clocks differ. */
+  /** Whether to compare expiry times. They differ if there are two clocks. */
   readonly #isExact: boolean
   readonly #leases = new Map<number, Lease>()
 
@@ -203,7 +203,7 @@ class StoreSide {
     return this.#store.read(this.#id)
   }
 
-  /** A value without tokens, or an error code. */
+  /** The returned value without tokens, or an error code. */
   async getOutcome(operation: Operation): Promise<unknown> {
     try {
       return await this.#performStep(operation)

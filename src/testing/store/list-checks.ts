@@ -108,7 +108,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const held: string[] = []
       for (let n = 0; n < 40; n += 1) {
         const id = `s${n}`
-        // Several sessions share an updatedAt, so the id decides.
+        // Several sessions have the same updatedAt, so the id decides.
         if (n % 3 === 0) await time.pass(10)
         const lease = await store.acquire(id, leaseRequest)
         const listed = {

@@ -11,7 +11,7 @@ export interface StoreScene {
   seed: number
 }
 
-/** The name of a check is the promise it tests. */
+/** The name of a check is the requirement that it tests. */
 export interface StoreCheckSpec {
   name: string
   /** An optional ability. Without it, the check is skipped. */
@@ -19,7 +19,7 @@ export interface StoreCheckSpec {
   run(scene: StoreScene): Promise<void>
 }
 
-/** `shared`: stores at one place see the same sessions. */
+/** `shared` means that stores at one place have the same sessions. */
 export type Ability =
   | 'inbox'
   | 'findUnread'
@@ -56,10 +56,10 @@ export const listIds = (list: readonly { id: string }[]): string[] => list.map((
 
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 
-/** Ids that no session has and that must not break a query. */
+/** Ids that no session has. They must not break a query. */
 export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
 
-/** Usage errors for invalid arguments, store errors for conflicts with stored data. */
+/** Usage errors are for invalid arguments, store errors for conflicts with stored data. */
 type RefusalCode =
   | StoreError['code']
   | 'invalid_record'
@@ -67,7 +67,7 @@ type RefusalCode =
   | 'invalid_session'
   | 'invalid_option'
 
-/** The error a call ends with. @throws CheckFailure for another error, or none */
+/** The error with which a call ends. @throws CheckFailure for another error, or none */
 export async function expectRefusal(
   what: string,
   code: RefusalCode,
@@ -94,8 +94,8 @@ export const getCode = (error: unknown): string =>
   error instanceof Error ? String(Reflect.get(error, 'code') ?? '') : ''
 
 /**
- * Time in hundredths of a short lease. With the given clock, a hundredth is a millisecond and passes at once;
- * with a store's own clock, it must be waited for.
+ * Time in hundredths of a short lease. With the given clock, a hundredth is a millisecond and passes immediately. With
+ * a store's own clock, the checks have to wait.
  */
 export interface CheckTime {
   /** Whether the store uses the given clock. */
@@ -103,7 +103,7 @@ export interface CheckTime {
   readonly now: () => number
   readonly ms: (hundredths: number) => number
   readonly pass: (hundredths: number) => Promise<void>
-  /** Passes all but the last millisecond, or half the time with a store's own clock. */
+  /** Advances all but the last millisecond, or half the time with a store's own clock. */
   readonly passAlmost: (hundredths: number) => Promise<void>
   /** Compares two moments, with tolerance for a store's own clock. @throws CheckFailure */
   readonly same: (what: string, found: number, wanted: number) => void

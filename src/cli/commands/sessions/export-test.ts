@@ -22,7 +22,7 @@ import { createRefusal, loadAgent, loadConfig, loadModule, loadTools } from '../
 import { toImportPath } from '../../machine-space.js'
 import { writeOutput } from '../../output.js'
 
-/** The options of the original run that describe its agent. */
+/** Those options of the original run that describe its agent. */
 interface OriginalRunOptions {
   config: string | undefined
   tools: string | undefined
@@ -62,7 +62,7 @@ function describeAgent(agent: Agent): RecordedAgent {
   return parts ? toRecordedAgent(parts, agent.config) : {}
 }
 
-/** Whether the log names this agent's definition for all runs. */
+/** Whether all runs in the log have this agent's definition. */
 async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
   const parts = internalsByAgent.get(agent)?.parts
   if (!parts) return false
@@ -83,16 +83,14 @@ const rehearsalModel: ModelProvider = {
   request: () => Promise.reject(new Error('No model is called here.')),
 }
 
-/** Paths are relative to the test. */
+/** All paths are relative to the test. */
 interface TestFile {
   session: string
   runner: TestRunner
   fixture: string
-  /**
-   * The module of the agent, and whether it exports a function. Null for an agent that is created from the recording.
-   */
+  /** The module of the agent, and whether it exports a function. Null if the agent is created from the recording. */
   agent: { module: string; isFunction: boolean } | null
-  /** The prompt, if known, and the module of the tools of an agent that is created from the recording. */
+  /** For an agent that is created from the recording: the prompt, if known, and the module of the tools. */
   instructions: string | null | undefined
   tools: string | null
   isLive: boolean
@@ -154,7 +152,9 @@ export interface TestExport extends OriginalRunOptions {
   update: boolean
 }
 
-/** Writes a session as a test with its recording. Replays it first, so that the test passes when it is written. */
+/**
+ * Writes a session as a test with its recording. Replays the session first, so that the test passes when it is written.
+ */
 export async function exportTest(
   store: SessionStore,
   session: string,
@@ -226,14 +226,14 @@ async function takeSessionRecording(
 
 async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording) {
   try {
-    // Settings of the run cannot be distinguished from later changes of the agent, so only limits are compared.
+    // Settings of the run cannot be distinguished from later changes to the agent, so only limits are compared.
     const { check: _check, ...whole } = recording
     const { config: _config, ...then } = recording.agent
     await replaySession(agent, { ...whole, agent: then })
     return await replaySession(agent, recording)
   } catch (error) {
     if (!(error instanceof ReplayError) || error.code !== 'session_differs') throw error
-    // The advice at the end is for a test that fails later.
+    // The advice at the end applies only to a test that fails later.
     const message = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(
       'session_differs',
@@ -261,7 +261,7 @@ async function exportsFunction(module: string, io: CliIO): Promise<boolean> {
   return typeof exported === 'function'
 }
 
-/** TypeScript refuses imports of `.ts` without a compiler option. */
+/** TypeScript rejects imports of `.ts` without a compiler option. */
 function toModulePath(module: string, test: string): string {
   return /\.[cm]?tsx?$/.test(test) ? module.replace(/\.([cm]?)tsx?$/, '.$1js') : module
 }

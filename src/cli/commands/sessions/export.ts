@@ -85,7 +85,7 @@ export const exportCommand = defineCommand({
         form === 'html' || isPicture(form)
           ? await share(store, id, { form: form === 'html' ? 'page' : form, texts })
           : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
-      // Like the store, a new file is readable by its owner only.
+      // Like the store, a new file is readable only by its owner.
       await writeOutput(content, out, io, { replace: has('force'), mode: 0o600 })
     })
   },
@@ -94,7 +94,7 @@ export const exportCommand = defineCommand({
 const isPicture = (form: Form): form is 'card' | 'film' => form === 'card' || form === 'film'
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
-/** @throws {CliError} for contradictory forms and options */
+/** @throws {CliError} for contradictory formats and options */
 function readForm({ has, text }: ExportOptions): Form {
   const named: Form[] = [
     ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => has(name)),
@@ -130,7 +130,7 @@ function readTestExport({ all, has, text }: ExportOptions): TestExport {
   }
 }
 
-/** Markdown with a title, JSON without one. */
+/** Markdown starts with a title, JSON does not. */
 async function formatSession(store: SessionStore, id: string, title: string | undefined): Promise<string> {
   const session = await readSession(store, id)
   const stored = session.toJSON()
@@ -179,12 +179,12 @@ function formatMessage(message: Message, names: ReadonlyMap<string, string>): st
   }
 }
 
-/** One line without backticks, which would end a code span. */
+/** Makes a text a single line without backticks, because a backtick would end a code span. */
 function toInline(text: string): string {
   return stripControls(text).replaceAll(/\s+/g, ' ').replaceAll('`', "'")
 }
 
-/** A code block with a fence that is longer than any in the text. */
+/** A code block whose fence is longer than any fence in the text. */
 function toFencedBlock(text: string): string {
   const code = stripControls(text)
   const longest = Math.max(2, ...(code.match(/`+/g) ?? []).map((run) => run.length))

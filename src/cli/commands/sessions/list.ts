@@ -47,7 +47,7 @@ export const listCommand = defineCommand({
         ...(prefix !== undefined && { prefix }),
         ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
         ...(since !== undefined && { since: parseTime('--since', since, Date.now()) }),
-        // One more session shows whether older sessions exist.
+        // Requests one more session to determine whether there are older ones.
         ...(limit > 0 && { limit: limit + 1 }),
         children: has('children'),
       })
@@ -80,7 +80,7 @@ function toJson({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionRow): obje
 const heads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
 const numeric = ['messages', 'tokens', 'cost']
 
-/** The minimum width of titles, even on narrow terminals. */
+/** Minimum width of titles, even on narrow terminals. */
 const minTitleWidth = 20
 
 function showTable(rows: readonly SessionRow[], hasMore: boolean, { stdout, env }: CliIO): void {
@@ -135,7 +135,7 @@ interface SessionRow extends Omit<SessionSummary, 'state'> {
   holder: string | null
 }
 
-/** Reads the current state from the log, because the summary in the store is as old as the run's last idle state. */
+/** Reads the current state from the log, because the summary in the store dates from the run's last rest. */
 async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
   const { summary, ...place } = entry
   if (summary && isMachine(summary)) return { ...summary, ...place, state: summary.value ?? 'new' }

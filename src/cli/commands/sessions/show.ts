@@ -62,7 +62,7 @@ export const showCommand = defineCommand({
   },
 })
 
-/** Later records of the log can determine how much of a record is shown, so all records are read. */
+/** Reads all records, because later records can determine how much of a record is shown. */
 async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const { records, problem } = clearRecords(await store.read(id), id)
   for (const record of records)
@@ -97,7 +97,7 @@ function showSession(
   )
 }
 
-/** The totals of all runs, the state of the latest one, and the command that continues it. */
+/** Formats the totals of all runs, the state of the latest run, and the command that continues it. */
 function formatStatus(
   entry: ListedSession,
   replayed: SessionSnapshot,

@@ -96,7 +96,7 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
     const again = after.calls.find(({ id, name, result, started, unloaded, handle }) => {
-      // A name without a tool executes nothing.
+      // A call without a matching tool executes nothing.
       const isCall = !unloaded && Object.hasOwn(after.tools, name)
       const isAgain = started && !result && isCall && findCall(before?.calls, id)?.started
       const { readOnly, idempotent, delegate, keepsHandle } = after.tools[name] ?? {}
@@ -393,7 +393,7 @@ export const callRules: readonly AgentInvariant[] = [
 
 const isOpen = ({ answer }: ChildQuestion): boolean => answer === undefined
 
-/** An approved call that expires starts at once. */
+/** An approved call that can expire starts immediately. */
 const isUrgent = ({ answer, expiresAt }: ChildQuestion): boolean =>
   answer?.type === 'approve' && expiresAt !== undefined
 

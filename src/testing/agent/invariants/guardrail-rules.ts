@@ -46,7 +46,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const hints = findings.filter(({ action }) => action === 'nudge').length
     if (after.nudges.length !== (before?.nudges.length ?? 0) + hints) return 'the nudge is missing'
     const blocks = findings.some(({ action, callIds }) => action === 'block' && callIds === null)
-    // Guards are not asked about a call that only loads its tool.
+    // Guards are not consulted about calls that only load their tool.
     const left = after.calls.some(({ result, unloaded }) => result === undefined && !unloaded)
     return blocks && left && 'refused calls stay open'
   }),
@@ -118,7 +118,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.pendingAnswer) return null
     if (after.pendingAnswer !== null) return 'it is still held'
     const announced = listAnnounced(change, 'assistant_message')
-    // A tool result already has its place; only a shield's refusal is a message.
+    // A tool result is already in the transcript. Only a shield's refusal is added as a message.
     if (before.messages.at(-1)?.role === 'tool')
       return announced.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${announced.length} were announced`
     // Its calls may still be pending review.
@@ -129,7 +129,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     )
   }),
   createRule('a failed last answer is a warning and not the reason for the end', (change) => {
-    // The request is repeated without content the provider rejected.
+    // The request is repeated without the content that the provider refused.
     const isSentAgain = change.state === 'RUNNING.asking.concluding' && hasStarted(change, 'requestModel')
     const isFailed = change.event.type === 'xstate.error.actor.conclusion' && !isSentAgain
     const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'no_conclusion').length

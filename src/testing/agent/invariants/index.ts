@@ -19,7 +19,7 @@ const totalRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** Contexts share most of their parts, so checked parts are remembered. */
+/** Contexts share most of their parts, so parts that were checked are remembered. */
 const known = new WeakSet<object>()
 
 /** Whether a value survives JSON unchanged. Functions, dates, NaN, undefined items and class instances do not. */

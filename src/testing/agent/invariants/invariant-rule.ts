@@ -12,10 +12,10 @@ type Snapshot = SnapshotFrom<typeof agentMachine>
 export interface Change {
   event: AgentMachineEvent
   now: number
-  /** The previous context; undefined at the start of a run. */
+  /** The previous context. Undefined at the start of a run. */
   before: AgentContext | undefined
   after: AgentContext
-  /** For example `RUNNING.asking.requesting` or `CANCELLED`. */
+  /** The dotted state, such as `RUNNING.asking.requesting` or `CANCELLED`. */
   state: string
   isFinal: boolean
   isRest: boolean
@@ -80,7 +80,7 @@ export function hasStarted({ started }: Change, src: string): boolean {
   return started.some((actor) => actor.src === src)
 }
 
-/** Whether the run has just left the loop's safe point for a request. */
+/** Whether the run has just left the safe point of the loop to send a request. */
 export function hasBegunStep({ transitions }: Change): boolean {
   return transitions.some((id) =>
     /^RUNNING\.preparing\.checkingLimits: .*→ RUNNING\.(asking\.requesting|preparing\.fittingContext)$/.test(

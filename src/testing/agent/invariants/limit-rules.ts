@@ -118,9 +118,9 @@ export const limitRules: readonly AgentInvariant[] = [
           ? before.rateLimits + 1 < rateLimitAttempts
           : (kind === 'transient' || kind === 'incomplete') &&
             before.attempt - before.rateLimits - (before.resends ?? 0) < maxAttempts
-      // A pending pause comes before the back-off. The resumed run retries.
+      // A pending pause takes precedence over the back-off. The resumed run retries.
       const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
-      // The run waits for a shared budget; no attempt was made.
+      // The run waits for a shared budget, so there was no attempt.
       if (event.error.wakeAt !== undefined) return null
       return isLeft !== (state === next) && `it led to ${state}`
     },
@@ -157,7 +157,7 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('an invalid answer is requested again while repairs remain', (change) => {
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
-    // An answer pending shield review is judged afterwards.
+    // An answer pending review is judged after its screening.
     const problem = after.pendingAnswer ? after.pendingAnswer.outputProblem : after.outputProblem
     if (problem !== event.output.outputProblem) return 'the context does not keep the problem'
     if (after.pendingAnswer) return null
@@ -173,7 +173,7 @@ export const limitRules: readonly AgentInvariant[] = [
     if (after.response === 'calls' && finishBatch) return null
     const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
     if (isEnd && onOvershoot === 'complete') return null
-    // Shields review it first.
+    // Shields screen it first.
     if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
     return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
   }),
@@ -313,7 +313,7 @@ export const sleepRules: readonly AgentInvariant[] = [
   createRule('a run sleeps until the latest wake time of its batch', (change) => {
     const { before, after, event, now } = change
     if (before === undefined || before.state === 'PAUSED' || after.state !== 'PAUSED') return null
-    // Shields decide in this event which results count.
+    // In this event, shields decide which results count.
     if (event.type === 'xstate.done.actor.resultShields') return null
     const wakeTimes = listDates(before.calls, event, now).concat(
       after.calls.filter(isChildPaused).flatMap(toDate),

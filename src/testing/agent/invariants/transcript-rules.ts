@@ -106,7 +106,7 @@ function listUnannounced(calls: readonly BatchCall[] = []): string[] {
     .map(({ id }) => id)
 }
 
-/** The user input in this event. A reply that no run waits for has none. */
+/** The user input in this event. A reply that no run waits for contains none. */
 function listUserInput({ event, transitions }: Change): unknown[] {
   if (event.type === 'STEER') return [event.text]
   return event.type === 'REPLY' && transitions.length > 0 ? event.messages.map(({ content }) => content) : []
@@ -159,7 +159,7 @@ export function findHistoryProblem(
   let expected: string[] = []
   for (const [i, message] of messages.entries()) {
     if (message.role === 'tool') {
-      // Waiting calls leave gaps; later results are still in call order.
+      // Waiting calls leave gaps, but later results are still in call order.
       while (expected.length > 0 && expected[0] !== message.tool_call_id && mayWait(expected[0], i))
         expected.shift()
       const next = expected.shift()
