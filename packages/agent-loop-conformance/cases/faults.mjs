@@ -81,7 +81,7 @@ export default [
   fatal(401, 'wrong key'),
   faults({
     name: 'cut-at-once',
-    title: 'A body cut before its first byte is retried or reported',
+    title: 'A response body cut before its first byte is retried or reported',
     mistake: 'acceptsCut',
     async run({ serve, open, check, certify }) {
       const lane = serve(always({ frames: [cut] }))

@@ -121,7 +121,7 @@ export default [
   ),
   after(
     'cancel-in-text',
-    'After a cancel while a text streams',
+    'After a cancel while text streams',
     'keepsEmptyAnswer',
     async ({ serve, open, settles }) => {
       const controller = new AbortController()

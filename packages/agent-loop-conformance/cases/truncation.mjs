@@ -24,14 +24,14 @@ const whole = call(0, 'c1', 'remove', '{"path":"/home/ada"}')
 export default [
   neverRuns(
     'cut-call',
-    'A call whose arguments are cut off by length is not executed',
+    'A call whose arguments are truncated at the output limit is not executed',
     'repairsArguments',
     { frames: [first, ...half, ...end('length')] },
     'length',
   ),
   neverRuns(
     'whole-looking-call',
-    'A call in an answer cut off by length is not executed, even if it looks complete',
+    'A call in an answer truncated at the output limit is not executed, even if it looks complete',
     'trustsCutCalls',
     { frames: [first, ...whole, ...end('length')] },
     'length',
@@ -59,7 +59,7 @@ export default [
   ),
   truncation({
     name: 'cut-text',
-    title: 'A text cut off by length is continued or reported',
+    title: 'Text truncated at the output limit is continued or reported',
     mistake: 'hidesLength',
     async run({ serve, open, check, certify }) {
       const lane = serve([
@@ -77,7 +77,7 @@ export default [
   }),
   truncation({
     name: 'filtered-text',
-    title: 'A text stopped by a content filter is reported',
+    title: 'Text stopped by a content filter is reported',
     mistake: 'hidesLength',
     async run({ serve, open, check, certify }) {
       const lane = serve([{ ...say('The first half', { finish: 'content_filter' }), fault: 'filter' }])

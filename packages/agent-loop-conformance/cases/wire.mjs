@@ -307,7 +307,7 @@ export default [
   }),
   wire({
     name: 'unknown-tool',
-    title: 'A call of an unknown tool gets an error, and the run continues',
+    title: 'A call to an unknown tool gets an error, and the run continues',
     mistake: 'throwsAtUnknownTool',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'write', { path: 'a' }]]), say('I try again.')])

@@ -115,7 +115,7 @@ export const truncationChecks: readonly AgentCheckSpec[] = [
     'unfinished',
   ),
   text('cut-text', 'A text truncated by length is continued or reported', 'length'),
-  text('filtered-text', 'A text stopped by a content filter is reported', 'content_filter'),
+  text('filtered-text', 'Text stopped by a content filter is reported', 'content_filter'),
 ]
 
 interface Stopped {
