@@ -11,6 +11,7 @@ import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../cor
 import { createId } from '../core/base/platform.js'
 import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, functionRule, isObject, objectRule } from '../core/base/values.js'
+import { checkOptions, countRule } from '../core/config/check-options.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
@@ -813,11 +814,6 @@ const keyRule: ArgumentRule = {
   phrase: 'a string of 1 to 200 characters',
 }
 
-const countRule: ArgumentRule = {
-  is: (value) => Number.isSafeInteger(value) && Number(value) >= 1,
-  phrase: 'a whole number of at least 1',
-}
-
 const isTimerMs = (value: unknown, least: number): boolean =>
   typeof value === 'number' && value >= least && value <= maxTimerMs
 
@@ -834,18 +830,6 @@ const timeoutRule: ArgumentRule = {
 const changeRule: ArgumentRule = {
   is: (value) => isObject(value) && (typeof value['type'] === 'string' || typeof value['actor'] === 'string'),
   phrase: "an event, or the outcome of an actor: { actor: 'pay', output }",
-}
-
-/** A key without a rule is checked where it is used. */
-function checkOptions(call: string, options: object, rules: Record<string, ArgumentRule | null>): void {
-  expectArgument(call, options, objectRule([], 'an object of options, or omitted'))
-  const [name = call] = call.split('(')
-  expectKnownOptions(name, options, Object.keys(rules))
-  for (const [key, value] of Object.entries(options)) {
-    const rule = rules[key]
-    if (value === undefined || !rule || rule.is(value)) continue
-    throw new UsageError('invalid_option', `${name}({ ${key} }) must be ${rule.phrase}.`, key)
-  }
 }
 
 function toCanonical(value: unknown): string {

@@ -1,7 +1,38 @@
-import { limitTotal } from '../core/base/values.js'
-import type { BudgetAllowance } from '../core/budgets/budget-store.js'
+import { type ArgumentRule, limitTotal } from '../core/base/values.js'
+import type { BudgetAllowance, BudgetStore } from '../core/budgets/budget-store.js'
+import type { Clock } from '../core/base/clock.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 import { ConfigError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import { checkOptions, choiceRule, type OptionRules } from '../core/config/check-options.js'
+
+/** Options of `createBudget`. `usd`, `tokens`, or both are required. */
+export interface CreateBudgetOptions {
+  /** Unique in its store. All processes that use one id share the budget. */
+  id: string
+  /** US dollars, more than 0. */
+  usd?: number
+  /** Input and output tokens, at least 1. */
+  tokens?: number
+  /** When the budget resets. Default: never. */
+  per?: BudgetPeriod
+  /** IANA time zone for the start of hours, days and months. Default: UTC. */
+  timezone?: string
+  /** A session store of Statewright, or a custom `BudgetStore`. */
+  store: Pick<SessionStore, 'openBudgets'> | BudgetStore
+  /** Output tokens to reserve for a request without `sampling.maxTokens`. Default: 8192. */
+  reserveOutputTokens?: number
+  /** How to count the reservation of a dead process. Its request may have cost money, so the default is `spent`. */
+  lostReservations?: 'spent' | 'free'
+  /**
+   * The effect on a run that the budget cannot pay for. `end` (default) ends it in BUDGET_EXCEEDED. `wait` pauses it
+   * until the next window and requires `per`.
+   */
+  onEmpty?: 'end' | 'wait'
+  /** Time after which the reservation of a dead process expires, in milliseconds. Default: 60000. */
+  leaseMs?: number
+  /** For tests. Defaults to the system clock. */
+  clock?: Clock
+}
 
 /** The limits and window of a budget. */
 export interface BudgetTerms {
@@ -18,95 +49,66 @@ export interface BudgetTerms {
 const mostUsd = 9_000_000
 const mostPerMs = 366 * 86_400_000
 
-const optionNames = [
-  'id',
-  'usd',
-  'tokens',
-  'per',
-  'timezone',
-  'store',
-  'reserveOutputTokens',
-  'lostReservations',
-  'onEmpty',
-  'leaseMs',
-  'clock',
-]
+const optionalWhole: ArgumentRule = { is: isWhole, phrase: 'a positive integer' }
+
+const optionRules: OptionRules<CreateBudgetOptions> = {
+  id: {
+    is: (value) => typeof value === 'string' && /^[^\s\p{Cc}]{1,200}$/u.test(value),
+    phrase: 'a string of 1 to 200 characters without spaces',
+    isRequired: true,
+  },
+  usd: {
+    is: (value) => isNumber(value, 1e-9, mostUsd),
+    phrase: 'a number of US dollars, above 0 and up to 9000000',
+  },
+  tokens: optionalWhole,
+  per: {
+    is: (value) => isCalendar(value) || isWholeFrom(value, 1000, mostPerMs),
+    phrase: "'hour', 'day', 'month', or a whole number of milliseconds from 1000 to a year",
+  },
+  timezone: {
+    is: (value) => typeof value === 'string' && isTimezone(value),
+    phrase: 'the name of a time zone, such as Europe/Zurich',
+  },
+  store: null,
+  reserveOutputTokens: optionalWhole,
+  lostReservations: choiceRule('spent', 'free'),
+  onEmpty: choiceRule('end', 'wait'),
+  leaseMs: {
+    is: (value) => isWholeFrom(value, 1000, mostPerMs),
+    phrase: 'a whole number of milliseconds, at least 1000',
+  },
+  clock: null,
+}
+
+const configError = (message: string, key: string): ConfigError =>
+  new ConfigError('invalid_config', message, key)
 
 export function readTerms(options: object): BudgetTerms {
-  expectKnownOptions('createBudget()', options, optionNames)
-  const { id, usd, tokens, per, timezone, reserveOutputTokens, lostReservations, onEmpty, leaseMs } =
-    options as Readonly<Record<string, unknown>>
-  demand(
-    'id',
-    typeof id === 'string' && /^[^\s\p{Cc}]{1,200}$/u.test(id),
+  const {
     id,
-    'a string of 1 to 200 characters without spaces',
-  )
-  demand(
-    'usd',
-    isAbsent(usd) || isNumber(usd, 1e-9, mostUsd),
-    usd,
-    'a number of US dollars, above 0 and up to 9000000',
-  )
-  demand('tokens', isAbsent(tokens) || isWhole(tokens), tokens, 'a positive integer')
-  if (isAbsent(usd) && isAbsent(tokens)) {
-    throw new ConfigError(
-      'invalid_config',
-      `The budget '${String(id)}' has no limit. Set usd, tokens, or both: createBudget({ id, usd: 5, store }).`,
+    usd = null,
+    tokens = null,
+    per = null,
+    timezone,
+    onEmpty,
+  } = checkOptions('createBudget(options)', options, optionRules, configError)
+  if (usd === null && tokens === null)
+    throw configError(
+      `The budget '${id}' has no limit. Set usd, tokens, or both: createBudget({ id, usd: 5, store }).`,
       'usd',
     )
-  }
-  demand(
-    'per',
-    isAbsent(per) || isCalendar(per) || isWholeFrom(per, 1000, mostPerMs),
-    per,
-    "'hour', 'day', 'month', or a whole number of milliseconds from 1000 to a year",
-  )
-  demand(
-    'timezone',
-    isAbsent(timezone) || (typeof timezone === 'string' && isTimezone(timezone)),
-    timezone,
-    'the name of a time zone, such as Europe/Zurich',
-  )
-  if (!isAbsent(timezone) && !isCalendar(per)) {
-    throw new ConfigError(
-      'invalid_config',
-      `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per, the budget never resets' : 'milliseconds have no time zone'}. Omit timezone, or set per to one of these.`,
+  if (timezone !== undefined && !isCalendar(per))
+    throw configError(
+      `timezone needs per: 'hour', 'day' or 'month'; ${per === null ? 'without per, the budget never resets' : 'milliseconds have no time zone'}. Omit timezone, or set per to one of these.`,
       'timezone',
     )
-  }
-  demand(
-    'reserveOutputTokens',
-    isAbsent(reserveOutputTokens) || isWhole(reserveOutputTokens),
-    reserveOutputTokens,
-    'a positive integer',
-  )
-  demand(
-    'lostReservations',
-    isAbsent(lostReservations) || lostReservations === 'spent' || lostReservations === 'free',
-    lostReservations,
-    "'spent' or 'free'",
-  )
-  demand('onEmpty', isAbsent(onEmpty) || onEmpty === 'end' || onEmpty === 'wait', onEmpty, "'end' or 'wait'")
-  if (onEmpty === 'wait' && isAbsent(per)) {
-    throw new ConfigError(
-      'invalid_config',
-      `onEmpty: 'wait' needs per. Without it, the budget '${String(id)}' never resets, and a run would wait forever. Set per: 'day', for example, or omit onEmpty.`,
+  if (onEmpty === 'wait' && per === null)
+    throw configError(
+      `onEmpty: 'wait' needs per. Without it, the budget '${id}' never resets, and a run would wait forever. Set per: 'day', for example, or omit onEmpty.`,
       'onEmpty',
     )
-  }
-  demand(
-    'leaseMs',
-    isAbsent(leaseMs) || isWholeFrom(leaseMs, 1000, mostPerMs),
-    leaseMs,
-    'a whole number of milliseconds, at least 1000',
-  )
-  return {
-    usd: (usd as number | undefined) ?? null,
-    tokens: (tokens as number | undefined) ?? null,
-    per: (per as BudgetPeriod | undefined) ?? null,
-    timezone: (timezone as string | undefined) ?? 'UTC',
-  }
+  return { usd, tokens, per, timezone: timezone ?? 'UTC' }
 }
 
 /** The terms as stored and compared. */
@@ -156,18 +158,8 @@ export function toAllowance({ usd, tokens }: BudgetTerms): BudgetAllowance {
   return { nanoUsd: usd === null ? null : Math.floor(Number((usd * nanosPerUsd).toPrecision(15))), tokens }
 }
 
-function demand(key: string, isValid: boolean, value: unknown, phrase: string): void {
-  if (isValid) return
-  const found = typeof value === 'string' ? `'${value.slice(0, 100)}'` : String(value)
-  throw new ConfigError('invalid_config', `createBudget({ ${key} }) must be ${phrase} (got ${found}).`, key)
-}
-
 function isCalendar(per: unknown): per is 'hour' | 'day' | 'month' {
   return per === 'hour' || per === 'day' || per === 'month'
-}
-
-function isAbsent(value: unknown): value is undefined {
-  return value === undefined
 }
 
 function isNumber(value: unknown, from: number, to: number): boolean {

@@ -1,5 +1,5 @@
 import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
-import { type Clock, systemClock, toWholeClock } from '../core/base/clock.js'
+import { systemClock, toWholeClock } from '../core/base/clock.js'
 import { createId, loadOnce } from '../core/base/platform.js'
 import { ConfigError, describeError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/abort.js'
@@ -16,7 +16,6 @@ import { warnUnsettled } from '../core/budgets/reserve-in-all.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import {
-  type BudgetPeriod,
   type BudgetTerms,
   type BudgetWindow,
   describeTerms,
@@ -24,40 +23,12 @@ import {
   formatTerms,
   fromNanoUsd,
   parseTerms,
+  type CreateBudgetOptions,
   readTerms,
   toAllowance,
   toNanoUsd,
 } from './budget-terms.js'
 import { ReservationLeases, WaitingLine } from './waiting-line.js'
-
-/** Options of `createBudget`. `usd`, `tokens`, or both are required. */
-export interface CreateBudgetOptions {
-  /** Unique in its store. All processes that use one id share the budget. */
-  id: string
-  /** US dollars, more than 0. */
-  usd?: number
-  /** Input and output tokens, at least 1. */
-  tokens?: number
-  /** When the budget resets. Default: never. */
-  per?: BudgetPeriod
-  /** IANA time zone for the start of hours, days and months. Default: UTC. */
-  timezone?: string
-  /** A session store of Statewright, or a custom `BudgetStore`. */
-  store: Pick<SessionStore, 'openBudgets'> | BudgetStore
-  /** Output tokens to reserve for a request without `sampling.maxTokens`. Default: 8192. */
-  reserveOutputTokens?: number
-  /** How to count the reservation of a dead process. Its request may have cost money, so the default is `spent`. */
-  lostReservations?: 'spent' | 'free'
-  /**
-   * The effect on a run that the budget cannot pay for. `end` (default) ends it in BUDGET_EXCEEDED. `wait` pauses it
-   * until the next window and requires `per`.
-   */
-  onEmpty?: 'end' | 'wait'
-  /** Time after which the reservation of a dead process expires, in milliseconds. Default: 60000. */
-  leaseMs?: number
-  /** For tests. Defaults to the system clock. */
-  clock?: Clock
-}
 
 /** Timeout for a store call, in milliseconds. */
 const answerMs = 30_000

@@ -1,8 +1,8 @@
 import { findCallAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed, systemClock } from '../core/base/clock.js'
-import { ConfigError } from '../core/base/errors.js'
-import { expectArgument, objectRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import { UsageError } from '../core/base/errors.js'
+import { type ArgumentRule, expectArgument, objectRule } from '../core/base/values.js'
+import { checkOptions, countRule, type OptionRules } from '../core/config/check-options.js'
 import { readTotalTokens } from '../core/models/normalize-response.js'
 import type { ModelProvider, ModelRequest, RequestLimiter } from '../core/models/provider.js'
 import { replaceRequest } from '../core/models/fallbacks.js'
@@ -45,14 +45,26 @@ export interface Limiter extends RequestLimiter {
   status(): LimiterStatus
 }
 
-const optionNames = [
-  'id',
-  'concurrency',
-  'requestsPerMinute',
-  'tokensPerMinute',
-  'burst',
-  'clock',
-] as const satisfies (keyof CreateLimiterOptions)[]
+const rateRule: ArgumentRule = {
+  is: (value) => Number.isFinite(value) && Number(value) >= 1,
+  phrase: 'a number of at least 1',
+}
+
+const optionRules: OptionRules<CreateLimiterOptions> = {
+  id: {
+    is: (value) => typeof value === 'string' && value.trim() !== '',
+    phrase: 'a string, which events contain',
+    isRequired: true,
+  },
+  concurrency: countRule,
+  requestsPerMinute: rateRule,
+  tokensPerMinute: rateRule,
+  burst: {
+    is: (value) => typeof value === 'number' && value > 0 && value <= 1,
+    phrase: "a share of a minute's allowance, above 0 and at most 1",
+  },
+  clock: null,
+}
 
 /** First pause after a 429 without a `Retry-After`, in milliseconds. It doubles with each further 429. */
 const firstPauseMs = 1000
@@ -68,7 +80,7 @@ const maxPauseMs = 600_000
  * const limiter = createLimiter({ id: 'openai', requestsPerMinute: 600, tokensPerMinute: 200_000 })
  * const limited = openaiChat({ model: 'gpt-5-mini', apiKey: 'sk-…', limiter })
  * const other = limiter.limit(model) // any ModelProvider
- * @throws {ConfigError | UsageError} for an invalid option. The error names it
+ * @throws {UsageError} `invalid_option`, naming the option
  */
 export function createLimiter(options: CreateLimiterOptions): Limiter {
   const {
@@ -78,7 +90,13 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     requestsPerMinute,
     tokensPerMinute,
     burst = 0.1,
-  } = checkOptions(options)
+  } = checkOptions('createLimiter(options)', options, optionRules)
+  if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
+    throw new UsageError(
+      'invalid_option',
+      'createLimiter needs a limit: requestsPerMinute, tokensPerMinute or concurrency.',
+      'requestsPerMinute',
+    )
   const openWindow = (limit: number | undefined): RateWindow | null =>
     limit === undefined ? null : new RateWindow(limit, Math.max(1, limit * burst), readElapsed(clock))
   const queue = new SlotQueue(
@@ -145,38 +163,4 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     },
     status: () => ({ waiting: queue.waiting, active: queue.active, pausedMs: queue.pausedMs }),
   }
-}
-
-function checkOptions(options: unknown): CreateLimiterOptions {
-  expectArgument(
-    'createLimiter(options)',
-    options,
-    objectRule([], "an object: { id: 'openai', requestsPerMinute: 600 }"),
-  )
-  const checked = options as CreateLimiterOptions
-  expectKnownOptions('createLimiter', checked, optionNames)
-  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst } = checked
-  if (typeof id !== 'string' || id.trim() === '')
-    throw limiterError('id', 'must be a string, which events contain')
-  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
-    throw limiterError('concurrency', `must be a whole number of at least 1 (got ${String(concurrency)})`)
-  for (const [key, value] of Object.entries({ requestsPerMinute, tokensPerMinute })) {
-    if (value !== undefined && !(Number.isFinite(value) && value >= 1))
-      throw limiterError(key, `must be a number of at least 1 (got ${String(value)})`)
-  }
-  if (burst !== undefined && !(Number.isFinite(burst) && burst > 0 && burst <= 1))
-    throw limiterError(
-      'burst',
-      `must be a share of a minute's allowance, above 0 and at most 1 (got ${String(burst)})`,
-    )
-  if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
-    throw limiterError(
-      'requestsPerMinute',
-      'is missing, and so are tokensPerMinute and concurrency. Pass one of them',
-    )
-  return checked
-}
-
-function limiterError(key: string, what: string): ConfigError {
-  return new ConfigError('invalid_option', `createLimiter: ${key} ${what}.`, key)
 }

@@ -15,8 +15,8 @@ export type {
   SharedAmount,
   SharedBudget,
 } from '../core/budgets/shared-budget.js'
-export type { BudgetPeriod } from './budget-terms.js'
-export { createBudget, type CreateBudgetOptions } from './create-budget.js'
+export type { BudgetPeriod, CreateBudgetOptions } from './budget-terms.js'
+export { createBudget } from './create-budget.js'
 export type { BatchItem } from './batch.js'
 export type { BatchProgress } from './batch.js'
 export type { BatchResult } from './batch-run.js'

@@ -2,7 +2,14 @@ import type { Agent } from '../core/agent/agent-options.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { type BudgetsOption, checkBudgets } from '../core/budgets/shared-budget.js'
 import { UsageError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import {
+  callbackRule,
+  checkOptions,
+  countRule,
+  flagRule,
+  type OptionRules,
+  signalRule,
+} from '../core/config/check-options.js'
 import { type BatchResult, BatchRun } from './batch-run.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from './batch.js'
 
@@ -38,16 +45,16 @@ export interface RunAllOptions {
 /** Maximum number of items started ahead of the next result. */
 const maxLookAhead = 1000
 
-const optionNames = [
-  'id',
-  'concurrency',
-  'signal',
-  'onProgress',
-  'total',
-  'context',
-  'budgets',
-  'retryFailed',
-] as const satisfies (keyof RunAllOptions)[]
+const optionRules: OptionRules<RunAllOptions> = {
+  id: null,
+  concurrency: countRule,
+  signal: signalRule,
+  onProgress: callbackRule,
+  total: { is: (value) => value === 0 || countRule.is(value), phrase: 'a whole number of at least 0' },
+  context: null,
+  budgets: null,
+  retryFailed: flagRule,
+}
 
 /**
  * Runs an agent on many items concurrently, and yields their results in the order of the items.
@@ -94,7 +101,10 @@ export function runAll<Item extends BatchItem, Output, Tools>(
     context,
     budgets,
     retryFailed = false,
-  } = checkOptions(options)
+  } = checkOptions('runAll(agent, items, options)', options, optionRules)
+  checkBudgets(budgets)
+  const fault = findBatchIdFault(id)
+  if (fault !== null) throw new UsageError('invalid_option', `runAll: id ${fault}.`, 'id')
   return new BatchRun<Item, Output, Tools>({
     agent,
     store: internals.store,
@@ -123,33 +133,4 @@ function toIterator<Item>(items: Iterable<Item> | AsyncIterable<Item>): Iterator
     'runAll(agent, items, options): items must be an iterable of { id, input }.',
     'items',
   )
-}
-
-function checkOptions(options: unknown): RunAllOptions {
-  if (typeof options !== 'object' || options === null)
-    throw optionError('options', 'the options must be { id, … }')
-  expectKnownOptions('runAll', options, optionNames)
-  const checked = options as RunAllOptions
-  const { id, concurrency, signal, onProgress, total } = checked
-  checkBudgets(checked.budgets)
-  const fault = findBatchIdFault(id)
-  if (fault !== null) throw optionError('id', `id ${fault}`)
-  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
-    throw optionError(
-      'concurrency',
-      `concurrency must be a whole number of at least 1 (got ${String(concurrency)})`,
-    )
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    throw optionError('signal', 'signal must be an AbortSignal')
-  if (onProgress !== undefined && typeof onProgress !== 'function')
-    throw optionError('onProgress', 'onProgress must be a function')
-  if (checked.retryFailed !== undefined && typeof checked.retryFailed !== 'boolean')
-    throw optionError('retryFailed', 'retryFailed must be true or false')
-  if (total !== undefined && !(Number.isSafeInteger(total) && total >= 0))
-    throw optionError('total', `total must be a whole number of at least 0 (got ${String(total)})`)
-  return checked
-}
-
-function optionError(key: string, what: string): UsageError {
-  return new UsageError('invalid_option', `runAll: ${what}.`, key)
 }

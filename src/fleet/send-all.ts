@@ -1,6 +1,13 @@
-import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
+import {
+  callbackRule,
+  checkOptions,
+  countRule,
+  type OptionRules,
+  signalRule,
+} from '../core/config/check-options.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { sendToStoredSession, type SendOptions } from '../core/run/send-to-stored-session.js'
@@ -56,7 +63,15 @@ export interface SendAllReceipt {
 
 const messageTypes = ['cancel', 'pause', 'resume', 'steer', 'message'] as const
 const selectionKeys = ['prefix', 'tags', 'agent', 'state'] as const satisfies (keyof SessionSelection)[]
-const optionKeys = ['key', 'concurrency', 'onProgress', 'signal'] as const satisfies (keyof SendAllOptions)[]
+const optionRules: OptionRules<SendAllOptions> = {
+  key: {
+    is: (value) => typeof value === 'string' && value !== '' && value.length <= 200,
+    phrase: 'a string of 1 to 200 characters',
+  },
+  concurrency: countRule,
+  onProgress: callbackRule,
+  signal: signalRule,
+}
 /** Default for a message that needs an unfinished run. A queued message is also for ended runs. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
@@ -87,7 +102,12 @@ export async function sendAll(
     objectRule(['list', 'acquire'], 'a store, such as fileStore({ dir })'),
   )
   const checkedMessage = checkMessage(message, { by: 'sendAll()', of: messageTypes }) as MessageForAll
-  const { key, concurrency = 16, onProgress, signal } = checkOptions(options)
+  const {
+    key,
+    concurrency = 16,
+    onProgress,
+    signal,
+  } = checkOptions('sendAll(store, which, message, options)', options, optionRules)
   const selection = checkSelection(which, checkedMessage)
   const receipt: SendAllReceipt = {
     sessions: 0,
@@ -174,20 +194,4 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
     ...(agent !== null && { agent }),
     ...(states !== null ? { state: states } : type !== 'message' && { state: openStates }),
   }
-}
-
-function checkOptions(options: SendAllOptions): SendAllOptions {
-  expectArgument('sendAll(store, which, message, options)', options, optionsRule)
-  expectKnownOptions('sendAll', options, optionKeys)
-  const { key, concurrency, onProgress, signal } = options
-  const wrong = (subject: string, what: string): UsageError =>
-    new UsageError('invalid_option', `sendAll: ${subject} must be ${what}.`, subject)
-  if (key !== undefined && !(typeof key === 'string' && key !== '' && key.length <= 200))
-    throw wrong('key', 'a string of 1 to 200 characters')
-  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
-    throw wrong('concurrency', 'a positive integer')
-  if (onProgress !== undefined && typeof onProgress !== 'function') throw wrong('onProgress', 'a function')
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    throw wrong('signal', 'an AbortSignal')
-  return options
 }

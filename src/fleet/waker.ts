@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '../core/base/clock.js'
-import { UsageError } from '../core/base/errors.js'
-import { expectArgument, optionsRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import { expectArgument } from '../core/base/values.js'
+import { checkOptions, countRule, durationRule, type OptionRules } from '../core/config/check-options.js'
 import { type Agents, agentsRule, getCommonStore } from '../core/drive/define-agents.js'
 import { createSessionRunner } from '../core/drive/driver.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
@@ -36,15 +35,15 @@ export interface WakerOptions<Context = unknown> {
   clock?: Clock
 }
 
-const optionKeys = [
-  'context',
-  'pollMs',
-  'concurrency',
-  'drainMs',
-  'run',
-  'onError',
-  'clock',
-] as const satisfies (keyof WakerOptions)[]
+const optionRules: OptionRules<WakerOptions> = {
+  context: null,
+  pollMs: { is: (value) => Number.isFinite(value) && Number(value) >= 1, phrase: 'a number of at least 1' },
+  concurrency: countRule,
+  drainMs: durationRule,
+  run: null,
+  onError: null,
+  clock: null,
+}
 
 /**
  * Wakes sessions that sleep (`sleepUntil`) or wait for the next window of a shared budget. Any number of processes can
@@ -65,12 +64,8 @@ export function createWaker<Context = unknown>(
 ): Waker
 export function createWaker(agents: Agents, options: WakerOptions = {}): Waker {
   expectArgument('createWaker(agents)', agents, agentsRule)
-  expectArgument('createWaker(agents, options)', options, optionsRule)
-  expectKnownOptions('createWaker', options, optionKeys)
+  checkOptions('createWaker(agents, options)', options, optionRules)
   checkHostFunctions('createWaker', options)
-  checkNumber('pollMs', options.pollMs, 1)
-  checkNumber('concurrency', options.concurrency, 1)
-  checkNumber('drainMs', options.drainMs, 0)
   return toWaker(agents, options)
 }
 
@@ -93,9 +88,4 @@ function toWaker(agents: Agents, options: WakerOptions): Waker {
     },
     drain: () => runner.drain(),
   })
-}
-
-function checkNumber(key: string, value: number | undefined, minimum: number): void {
-  if (value === undefined || (Number.isFinite(value) && value >= minimum)) return
-  throw new UsageError('invalid_option', `createWaker: ${key} must be a number of at least ${minimum}.`, key)
 }

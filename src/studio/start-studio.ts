@@ -2,7 +2,8 @@ import type { AnyActorRef, AnyStateMachine } from 'xstate'
 import type { Principal } from '../../machines/agent/principal.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import type { ArgumentRule } from '../core/base/values.js'
+import { checkOptions, type OptionRules } from '../core/config/check-options.js'
 import { readSender } from '../core/sessions/principal.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -91,7 +92,9 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     title,
     viewsFile,
     stately,
-  } = checkOptions(options)
+  } = checkOptions('startStudio(options)', options ?? {}, optionRules, configError)
+  if (stately?.editor !== undefined && !isWebAddress(stately.editor))
+    throw configError(`stately.editor must be an address such as ${editorUrl}.`, 'stately.editor')
   const store = ownStore ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined) {
@@ -157,35 +160,25 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   }
 }
 
-const optionNames = [
-  'store',
-  'agent',
-  'context',
-  'by',
-  'machine',
-  'port',
-  'title',
-  'viewsFile',
-  'stately',
-] as const satisfies (keyof StudioOptions)[]
+const methodRule = (names: readonly string[], phrase: string): ArgumentRule => ({
+  is: (value) => names.every((name) => isMethod(value, name)),
+  phrase,
+})
 
-/** Checks the options for JavaScript callers. */
-function checkOptions(options: StudioOptions | null | undefined): StudioOptions {
-  const { agent, machine } = options ?? {}
-  const isAgent = agent === undefined || ['resume', 'fork'].every((name) => isMethod(agent, name))
-  if (!isAgent) throw new ConfigError('invalid_config', 'agent must be an agent from createAgent().', 'agent')
-  if (machine !== undefined && !isMethod(machine, 'getStateNodeById')) {
-    const text = 'machine must be an XState 5 machine from createMachine().'
-    throw new ConfigError('invalid_config', text, 'machine')
-  }
-  expectKnownOptions('startStudio', options ?? {}, optionNames)
-  const { editor } = options?.stately ?? {}
-  if (editor !== undefined && !isWebAddress(editor)) {
-    const text = `stately.editor must be an address such as ${editorUrl}.`
-    throw new ConfigError('invalid_config', text, 'stately.editor')
-  }
-  return options ?? {}
+const optionRules: OptionRules<StudioOptions> = {
+  store: null,
+  agent: methodRule(['resume', 'fork'], 'an agent from createAgent()'),
+  context: null,
+  by: null,
+  machine: methodRule(['getStateNodeById'], 'an XState 5 machine from createMachine()'),
+  port: null,
+  title: null,
+  viewsFile: null,
+  stately: null,
 }
+
+const configError = (message: string, key: string): ConfigError =>
+  new ConfigError('invalid_config', message, key)
 
 function isActor(run: AttachableRun | AnyActorRef): run is AnyActorRef {
   return isMethod(run, 'getSnapshot')

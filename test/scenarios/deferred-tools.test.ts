@@ -501,11 +501,11 @@ test.each([
 })
 
 test.each([
-  [{ limit: 0 }, 'toolSearch: limit must be a whole number from 1 to 20.'],
-  [{ loading: 'later' }, "toolSearch: loading must be 'append' or 'dispatch'."],
+  [{ limit: 0 }, 'toolSearch: limit must be a whole number from 1 to 20 (got 0).'],
+  [{ loading: 'later' }, "toolSearch: loading must be 'append' or 'dispatch' (got 'later')."],
   [{ search: 'bm25' }, 'toolSearch: search must be a function'],
-  [{ max: 5 }, "toolSearch: there is no option 'max'. The options are limit, loading, search, hosted."],
-  [null, 'toolSearch: takes an object'],
+  [{ max: 5 }, "toolSearch has no option 'max'. The options are limit, loading, search, hosted."],
+  [null, 'toolSearch(options) must be an object of options'],
 ])('invalid options of toolSearch are refused (%#)', (options, message) => {
   expect(() => toolSearch(options as never)).toThrow(message)
 })

@@ -114,11 +114,12 @@ test('invalid agents, options and drivers are refused by name', async () => {
   const refused = { name: 'UsageError', code: 'invalid_option' }
   await expect(runSession(nothing, { session: 's' })).rejects.toMatchObject(refused)
   await expect(runSession('agent' as never, { session: 's' })).rejects.toMatchObject(refused)
-  await expect(runSession(agent, nothing)).rejects.toMatchObject(refused)
+  const noOptions = { ...refused, code: 'invalid_argument' }
+  await expect(runSession(agent, nothing)).rejects.toMatchObject(noOptions)
   expect(() => createSessionRunner(agent, nothing)).toThrow(
     /createSessionRunner\(agents, options\) must be an object of options/,
   )
-  await expect(createSessionRunner(agent).runSession(nothing)).rejects.toMatchObject(refused)
+  await expect(createSessionRunner(agent).runSession(nothing)).rejects.toMatchObject(noOptions)
   const signal = { aborted: false } as AbortSignal
   await expect(createSessionRunner(agent).runSession({ session: 's', signal })).rejects.toMatchObject(refused)
 })

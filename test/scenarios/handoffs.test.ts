@@ -418,7 +418,9 @@ describe('an invalid handoff', () => {
       })
     expect(() => handoff({} as Agent, { name: 'billing' })).toThrow(invalid(/createAgent\(\)/, 'billing'))
     expect(() => handoff(undefined as never, { name: 'billing' })).toThrow(invalid(/createAgent\(\)/))
-    expect(() => handoff(desk.billing, undefined as never)).toThrow(invalid(/needs the name of the agent/))
+    expect(() => handoff(desk.billing, undefined as never)).toThrow(
+      invalid(/name must be 1 to 50 letters/, 'name'),
+    )
     expect(() => handoff(desk.billing, { name: 'Bill ing' })).toThrow(invalid(/1 to 50 letters/, 'name'))
     expect(() => handoff(desk.billing, { name: 'b', to: 1 } as never)).toThrow(
       invalid(/no option 'to'/, 'to'),

@@ -192,7 +192,7 @@ test.each<[string, unknown]>([
 test('an option that there is not is refused, with what was meant', async () => {
   const given = { store: memoryStore(), contxt: {} }
   await expect(startStudio(given as never)).rejects.toMatchObject({
-    code: 'invalid_option',
+    code: 'invalid_config',
     subject: 'contxt',
     message: "startStudio has no option 'contxt'. Did you mean context?",
   })

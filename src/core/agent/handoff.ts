@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js'
+import { checkOptions, type OptionRules } from '../config/check-options.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { defineTool } from '../tools/define-tool.js'
 import type { Tool, Team } from '../tools/tool.js'
@@ -34,7 +35,12 @@ export function handoff<const Name extends string>(
   agent: AnyAgent | (() => AnyAgent),
   options: HandoffOptions<Name>,
 ): Tool<Record<string, never>, unknown, `transfer_to_${Name}`> {
-  const { name, description } = checkOptions(options)
+  const { name, description } = checkOptions<HandoffOptions<Name>>(
+    'handoff(agent, options)',
+    options,
+    optionRules,
+    (message, key) => new ConfigError('invalid_handoff', message, key),
+  )
   const isLater = typeof agent === 'function'
   if (!isLater) findParts(agent, name)
   const tool = defineTool({
@@ -66,23 +72,16 @@ function findParts(agent: unknown, name: string): AgentParts {
   )
 }
 
-const keys = ['name', 'description']
-
-function checkOptions<Name extends string>(options: HandoffOptions<Name>): HandoffOptions<Name> {
-  const refuse = (problem: string, key?: string): never => {
-    throw new ConfigError('invalid_handoff', `handoff: ${problem}`, key)
-  }
-  if (typeof options !== 'object' || (options as unknown) === null)
-    return refuse("needs the name of the agent: handoff(agent, { name: 'billing', description: '…' }).")
-  for (const key of Object.keys(options)) {
-    if (!keys.includes(key)) refuse(`there is no option '${key}'. The options are ${keys.join(', ')}.`, key)
-  }
-  const { name, description } = options
-  if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,50}$/.test(name) || name === '__proto__')
-    refuse('name must be 1 to 50 letters, digits, _ and -.', 'name')
-  if (description !== undefined && (typeof description !== 'string' || description.trim() === ''))
-    refuse('description must be a string that the model reads.', 'description')
-  return options
+const optionRules: OptionRules<HandoffOptions> = {
+  name: {
+    is: (value) => typeof value === 'string' && /^[a-zA-Z0-9_-]{1,50}$/.test(value) && value !== '__proto__',
+    phrase: '1 to 50 letters, digits, _ and -',
+    isRequired: true,
+  },
+  description: {
+    is: (value) => typeof value === 'string' && value.trim() !== '',
+    phrase: 'a string that the model reads',
+  },
 }
 
 /** The agents that can receive a session, through any number of handoffs. */

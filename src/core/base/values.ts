@@ -110,7 +110,7 @@ function isPromise(value: unknown): boolean {
   return isObject(value) && typeof value['then'] === 'function'
 }
 
-function describeArgument(value: unknown): string {
+export function describeArgument(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'

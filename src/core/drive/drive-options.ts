@@ -3,7 +3,14 @@ import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { type InputConversation, readConversation, type RunInput } from '../sessions/input-history.js'
 import { UsageError } from '../base/errors.js'
 import { type BudgetsOption, checkBudgets } from '../budgets/shared-budget.js'
-import { expectKnownOptions } from '../config/other-names.js'
+import {
+  callbackRule,
+  checkOptions,
+  countRule,
+  durationRule,
+  type OptionRules,
+  signalRule,
+} from '../config/check-options.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { findTagsFault, type SessionTags } from '../sessions/store/session-tags.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
@@ -52,54 +59,33 @@ export interface RunSessionOptions extends SentBy {
   budgets?: BudgetsOption
 }
 
-const optionNames = [
-  'session',
-  'input',
-  'by',
-  'tags',
-  'turn',
-  'answers',
-  'at',
-  'agent',
-  'signal',
-  'heartbeat',
-  'maxRetryWaitMs',
-  'context',
-  'budgets',
-] as const satisfies (keyof RunSessionOptions)[]
+const optionRules: OptionRules<RunSessionOptions> = {
+  session: null,
+  input: null,
+  by: null,
+  tags: null,
+  turn: countRule,
+  answers: { is: Array.isArray, phrase: 'a list' },
+  at: { is: Number.isSafeInteger, phrase: 'the head of an earlier result' },
+  agent: { is: (value) => typeof value === 'string', phrase: 'the name of an agent' },
+  signal: signalRule,
+  heartbeat: callbackRule,
+  maxRetryWaitMs: durationRule,
+  context: null,
+  budgets: null,
+}
 
 /** @throws {UsageError} `invalid_option`, naming the key; `invalid_input`, `unbound_answer` for answers */
 export function checkDriveOptions(options: unknown): RunSessionOptions {
-  if (typeof options !== 'object' || options === null)
-    throw driveOptionError('options', 'the options must be { session, input, … }')
-  const checked = options as RunSessionOptions
-  expectKnownOptions('runSession', checked, optionNames)
-  const { session, tags, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs, budgets } = checked
+  const checked = checkOptions('runSession(agent, options)', options, optionRules)
+  const { session, tags, answers, at, budgets } = checked
   checkSessionId(session)
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
-  if (tagsFault !== null) throw driveOptionError('tags', `tags ${tagsFault}`)
+  if (tagsFault !== null) throw new UsageError('invalid_option', `runSession: tags ${tagsFault}.`, 'tags')
   readSender(checked, 'runSession')
-  if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
-    throw driveOptionError('turn', 'turn must be a positive integer')
-  if (at !== undefined && !Number.isSafeInteger(at))
-    throw driveOptionError('at', 'at must be the head of an earlier result')
-  if (answers !== undefined && !Array.isArray(answers))
-    throw driveOptionError('answers', 'answers must be a list')
   checkBudgets(budgets)
   if (answers) checkAnswers(answers, at)
-  if (agent !== undefined && typeof agent !== 'string')
-    throw driveOptionError('agent', 'agent must be the name of an agent')
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    throw driveOptionError('signal', 'signal must be an AbortSignal')
-  if (heartbeat !== undefined && typeof heartbeat !== 'function')
-    throw driveOptionError('heartbeat', 'heartbeat must be a function')
-  if (maxRetryWaitMs !== undefined && !(typeof maxRetryWaitMs === 'number' && maxRetryWaitMs >= 0))
-    throw driveOptionError('maxRetryWaitMs', 'maxRetryWaitMs must be a non-negative number of milliseconds')
   return checked
-}
-
-function driveOptionError(key: string, what: string): UsageError {
-  return new UsageError('invalid_option', `runSession: ${what}.`, key)
 }
 
 /** How a run starts. */

@@ -1,7 +1,7 @@
 import type { WithContext } from '../tools/tool.js'
-import { expectArgument, optionsRule } from '../base/values.js'
-import { expectKnownOptions } from '../config/other-names.js'
-import { ConfigError, UsageError } from '../base/errors.js'
+import { expectArgument } from '../base/values.js'
+import { checkOptions, durationRule } from '../config/check-options.js'
+import { UsageError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
 import type { Agents, AnyAgent } from './define-agents.js'
 import { runSession } from './drive.js'
@@ -39,7 +39,7 @@ export interface SessionRunner<Context = unknown> {
  * @example
  * const { drain } = createSessionRunner(createAgent({ model, store: memoryStore() }))
  * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
- * @throws {ConfigError} `invalid_config` if `drainMs` is not a non-negative number
+ * @throws {UsageError} `invalid_option` if `drainMs` is not a non-negative number
  */
 export function createSessionRunner<Context = unknown>(
   agents: AnyAgent<Context> | Agents<Context>,
@@ -53,15 +53,11 @@ export function createSessionRunner(
     is: (value) => typeof value === 'object' && value !== null && ('run' in value || 'findAgentFor' in value),
     phrase: 'an agent, or the return value of defineAgents(…)',
   })
-  expectArgument('createSessionRunner(agents, options)', options, optionsRule)
-  expectKnownOptions('createSessionRunner', options, ['drainMs'] satisfies (keyof SessionRunnerOptions)[])
-  const { drainMs = 20_000 } = options
-  if (!(Number.isFinite(drainMs) && drainMs >= 0))
-    throw new ConfigError(
-      'invalid_config',
-      'drainMs must be a non-negative number of milliseconds.',
-      'drainMs',
-    )
+  const { drainMs = 20_000 } = checkOptions<SessionRunnerOptions>(
+    'createSessionRunner(agents, options)',
+    options,
+    { drainMs: durationRule },
+  )
   const stop = new AbortController()
   const active = new Set<Promise<unknown>>()
   let drained: Promise<void> | undefined

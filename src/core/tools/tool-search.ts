@@ -7,7 +7,8 @@ import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { parseJsonOr } from '../base/json.js'
-import { asObject } from '../base/values.js'
+import { asObject, functionRule } from '../base/values.js'
+import { checkOptions, choiceRule, countRule, flagRule, type OptionRules } from '../config/check-options.js'
 import { loadOnce, loadPeer } from '../base/platform.js'
 
 /** A deferred tool in a custom search. */
@@ -66,7 +67,7 @@ const searchSchema = {
  * @throws {ConfigError} `invalid_tool` for invalid options
  */
 export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: string }, unknown, 'tool_search'> {
-  const { limit = 5, loading = 'append', search, hosted = false } = checkOptions(options)
+  const { limit = 5, loading = 'append', search, hosted = false } = readOptions(options)
   const indexes = new WeakMap<readonly Tool[], Promise<(query: string) => Promise<string[]>>>()
 
   const findNames = async (query: string, deferred: readonly Tool[]): Promise<readonly string[]> => {
@@ -155,35 +156,23 @@ function readNames(value: unknown): readonly string[] {
   throw new Error('The function search of toolSearch({ search }) must return a list of tool names.')
 }
 
-const optionNames = ['limit', 'loading', 'search', 'hosted']
+const optionRules: OptionRules<ToolSearchOptions> = {
+  limit: { is: (value) => countRule.is(value) && Number(value) <= 20, phrase: 'a whole number from 1 to 20' },
+  loading: choiceRule('append', 'dispatch'),
+  search: functionRule('a function: (query, tools) => names'),
+  hosted: flagRule,
+}
 
-function checkOptions(options: unknown): ToolSearchOptions {
-  const refuse = (problem: string, key?: string): never => {
-    throw new ConfigError('invalid_tool', `toolSearch: ${problem}`, key)
-  }
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
-    return refuse('takes an object: { limit, loading, search, hosted }.')
-  const { limit, loading, search, hosted } = options as Record<string, unknown>
-  for (const key of Object.keys(options)) {
-    if (!optionNames.includes(key))
-      refuse(`there is no option '${key}'. The options are ${optionNames.join(', ')}.`, key)
-  }
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && Number(limit) >= 1 && Number(limit) <= 20))
-    refuse('limit must be a whole number from 1 to 20.', 'limit')
-  if (loading !== undefined && loading !== 'append' && loading !== 'dispatch')
-    refuse("loading must be 'append' or 'dispatch'.", 'loading')
-  if (search !== undefined && typeof search !== 'function')
-    refuse('search must be a function: (query, tools) => names.', 'search')
-  if (hosted !== undefined && typeof hosted !== 'boolean') refuse('hosted must be true or false.', 'hosted')
-  const other = optionNames.find(
-    (key) => key !== 'hosted' && (options as Record<string, unknown>)[key] !== undefined,
-  )
-  if (hosted === true && other !== undefined)
-    refuse(
-      `${other} has no effect with hosted: true, because the provider searches. Remove one of them.`,
+function readOptions(options: unknown): ToolSearchOptions {
+  const fail = (message: string, key: string): ConfigError => new ConfigError('invalid_tool', message, key)
+  const checked = checkOptions('toolSearch(options)', options, optionRules, fail)
+  const other = (['limit', 'loading', 'search'] as const).find((key) => checked[key] !== undefined)
+  if (checked.hosted === true && other !== undefined)
+    throw fail(
+      `toolSearch: ${other} has no effect with hosted: true, because the provider searches. Remove one of them.`,
       other,
     )
-  return options as ToolSearchOptions
+  return checked
 }
 
 const maxIndexChars = 10_000

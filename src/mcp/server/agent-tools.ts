@@ -1,7 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { ConfigError, describeError, UsageError } from '../../core/base/errors.js'
 import type { Agents } from '../../core/drive/define-agents.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import { checkOptions, flagRule, type OptionRules } from '../../core/config/check-options.js'
+import { type ArgumentRule, functionRule } from '../../core/base/values.js'
 import { createValidator, type InputSchema, toParameters } from '../../core/tools/input-schema.js'
 import { explainIssues } from '../../core/tools/parse-arguments.js'
 import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
@@ -65,13 +66,14 @@ const plainSchema: JsonObject = {
   required: ['message'],
   additionalProperties: false,
 }
-const toolKeys = [
-  'title',
-  'description',
-  'input',
-  'toMessage',
-  'task',
-] as const satisfies (keyof McpAgentTool)[]
+const stringRule: ArgumentRule = { is: (value) => typeof value === 'string', phrase: 'a string' }
+const toolRules: OptionRules<McpAgentTool> = {
+  title: stringRule,
+  description: stringRule,
+  input: null,
+  toMessage: functionRule('a function of its input'),
+  task: flagRule,
+}
 
 /**
  * @throws {ConfigError} `invalid_config`, naming the tool
@@ -91,18 +93,10 @@ export function createAgentTools(
 
 function createAgentTool(name: string, options: McpAgentTool): AgentTool {
   const { title, description, input, toMessage, task = true } = options
-  expectKnownOptions(`mcpServer, tools.${name}`, options, toolKeys)
-  for (const [key, text] of Object.entries({ title, description }))
-    if (text !== undefined && typeof text !== 'string')
-      throw refuse(`tools.${name}.${key}`, `${key} of the tool '${name}' must be a string.`)
-  if (toMessage !== undefined && typeof toMessage !== 'function')
-    throw refuse(
-      `tools.${name}.toMessage`,
-      `toMessage of the tool '${name}' must be a function of its input.`,
-    )
+  checkOptions(`mcpServer, tools.${name}`, options, toolRules, (message, key) =>
+    refuse(`tools.${name}.${key}`, message),
+  )
   const about = description ?? `Asks the agent '${name}'.`
-  if (typeof task !== 'boolean')
-    throw refuse(`tools.${name}.task`, `task of the tool '${name}' must be true or false.`)
   const base = { name, title, description: about, mayBeTask: task }
   if (input === undefined)
     return { ...base, inputSchema: plainSchema, read: (value) => Promise.resolve(readRequest(name, value)) }

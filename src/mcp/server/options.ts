@@ -3,8 +3,8 @@ import { warnProcess } from '../../core/base/platform.js'
 import { type Agents, agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
 import { type SessionRunnerOptions } from '../../core/drive/driver.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
-import { expectArgument, objectRule } from '../../core/base/values.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import type { ArgumentRule } from '../../core/base/values.js'
+import { callbackRule, checkOptions, countRule, type OptionRules } from '../../core/config/check-options.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Authorize } from '../../web/authorize.js'
 import { type CheckedExpose, checkExpose, type ExposeOptions } from '../../web/exposure.js'
@@ -66,58 +66,57 @@ export interface CheckedOptions {
   onError: (error: unknown) => void
 }
 
-const optionNames = [
-  'agents',
-  'authorize',
-  'tools',
-  'name',
-  'version',
-  'instructions',
-  'answerUrl',
-  'answerCommand',
-  'hosts',
-  'maxBodyBytes',
-  'pollMs',
-  'expose',
-  'onError',
-  'drainMs',
-] as const satisfies (keyof McpServerOptions)[]
+const textRule: ArgumentRule = {
+  is: (value) => typeof value === 'string' && value !== '',
+  phrase: 'a non-empty string',
+}
+
+const optionRules: OptionRules<McpServerOptions> = {
+  agents: { ...agentsRule, isRequired: true },
+  authorize: {
+    is: (value) => value === 'none' || typeof value === 'function',
+    phrase: "a function of the request that returns the prefix of its sessions, or 'none'",
+    isRequired: true,
+  },
+  tools: null,
+  name: textRule,
+  version: textRule,
+  instructions: textRule,
+  answerUrl: callbackRule,
+  answerCommand: {
+    is: (value) => value === null || textRule.is(value),
+    phrase: 'a non-empty string, or null',
+  },
+  hosts: {
+    is: (value) => Array.isArray(value) && value.every((host) => typeof host === 'string'),
+    phrase: "a list of host names, such as ['mcp.example.com']",
+  },
+  maxBodyBytes: countRule,
+  pollMs: countRule,
+  expose: null,
+  onError: callbackRule,
+  drainMs: null,
+}
 
 /**
  * @throws {ConfigError} `invalid_config`, naming the key
  */
 export function checkServerOptions(by: string, options: McpServerOptions): CheckedOptions {
-  expectArgument(`${by}(options)`, options, objectRule(['agents'], '{ agents, authorize, … }'))
-  expectKnownOptions(by, options, optionNames)
-  const { agents, authorize, name = 'statewright', version = '1.0.0', expose, hosts, drainMs } = options
   const {
+    agents,
+    authorize,
+    name = 'statewright',
+    version = '1.0.0',
     instructions,
     answerUrl,
     answerCommand,
+    hosts,
     maxBodyBytes,
     pollMs = 1000,
+    drainMs,
+    expose,
     onError = warnOfError,
-  } = options
-  expectArgument(`${by}({ agents })`, agents, agentsRule)
-  if (authorize !== 'none' && typeof authorize !== 'function')
-    throw refuse(
-      'authorize',
-      `${by} needs authorize: a function of the request that returns the prefix of its sessions, or 'none'.`,
-    )
-  for (const [key, text] of Object.entries({
-    name,
-    version,
-    ...(instructions !== undefined && { instructions }),
-    ...(typeof answerCommand !== 'object' && answerCommand !== undefined && { answerCommand }),
-  }))
-    if (typeof text !== 'string' || text === '') throw refuse(key, `${key} must be a non-empty string.`)
-  for (const [key, call] of Object.entries({ answerUrl, onError }))
-    if (call !== undefined && typeof call !== 'function') throw refuse(key, `${key} must be a function.`)
-  for (const [key, count] of Object.entries({ maxBodyBytes, pollMs }))
-    if (count !== undefined && !(Number.isSafeInteger(count) && count > 0))
-      throw refuse(key, `${key} must be a positive integer.`)
-  if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every((host) => typeof host === 'string')))
-    throw refuse('hosts', "hosts must be a list of host names, such as ['mcp.example.com'].")
+  } = checkOptions(`${by}(options)`, options, optionRules, (message, key) => refuse(key, message))
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw refuse('store', `${by} needs a store with an inbox, because any process may answer any request.`)

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
-import { expectArgument, functionRule, optionsRule, objectRule } from '../../core/base/values.js'
+import { expectArgument, functionRule, objectRule } from '../../core/base/values.js'
 import { limitTime } from '../../core/base/abort.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import { checkOptions, integerRule, type OptionRules } from '../../core/config/check-options.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import type { ModelProvider } from '../../core/models/provider.js'
 import type { WithContext } from '../../core/tools/tool.js'
@@ -43,15 +43,18 @@ export interface CheckAgentOptions {
   withinMs?: number | undefined
 }
 
-const optionNames = [
-  'only',
-  'skip',
-  'seed',
-  'inputs',
-  'input',
-  'context',
-  'withinMs',
-] as const satisfies (keyof CheckAgentOptions)[]
+const optionRules: OptionRules<CheckAgentOptions> = {
+  only: { is: (value) => Array.isArray(value) && value.length > 0, phrase: 'a list of at least one name' },
+  skip: null,
+  seed: integerRule,
+  inputs: objectRule([], 'an object of inputs by tool name'),
+  input: { is: (value) => typeof value === 'string' && value.trim() !== '', phrase: 'a non-empty string' },
+  context: null,
+  withinMs: {
+    is: (value) => Number.isFinite(value) && Number(value) > 0,
+    phrase: 'a positive number of milliseconds',
+  },
+}
 
 /** The result of one check. */
 export interface AgentCheck {
@@ -119,7 +122,6 @@ export async function checkAgent<Context = unknown>(
     make,
     functionRule('a function that creates the agent with the given model'),
   )
-  expectArgument('checkAgent(make, options)', options, optionsRule)
   const {
     only,
     skip = {},
@@ -128,7 +130,13 @@ export async function checkAgent<Context = unknown>(
     input = 'Go.',
     context,
     withinMs = 30_000,
-  } = checkOptions(options ?? {})
+  } = checkOptions<CheckAgentOptions>(
+    'checkAgent(make, options)',
+    options,
+    optionRules,
+    (message, key) => new StatewrightError('bad_option', message, key),
+  )
+  checkNames({ only, skip })
   const silent = createScriptedModel(() => ({ text: '' }), seed, { output: null })
   const { parts } = getInternals(make(silent) as AnyAgent)
   const facts = await readAgentFacts(parts, inputs, context)
@@ -193,32 +201,18 @@ function checkNeeds({ needs = [] }: AgentCheckSpec, scene: AgentScene): void {
     throw new NotAsked(`every input of ${toolOf(scene).name} is the same`)
 }
 
-function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
-  expectKnownOptions('checkAgent', options, optionNames)
-  const { only, skip, seed, inputs, input, withinMs } = options
-  const refuse = (key: string, what: string): never => {
-    throw new StatewrightError('bad_option', `checkAgent: ${key} ${what}.`, key)
-  }
-  if (only !== undefined && !(Array.isArray(only) && only.length > 0))
-    refuse('only', 'must be a list of at least one name')
-  for (const [key, list] of Object.entries({ only: only ?? [], skip: Object.keys(skip ?? {}) })) {
+function checkNames({ only = [], skip = {} }: CheckAgentOptions): void {
+  for (const [key, list] of Object.entries({ only, skip: Object.keys(skip) })) {
     const unknown = list.find(
       (name) => !agentChecks.some((spec) => nameOf(spec) === name || spec.class === name),
     )
     if (unknown !== undefined)
-      refuse(
+      throw new StatewrightError(
+        'bad_option',
+        `checkAgent: ${key} names the unknown check '${unknown}'. The classes are ${agentCheckClasses.join(', ')}; a report lists the names.`,
         key,
-        `names the unknown check '${unknown}'. The classes are ${agentCheckClasses.join(', ')}; a report lists the names`,
       )
   }
-  if (seed !== undefined && !Number.isSafeInteger(seed)) refuse('seed', 'is a whole number')
-  if (input !== undefined && (typeof input !== 'string' || input.trim() === ''))
-    refuse('input', 'must be a non-empty string')
-  if (withinMs !== undefined && !(Number.isFinite(withinMs) && withinMs > 0))
-    refuse('withinMs', 'must be a positive number of milliseconds')
-  if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null))
-    refuse('inputs', 'must be an object of inputs by tool name')
-  return options
 }
 
 const signs: Record<AgentCheck['outcome'], string> = { kept: '✓', broken: '✗', skipped: '–', unproven: '?' }

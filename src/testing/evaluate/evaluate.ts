@@ -9,9 +9,16 @@ import { isSessionId } from '../../core/sessions/store/session-id.js'
 import type { WithContext } from '../../core/tools/tool.js'
 import { checkStore } from '../../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import {
+  callbackRule,
+  checkOptions,
+  countRule,
+  integerRule,
+  type OptionRules,
+  signalRule,
+} from '../../core/config/check-options.js'
 import { type CaseOutcome, CaseRunner } from './case-run.js'
-import { checkCases, type EvaluationCase, evaluationOptionError } from './evaluation-case.js'
+import { checkCases, type EvaluationCase, EvaluationError } from './evaluation-case.js'
 import {
   type EvaluatedCase,
   type EvaluatedRun,
@@ -76,21 +83,27 @@ export interface EvaluationProgress {
   last?: { case: string; run: EvaluatedRun }
 }
 
-const optionNames = [
-  'agent',
-  'cases',
-  'score',
-  'id',
-  'store',
-  'concurrency',
-  'repeat',
-  'passAt',
-  'seed',
-  'context',
-  'budgets',
-  'signal',
-  'onProgress',
-] as const satisfies (keyof EvaluateOptions)[]
+const optionRules: OptionRules<EvaluateOptions> = {
+  agent: null,
+  cases: { is: Array.isArray, phrase: 'a list; await the function that reads it', isRequired: true },
+  score: null,
+  id: {
+    is: (value) => isSessionId(value) && !value.includes('.') && value.length <= 80,
+    phrase: 'a text of 1 to 80 letters, digits and _ : @ -, and no dot',
+  },
+  store: null,
+  concurrency: countRule,
+  repeat: countRule,
+  passAt: {
+    is: (value) => typeof value === 'number' && value >= 0 && value <= 1,
+    phrase: 'a number from 0 to 1',
+  },
+  seed: integerRule,
+  context: null,
+  budgets: null,
+  signal: signalRule,
+  onProgress: callbackRule,
+}
 
 /**
  * Runs an agent on cases and scores the results.
@@ -153,7 +166,14 @@ class Evaluation {
   #fatal: { error: unknown } | undefined
 
   constructor(options: EvaluateOptions) {
-    this.#options = checkEvaluateOptions(options)
+    this.#options = checkOptions(
+      'evaluate(options)',
+      options,
+      optionRules,
+      (message, key) => new EvaluationError('invalid_option', message, key),
+    )
+    checkStore(options.store ?? undefined)
+    checkBudgets(options.budgets)
     const { agent, cases, score, id, store, context, budgets } = options
     const { parts, store: own } = getInternals(agent)
     this.#cases = checkCases(cases)
@@ -339,30 +359,4 @@ const toText = (value: unknown): string =>
 function createEvaluationId(clock: Clock): string {
   const time = new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+Z/g, '')
   return `eval-${time}-${createId().slice(0, 4)}`
-}
-
-function checkEvaluateOptions(options: EvaluateOptions): EvaluateOptions {
-  if (typeof options !== 'object' || options === null)
-    throw evaluationOptionError('options', 'must be { agent, cases, score, … }')
-  expectKnownOptions('evaluate', options, optionNames)
-  const { cases, id, store, concurrency, repeat, passAt, seed, signal, onProgress } = options
-  if (!Array.isArray(cases))
-    throw evaluationOptionError('cases', 'must be a list; await the function that reads it')
-  if (id !== undefined && !(isSessionId(id) && !id.includes('.') && id.length <= 80))
-    throw evaluationOptionError('id', 'must have 1 to 80 letters, digits and _ : @ -, and no dot')
-  checkStore(store ?? undefined)
-  checkBudgets(options.budgets)
-  for (const [key, value] of Object.entries({ concurrency, repeat })) {
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1))
-      throw evaluationOptionError(key, 'must be a positive integer')
-  }
-  if (passAt !== undefined && !(typeof passAt === 'number' && passAt >= 0 && passAt <= 1))
-    throw evaluationOptionError('passAt', 'must be a number from 0 to 1')
-  if (seed !== undefined && !Number.isSafeInteger(seed))
-    throw evaluationOptionError('seed', 'must be a whole number')
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    throw evaluationOptionError('signal', 'must be an AbortSignal')
-  if (onProgress !== undefined && typeof onProgress !== 'function')
-    throw evaluationOptionError('onProgress', 'must be a function')
-  return options
 }

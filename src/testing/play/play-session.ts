@@ -4,6 +4,8 @@ import type { AgentState, Reason } from '../../../machines/agent/run-result.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { ConfigError, describeError, StatewrightError } from '../../core/base/errors.js'
+import { checkOptions, choiceRule, type OptionRules } from '../../core/config/check-options.js'
+import { functionRule } from '../../core/base/values.js'
 import { overrideLimits } from '../../core/config/resolve-config.js'
 import { getPoliciesBelow } from '../../core/effects/prepare-options.js'
 import { getSpeakerTools } from '../../core/live/agent-parts.js'
@@ -92,7 +94,17 @@ export async function replaySession(
       'A session can only be replayed on an agent created by createAgent() from the same copy of Statewright.'
     throw new ReplayError('not_an_agent', text, 'agent')
   }
-  const { tools = 'log', context, limits = {}, isSame } = checkOptions(options)
+  const {
+    tools = 'log',
+    context,
+    limits = {},
+    isSame,
+  } = checkOptions(
+    'replaySession(agent, recording, options)',
+    options,
+    optionRules,
+    (message, key) => new ReplayError('invalid_option', message, key),
+  )
   const differences: SessionDifference[] = []
   const scene = {
     parts: internals.parts,
@@ -100,7 +112,7 @@ export async function replaySession(
     standIn: standInByAgent.get(agent) ?? { tools: false, output: false },
     isLive: tools === 'live',
     appContext: context,
-    limits: limits as Partial<AgentConfig['limits']>,
+    limits: readLimits(limits),
     isSame,
   }
   const read = readRecording(recording)
@@ -109,23 +121,18 @@ export async function replaySession(
   return played
 }
 
-const optionNames = ['tools', 'context', 'limits', 'isSame']
+const optionRules: OptionRules<ReplaySessionOptions> = {
+  tools: choiceRule('log', 'live'),
+  context: null,
+  limits: null,
+  isSame: functionRule('a function of the recorded and the current result'),
+}
 
-function checkOptions(options: ReplaySessionOptions): ReplaySessionOptions {
-  const refuse = (key: string, problem: string) =>
-    new ReplayError('invalid_option', `${key}: ${problem}`, key)
-  for (const key of Object.keys(options))
-    if (!optionNames.includes(key)) throw refuse(key, `unknown option. Available: ${optionNames.join(', ')}.`)
-  const { tools, limits, isSame } = options
-  if (tools !== undefined && tools !== 'log' && tools !== 'live')
-    throw refuse('tools', `must be 'log' or 'live' (got ${JSON.stringify(tools)}).`)
-  if (isSame !== undefined && typeof isSame !== 'function')
-    throw refuse('isSame', 'must be a function of the recorded and the current result.')
+function readLimits(limits: NonNullable<ReplaySessionOptions['limits']>): Partial<AgentConfig['limits']> {
   try {
-    if (limits === undefined) return options
     const whole = overrideLimits({} as AgentConfig, limits).limits
     const keys = Object.keys(limits) as (keyof AgentConfig['limits'])[]
-    return { ...options, limits: Object.fromEntries(keys.map((key) => [key, whole[key]])) }
+    return Object.fromEntries(keys.map((key) => [key, whole[key]]))
   } catch (error) {
     if (error instanceof ConfigError) throw new ReplayError('invalid_option', error.message, error.subject)
     throw error

@@ -13,9 +13,9 @@ const textOf = (result: unknown): string => (result as { content: { text: string
 
 describe('options', () => {
   test.each([
-    ['agents', { agents: 1 }, 'invalid_argument'],
+    ['agents', { agents: 1 }, 'invalid_config'],
     ['authorize', { authorize: undefined }, 'invalid_config'],
-    ['agent', { agent: echo() }, 'invalid_option'],
+    ['agent', { agent: echo() }, 'invalid_config'],
     ['pollMs', { pollMs: 0 }, 'invalid_config'],
     ['maxBodyBytes', { maxBodyBytes: 0.5 }, 'invalid_config'],
     ['hosts', { hosts: 'a.example' }, 'invalid_config'],

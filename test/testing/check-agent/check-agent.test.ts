@@ -307,7 +307,7 @@ describe('checkAgent refuses', () => {
       "only names the unknown check 'cancel/nothing'",
     ],
     ['an empty list', { only: [] }, 'only must be a list of at least one name'],
-    ['a seed that is no number', { seed: 0.5 }, 'seed is a whole number'],
+    ['a seed that is no number', { seed: 0.5 }, 'seed must be a whole number'],
     ['an input of a tool that is not there', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
     [
       'an input that the tool does not take',
