@@ -9,7 +9,7 @@ type Text = Extract<LiveMessage, { type: 'text' }>
 
 export type AttachableRun = MessageTarget & Pick<Run, 'sessionId' | 'state' | 'started' | 'events$'>
 
-/** The runs attached to this studio, with their streamed text and handles to answer them. */
+/** The runs attached to this studio, with their streamed text and the handles to answer them. */
 export class AttachedRuns {
   readonly #runs = new Map<string, { run: AttachableRun; isOurs: boolean }>()
   readonly #texts = new Map<string, StreamedAnswer>()
@@ -21,7 +21,7 @@ export class AttachedRuns {
     this.#onChange = onChange
   }
 
-  /** A run resumed by the studio is outdated once it is idle, because another process may have resumed it. */
+  /** A run that the studio resumed is outdated once it rests, because another process may have resumed it. */
   get(sessionId: string): AttachableRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
     return run && isOurs && !isWorkState(run.state) ? undefined : run
@@ -55,7 +55,7 @@ export class AttachedRuns {
     run.events$.subscribe({
       next: (event: AgentEvent) => {
         if (event.type === 'stream_chunk') this.#addChunk(sessionId, event)
-        // Deltas of a tool call are not in the log, so the page has nothing new to read.
+        // Deltas of a tool call are not in the log, so there is nothing new for the page to read.
         else if (event.type !== 'tool_call_delta') this.#onChange(sessionId)
         if (event.type !== 'state_changed') return
         if (isWorkState(event.to)) hasWorked = true

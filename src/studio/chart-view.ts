@@ -14,7 +14,7 @@ import type { ChartView } from './protocol.js'
 export interface DrawnChart {
   chart: Chart
   sheets: ChartView['sheets']
-  /** Transitions that the generated tests take and states that they enter. Null if unknown. */
+  /** The transitions and states that generated tests cover. Null if unknown. */
   tested: ReadonlySet<string> | null
 }
 

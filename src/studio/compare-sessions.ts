@@ -45,7 +45,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.notes).transcript
 
-/** The records before a fork, or the equal records at the start of other sessions. */
+/** Counts the records before a fork, or the equal records at the start of other sessions. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
   if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
   if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
@@ -73,7 +73,7 @@ const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls']
   result,
 })
 
-/** The change made by the fork's edit, as both sessions show it. */
+/** The change made by the fork's edit, as shown in both sessions. */
 function findChange(
   a: ComparedSession,
   b: ComparedSession,
@@ -90,7 +90,7 @@ function findChange(
       messages.find(({ id }) => id === edit.message)?.text ?? ''
     return { kind: 'message', name: null, a: textIn(messages), b: textIn(otherMessages) }
   }
-  // Call ids are unique only within a batch, so compare the calls of the same message.
+  // Call ids are unique only within a batch, so the calls of the same message are compared.
   const kind = 'result' in edit ? 'result' : 'arguments'
   for (const message of messages) {
     const call = message.calls.find(({ id }) => id === edit.call)
@@ -134,7 +134,7 @@ function listSteps({ view: { rows } }: ComparedSession, messages: readonly Shown
     message.role === 'assistant' ? [{ ...message, userText: getWordsBefore(messages, i) }] : [],
   )
   const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
-  // A fork has the original's answers but not its records.
+  // A fork contains the original's answers but not its records.
   const inherited = Math.max(0, answers.length - brought.length)
   return answers.map(({ text, calls, at, userText }, i): CompareStep => {
     const row = brought[i - inherited]

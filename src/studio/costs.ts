@@ -6,7 +6,7 @@ export interface CostSum {
   isWhole: boolean
 }
 
-/** Null stands for usage without a price. */
+/** Adds costs. Null stands for usage without a price. */
 export function sumCosts(costs: readonly (number | null)[]): CostSum {
   return {
     usd: costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0),
@@ -21,7 +21,7 @@ export function addCosts(sums: readonly CostSum[]): CostSum {
   }
 }
 
-/** `$0.0283`, `≥ $0.0283` if some usage has no price, `unknown` if none has. */
+/** Formats `$0.0283`, or `≥ $0.0283` if some usage has no price, or `unknown` if none has. */
 export function formatCost({ usd, isWhole }: CostSum): string {
   if (isWhole) return formatMoney(usd)
   return usd === 0 ? 'unknown' : `≥ ${formatMoney(usd)}`

@@ -30,8 +30,8 @@ export const embeddedNote =
   'This embedded actor is not in a store. It can be answered while it is attached, and it cannot be forked.'
 
 /**
- * Actors of agent machines that are attached to the studio. Each has an in-memory log like a stored session, from its
- * start or from its state when attached.
+ * Actors of agent machines that are attached to the studio. Each has an in-memory log like a stored session, which
+ * starts with the actor or with its state when it was attached.
  */
 export class EmbeddedActors {
   readonly #logs = memoryStore()
@@ -223,7 +223,7 @@ class ActorLog implements ActorFollower {
     this.#lease = logs.acquire(id, { holder: 'an actor of this program', ttlMs: Number.MAX_SAFE_INTEGER })
   }
 
-  /** Writes a snapshot, with which the log of an actor that has already started begins. */
+  /** Writes a snapshot. The log of an actor that had already started begins with it. */
   writeState(reached: FoldedRun): void {
     this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
   }

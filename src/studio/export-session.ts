@@ -22,18 +22,18 @@ import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
 import { StudioViews } from './studio-views.js'
 
-/** `texts` includes the texts of people, models and tools. Default true. */
+/** `texts` includes the texts of people, models and tools. Defaults to true. */
 export interface ShareOptions {
   form: ShareForm
   texts?: boolean
 }
 
 /**
- * Exports a session as an HTML file, a picture or a film. The file is the studio's page with the data of the
- * session, and makes no requests. Secrets are scrubbed, as in the studio.
+ * Exports a session as an HTML file, a picture or a film. The file is the studio's page with the data of the session,
+ * and makes no requests. Secrets are scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
- * @throws {StatewrightError} `no_page` when the package was not built, `no_film` for a session that cannot be filmed
+ * @throws {StatewrightError} `no_page` if the package was not built, `no_film` for a session that cannot be filmed
  */
 export async function exportSession(
   store: SessionStore,
@@ -43,9 +43,7 @@ export async function exportSession(
   return renderShared(await createSessionData(store, id), options)
 }
 
-/**
- * @throws {StatewrightError} `no_page` when the package was not built, `no_film` for a session that cannot be filmed
- */
+/** @throws {StatewrightError} `no_page` if the package was not built, `no_film` for a session that cannot be filmed */
 export async function renderShared(
   data: ExportedSession,
   { form, texts = true }: ShareOptions,
@@ -69,8 +67,8 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
 }
 
 /**
- * Removes all text of people, models and tools from a session. States, times, counts and the names of tools and
- * models are kept. This is an allow list: every kept field is listed here.
+ * Removes all text of people, models and tools from a session. States, times, counts and the names of tools and models
+ * are kept. This is an allow list, so every field that is kept is listed here.
  */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
   const tools = listToolNames(moments)
@@ -84,7 +82,7 @@ export function withoutTexts({ chart, visits, session, moments }: ExportedSessio
   return { chart, visits, session: bareSession(session, names), moments: packer.packed }
 }
 
-/** A generator, because holding all moments at once takes a lot of memory. */
+/** A generator, because holding all moments at once would take too much memory. */
 function* unpackAll(packed: PackedMoments): Generator<MomentView> {
   for (const { seq } of packed.moments) {
     const moment = unpackMoment(packed, seq)
@@ -92,7 +90,7 @@ function* unpackAll(packed: PackedMoments): Generator<MomentView> {
   }
 }
 
-/** Converts each object once, because a message is the same object in every moment that shows it. */
+/** Converts each object only once, because a message is the same object in all moments that show it. */
 function once<Given extends object, Made>(make: (source: Given) => Made): (source: Given) => Made {
   const known = new WeakMap<Given, Made>()
   return (source) => {
@@ -102,7 +100,7 @@ function once<Given extends object, Made>(make: (source: Given) => Made): (sourc
   }
 }
 
-/** Names of the agent's tools. Any other name was made up by the model, and could contain text. */
+/** Names of the agent's tools. Other names were made up by the model and could contain text. */
 function listToolNames(moments: PackedMoments): Set<string> {
   const names = new Set<string>()
   for (const { context } of unpackAll(moments))
@@ -113,7 +111,7 @@ function listToolNames(moments: PackedMoments): Set<string> {
 
 interface Names {
   toName: (name: string) => string
-  /** Replaces a call id, which a provider or client chose, with a number. */
+  /** Replaces a call id with a number, because a provider or client chose the id. */
   toId: (id: string) => string
 }
 
@@ -185,7 +183,7 @@ function bareLabel(label: string): string {
   return naming === undefined ? label : label.replace(...naming)
 }
 
-/** `WAITING_FOR_INPUT` → `Waiting for input` */
+/** Converts `WAITING_FOR_INPUT` to `Waiting for input`. */
 function toWords(word: string): string {
   const words = word.replaceAll('_', ' ').toLowerCase()
   return words.charAt(0).toUpperCase() + words.slice(1)

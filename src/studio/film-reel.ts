@@ -11,14 +11,14 @@ export interface Shown {
 
 export type Point = readonly [x: number, y: number]
 
-/** Maximum duration of a walk and duration of the end, in seconds. */
+/** Maximum duration of a walk, and duration of the end, in seconds. */
 const [longestWalk, rest] = [0.8, 3]
 /** The fraction of the walk after which late parts appear. */
 const arrival = 0.7
 
 /**
- * Animates an SVG with CSS alone. It has parts that are visible in some scenes, and a token that walks. Viewers who
- * prefer reduced motion see the last scene.
+ * Animates an SVG with CSS alone. Parts are visible in some scenes, and a token walks. Viewers who prefer reduced
+ * motion see the last scene.
  */
 export class FilmReel<Scene extends Shown = Shown> {
   readonly scenes: readonly Scene[]
@@ -36,7 +36,7 @@ export class FilmReel<Scene extends Shown = Shown> {
   }
 
   /**
-   * A part that is visible in these scenes, in ascending order. `late` parts appear only when the token has nearly
+   * Adds a part that is visible in these scenes, in ascending order. `late` parts appear only when the token has nearly
    * arrived.
    */
   showDuring(places: readonly number[], content: string, late = false): string {
@@ -63,7 +63,7 @@ export class FilmReel<Scene extends Shown = Shown> {
     return [...places].map(([content, at]) => this.showDuring(at, content, late))
   }
 
-  /** A part that walks in each scene and stays until the next one. */
+  /** Adds a part that walks in each scene and then stays until the next one. */
   walk(ways: readonly (readonly Point[])[], content: string): string {
     const last = ways.findLast((way) => way.length > 0)?.at(-1)
     if (!last) return ''

@@ -9,18 +9,18 @@ import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
 
 export interface LocalInspectorOptions extends RedactOptions {
-  /** Port on 127.0.0.1. Default: 0, any free port. */
+  /** Port on 127.0.0.1. Defaults to 0, which is any free port. */
   port?: number
 }
 
 export interface LocalInspector {
   /** Pass to `createAgent`, to `run()`, or to XState's `createActor`. */
   inspect: Observer<InspectionEvent>
-  /** The page to open in a browser on this machine. The address contains a token that allows anyone to watch. */
+  /** The page to open in a browser on this machine. The address contains a token, and anyone who has it can watch. */
   url: string
   /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
   socketUrl: string
-  /** Settles when the first viewer connects. */
+  /** Resolves when the first viewer connects. */
   viewed: Promise<void>
   /** Sends all pending messages and stops listening. Can be called more than once. */
   close(): Promise<void>
@@ -31,12 +31,12 @@ const frameUrl = 'https://stately.ai/inspect'
 /** Buffer size for late viewers, in characters. The oldest messages are dropped first. */
 const maxKept = 16_000_000
 
-/** Maximum wait of `close` for a slow viewer, in milliseconds. */
+/** Maximum time that `close` waits for a slow viewer, in milliseconds. */
 const farewellMs = 2000
 
 /**
- * Shows the runs of a Node program in Stately's inspector, a page on 127.0.0.1 behind a token. Contents are cut and
- * secrets scrubbed before they are sent. It does not keep the process alive.
+ * Shows the runs of a Node program in Stately's inspector, a page on 127.0.0.1 behind a token. Before contents are
+ * sent, they are cut and secrets are removed. The inspector does not keep the process alive.
  *
  * Needs the optional packages `@statelyai/inspect` and `ws`.
  *
@@ -119,9 +119,7 @@ export class SentMessages {
   }
 }
 
-/**
- * A page that forwards the events to the inspector in a frame, and reports when the inspector does not answer.
- */
+/** Sends a page that forwards the events to the inspector in a frame and reports if the inspector does not answer. */
 function sendPage(response: ServerResponse, socketUrl: string): void {
   const nonce = randomBytes(16).toString('base64')
   const { origin } = new URL(frameUrl)

@@ -8,14 +8,14 @@ import { createTranscript } from './shown-values.js'
 
 /** Characters searched per session, half from the start and half from the end. */
 const maxChars = 8_000
-/** The results of the last failed calls are searched, too. */
+/** The results of the latest failed calls are searched too. */
 const [mostFailures, failureChars] = [20, 300]
 
 /** Searchable facts of a log that the store does not list. */
 export interface LogFacts {
   /**
-   * Text of users, the model and failed calls as the studio shows it, with secrets scrubbed, blocked content excluded,
-   * and normalized by `normalizeText`.
+   * Text of users, the model and failed calls as the studio shows it: without secrets and blocked content, and
+   * normalized by `normalizeText`.
    */
   text: string
   tools: readonly string[]
@@ -44,7 +44,7 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
     text: normalizeText(
       `${text.length > maxChars ? `${text.slice(0, half)}\n${text.slice(-half)}` : text}\n${failures}`,
     ),
-    // The transcript may lack calls that a compaction removed, and the rows lack pending calls.
+    // The transcript may lack calls that were removed by a compaction, and the rows lack pending calls.
     tools: [...new Set([...transcript, ...rows].flatMap(({ calls }) => calls.map(({ name }) => name)))],
     failed: [...new Set(rows.flatMap(({ calls }) => calls.filter(isFailed).map(({ name }) => name)))],
     models: [...models],
@@ -74,7 +74,7 @@ export interface ReadLog {
 
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 
-/** Increase whenever the content or the scrubbing changes. Digests of other versions are read again. */
+/** Increase this whenever the content or the removal of secrets changes. Digests of other versions are read again. */
 const version = 4
 
 const names = z.array(z.string())

@@ -8,10 +8,10 @@ import { createVerdict } from './verdict.js'
 
 const pollMs = 500
 
-/** Limits log reading per poll, so that long lists are sent in several polls. */
+/** Limits reading of logs per poll, so that a long list is sent over several polls. */
 const readingMs = 100
 
-/** The longest time between a page's list request and its subscription, in milliseconds. */
+/** Maximum time between a page's list request and its subscription, in milliseconds. */
 const overlapMs = 5_000
 
 interface Viewer {
@@ -53,7 +53,7 @@ export class LiveFeed {
     })
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
-    // Send the changes since its list request.
+    // Sends the changes since the page's list request.
     for (const { row, at } of this.#recent.values())
       if (at > performance.now() - overlapMs) writeMessage(viewer, { type: 'session', row })
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
@@ -167,7 +167,7 @@ function isMessageFor({ session }: Viewer, message: LiveMessage): boolean {
 }
 
 function writeMessage(viewer: Viewer, message: LiveMessage): void {
-  // Skipped text arrives later with its message. A disconnected page reconnects.
+  // Skipped text arrives later with its message. A page that was disconnected reconnects.
   if (viewer.isFull && message.type === 'text') return
   if (viewer.isFull && viewer.response.writableLength > maxWaitingBytes) {
     viewer.response.destroy()

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 
-/** Helpers for servers that only this machine can reach. */
+/** Helpers for servers that only this machine can access. */
 
 export function newSecret(): string {
   return randomBytes(24).toString('base64url')

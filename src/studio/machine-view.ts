@@ -44,7 +44,7 @@ export function createMachineView(
   }
 }
 
-/** `xstate.after.patience.claim.reviewing` → `after patience` */
+/** Formats `xstate.after.patience.claim.reviewing` as `after patience`. */
 function formatEventType(type: string): string {
   const plain = type.replace(/^xstate\.after\.([^.]+)\..*$/, 'after $1').replace(/^xstate\./, '')
   return toShownText(plain, 200)

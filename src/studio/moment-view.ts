@@ -40,7 +40,7 @@ function createGauges(context: AgentContext, children: Usage, at: number): Gauge
 
 const toLimit = (limit: number): number | null => (limit > 0 ? limit : null)
 
-/** The clock stops while the run is idle. Null without a limit. */
+/** The time used. The clock stops while the run rests. Null without a limit. */
 function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number, at: number): number | null {
   if (timeoutMs === 0) return null
   const left = timeLeft ?? (deadline === null ? timeoutMs : deadline - at)
@@ -54,7 +54,7 @@ export interface MomentOptions {
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']
-  /** Minimum number of messages, counted from the end. Default: all. */
+  /** Minimum number of messages, counted from the end. Defaults to all. */
   latest?: number
 }
 
@@ -100,7 +100,7 @@ function createContextView(context: AgentContext): unknown {
   }
 }
 
-/** Caches the value, which is the same in every moment of a run. */
+/** Cached, because the value is the same in all moments of a run. */
 function toShownOnce(value: object): unknown {
   const known = shownValues.get(value) ?? toShownValue(value)
   shownValues.set(value, known)
@@ -113,7 +113,7 @@ function createRecordView({ record: { seq, at, type }, entry }: SessionStep): un
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }
 }
 
-/** The content of a record without its state, which the moment shows. */
+/** The content of a record without its state, because the moment shows the state. */
 function getContent(entry: RecordContent): object {
   const { type: _type, ...content } = entry
   switch (entry.type) {

@@ -3,7 +3,7 @@ import type { MomentView, PackedMoments } from './protocol.js'
 /** Lists whose items repeat in many moments. Each item is sent once. */
 const listNames = ['transcript', 'guards', 'budget', 'pending', 'actions'] as const
 
-/** Interval of complete lists, so that unpacking one moment does not need all earlier ones. */
+/** A complete list is packed at this interval, so that unpacking a moment does not need all earlier ones. */
 const wholeEvery = 64
 
 /** Packs many moments. Repeated parts are stored once, and lists as changes to the previous moment. */
@@ -61,7 +61,7 @@ export class MomentPacker {
   }
 }
 
-/** Returns null when the moment is not in the pack. */
+/** Unpacks a moment. Returns null if it is not in the pack. */
 export function unpackMoment({ parts, moments }: PackedMoments, seq: number): MomentView | null {
   const at = moments.findIndex((one) => one.seq === seq)
   const moment = moments[at]
@@ -82,7 +82,7 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
   } as MomentView
 }
 
-/** Assembles a list from its end, from its own items and items kept from earlier moments. */
+/** Assembles a list from its own items and the items kept from earlier moments, starting at its end. */
 function unpackList(moments: PackedMoments['moments'], at: number, index: number): number[] {
   const pieces: number[][] = []
   let end = Infinity

@@ -4,13 +4,13 @@ import type { SessionRow } from './protocol.js'
 
 const maxSessions = 8
 
-/** Idle time of the server before prefetching, and the maximum wait for it, in milliseconds. */
+/** How long the server must be idle before prefetching, and the maximum wait for that, in milliseconds. */
 const quietMs = 150
 const maxWaitMs = 10_000
 
 /**
  * Prefetches the first sessions of the list while the server is idle, so that they open fast. It pauses for every
- * request and gives up when requests do not stop.
+ * request and gives up if requests do not stop.
  */
 export class Prefetcher {
   readonly #library: SessionLibrary
@@ -20,7 +20,7 @@ export class Prefetcher {
   #isReading = false
   #isClosed = false
 
-  /** The logs of `catalogue` are read afterwards. Only the end of logs longer than `maxRecords` is read. */
+  /** The logs of `catalogue` are read afterwards. If a log has more than `maxRecords`, only its end is read. */
   constructor(library: SessionLibrary, catalogue?: SessionCatalogue, { maxRecords = 5_000 } = {}) {
     this.#library = library
     this.#catalogue = catalogue
@@ -59,7 +59,7 @@ export class Prefetcher {
     this.#isClosed = true
   }
 
-  /** Returns false when the server stays busy or is closed. */
+  /** Returns false if the server stays busy or is closed. */
   async #waitForQuiet(): Promise<boolean> {
     const until = performance.now() + maxWaitMs
     do {

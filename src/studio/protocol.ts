@@ -6,7 +6,7 @@ import type { Answer, SavedView } from './requests.js'
 import type { QueryKey, sessionStatuses } from './session-query.js'
 export type { Answer, ForkEdit, ForkRequest, SavedView } from './requests.js'
 
-// The protocol between the page and its server is JSON without secrets or unchecked content. routes.ts has the
+// The protocol between the page and its server. It is JSON without secrets or unscreened content. routes.ts has the
 // addresses.
 
 /** The body of a refused request. */
@@ -23,7 +23,7 @@ export interface SessionsView {
   /** The number of matching sessions, in total and by status. */
   total: number
   counts: Partial<Record<SessionRow['status'], number>>
-  /** Number of listed sessions, and of sessions still to be listed or read for a search. */
+  /** Number of listed sessions, and of sessions that are not listed or not read for a search yet. */
   known: number
   unread: number
   /** Whether the whole store has been listed. Until then, counts are partial. */
@@ -42,7 +42,7 @@ export interface BudgetView {
   spent: number
   reserved: number
   limit: number
-  /** When the budget resets. Null if never. */
+  /** When the budget resets. Null if it never does. */
   resetsAt: number | null
 }
 
@@ -59,7 +59,7 @@ export interface DayView {
 export interface SessionRow {
   id: string
   name: string | null
-  /** `waiting` for a person, `sleeping` until a date */
+  /** `waiting` for a person, or `sleeping` until a date. */
   status: (typeof sessionStatuses)[number]
   /** State and reason of the latest run. Null before the first run and for damaged sessions. */
   state: string | null
@@ -115,7 +115,7 @@ export interface RecordRow {
   state: string
   /** When a sleeping run wakes up, in milliseconds since the epoch. */
   wakeAt?: number
-  /** From 1. 0 is before the first step. */
+  /** Number of the step, from 1. 0 is before the first step. */
   step: number
   run: number
   tokens: number
@@ -162,7 +162,7 @@ export interface VerdictView {
   /** State of the latest run. Null before the first. */
   state: string | null
   reason: string | null
-  /** Why the run stopped and which key allows more, or the reason why it waits. Empty before the first run. */
+  /** Why the run stopped and which key allows more, or why it waits. Empty before the first run. */
   text: string
   /** The first line of a completed run's answer, as plain text. */
   answer: string
@@ -171,7 +171,7 @@ export interface VerdictView {
   inputTokens: number
   cachedTokens: number
   cost: CostSum
-  /** Answered steps of all runs. In a partial view, those of its runs. */
+  /** Number of answered steps in all runs. In a partial view, only those of its runs. */
   steps: number
 }
 
@@ -192,9 +192,9 @@ export interface Bar {
 
 export interface SessionView {
   session: SessionRow
-  /** Why the session can be neither answered nor forked. Null if it can. An attached run can always be answered. */
+  /** Why the session can be neither answered nor forked, or null. An attached run can always be answered. */
   readOnly: string | null
-  /** A warning if the studio's agent differs from the agent of the latest run. Null if it does not. */
+  /** A warning if the studio's agent differs from the agent of the latest run, or null. */
   otherAgent: string | null
   /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records are still to be loaded. */
   isPart: boolean
@@ -210,8 +210,8 @@ export interface SessionView {
 export interface EndView {
   view: SessionView
   /**
-   * The moment after the last record. Null without records. In a partial view it has only the latest messages, and
-   * excludes sub-agent usage before `rows`.
+   * The moment after the last record. Null if there are no records. In a partial view, it contains only the latest
+   * messages, and excludes sub-agent usage before `rows`.
    */
   moment: MomentView | null
 }
@@ -261,11 +261,11 @@ export interface MomentView {
   /** Number of messages before the transcript. */
   earlier: number
   transcript: ShownMessage[]
-  /** Null if unknown without the agent, or if there are none. */
+  /** Null if there are none, or if they are unknown without the agent. */
   instructions: InstructionsView | null
-  /** Redacted. */
+  /** With secrets removed. */
   record: unknown
-  /** The machine's context, redacted. */
+  /** The machine's context, with secrets removed. */
   context: unknown
   /** Context paths that this record changed, such as `usage.run.totalTokens`. */
   changed: string[]
@@ -301,7 +301,7 @@ export interface MachineView {
   }[]
 }
 
-/** One request to a model. Without the agent of the session, the parts that the log does not have are null. */
+/** A request to a model. Without the agent of the session, the parts that are not in the log are null. */
 export interface RequestView {
   /** The record of the answer or the failure. */
   seq: number
@@ -318,7 +318,7 @@ export interface RequestView {
   tools: { name: string; description: string | null; parameters: unknown }[]
   /** Sampling, tool choice, response format and other keys of the request. */
   settings: Record<string, unknown> | null
-  /** The response or the failure, redacted. */
+  /** The response or the failure, with secrets removed. */
   response: unknown
   answer: {
     model: string | null
@@ -350,9 +350,7 @@ export interface PackedMoments {
     record: number
     instructions: number
     context: number | Record<string, number>
-    /**
-     * Each starts with the number of items kept from the previous moment's list, followed by the new items.
-     */
+    /** Each list starts with the number of items kept from the previous moment's list, followed by the new items. */
     lists: number[][]
   }[]
 }
@@ -383,7 +381,7 @@ export type LiveMessage =
   | { type: 'gone'; sessionId: string }
   /** More of the store was listed or read, so a search may find more. */
   | { type: 'list'; known: number; unread: number }
-  /** New rows, and new or changed bars. `reset` means that the session was replaced, so all others are dropped. */
+  /** New rows, and new or changed bars. `reset` means that the session was replaced, so all others must be dropped. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
   /** Streamed text of an answer. With `reset`, it replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
@@ -408,7 +406,7 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether covered by generated tests. Null if unknown. */
+  /** Whether generated tests cover it. Null if unknown. */
   isTested: boolean | null
 }
 
@@ -420,7 +418,7 @@ export interface ChartTransition {
   guard: string
   actions: string[]
   description: string
-  /** What leads from one outer state to another. Empty for other transitions. */
+  /** The label of a transition from one outer state to another. Empty for other transitions. */
   words: string
   isTested: boolean | null
 }
@@ -428,7 +426,7 @@ export interface ChartTransition {
 export interface VisitsView {
   /** Number of sessions counted. Only the latest are counted. */
   sessions: number
-  /** Number of times a transition was taken or a state entered. Absent if never. */
+  /** How often a transition was taken or a state entered. Absent if never. */
   counts: Record<string, number>
 }
 
@@ -467,7 +465,7 @@ export interface ShownMedia {
   picture: string | null
 }
 
-/** Bitmap formats only, because an SVG is a document. */
+/** Only bitmap formats, because an SVG is a document. */
 const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
 
 export const isPicture = (address: string): boolean => picture.test(address)
@@ -481,9 +479,9 @@ export interface Decision {
 
 export interface InstructionsView {
   text: string
-  /** Instructions of the `agent` (current), of this `step` only, or of this `fork` only. */
+  /** Where the instructions come from: the `agent` (current), this `step` only, or this `fork` only. */
   from: 'agent' | 'step' | 'fork'
-  /** The record where a fork with other instructions starts, which is the first of the run. Null if unknown. */
+  /** The record from which a fork with other instructions starts. It is the first of the run. Null if unknown. */
   forkAt: number | null
 }
 
@@ -493,7 +491,7 @@ export interface ShownMessage {
   speaker?: string
   id: string
   at: number
-  /** The record where a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
+  /** The record at which a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
   forkAt: number | null
   text: string
   media: ShownMedia[]
@@ -503,7 +501,7 @@ export interface ShownMessage {
     name: string
     arguments: string
     result: string | null
-    /** The record where a fork applies another result. Null if there is none yet. */
+    /** The record at which a fork applies another result. Null if there is none yet. */
     forkAt: number | null
     media: ShownMedia[]
     status: string | null

@@ -42,7 +42,7 @@ export function createRow(step: SessionStep): RecordRow {
   }
 }
 
-/** Zero without usage. Null if the usage has no price. */
+/** The cost of a record. Zero without usage. Null if its usage has no price. */
 function findPaid(entry: RecordContent): number | null {
   const usage = findUsage(entry)
   return usage === null ? 0 : usage.cost
@@ -148,7 +148,7 @@ type FailureEvent = Extract<
   { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }
 >
 
-/** A memory search fails in the same way as a request, but is not in the machine's event type. */
+/** A memory search fails like a request, but the machine's event type does not include it. */
 const failureTypes: ReadonlySet<string> = new Set([
   'xstate.error.actor.model',
   'xstate.error.actor.conclusion',
@@ -201,7 +201,7 @@ function listFlags(
   if (isSpent || isRefused || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
   if (event?.type === 'RESUMED' || event?.type === 'RESUME') flags.add('resume')
   const isError = now.state === 'ERROR' && then?.state !== 'ERROR'
-  // A failed attempt that is retried is not a failure.
+  // A failed attempt that is retried does not count as a failure.
   const hasFailed = !isRefused && !flags.has('retry') && event?.type.startsWith('xstate.error.') === true
   if (isError || hasFailed) flags.add('error')
   const isCut = now.response === 'truncated' || now.response === 'truncatedCalls'
@@ -239,7 +239,7 @@ function listStarted({ before, after, transitionIds, entry }: SessionStep): stri
   return [...entered.flatMap((path) => waitLabels[path] ?? []), ...calls.map(({ name }) => shorten(name, 60))]
 }
 
-/** Calls that got their result at this record, from the current batch or the transcript. */
+/** Calls that received their result with this record, from the current batch or the transcript. */
 function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
   const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
   if (now === null || entry.type !== 'event') return []
@@ -272,7 +272,7 @@ function isReadOnly({ tools }: AgentContext, name: string): boolean {
   return Object.hasOwn(tools, name) && tools[name]?.readOnly === true
 }
 
-/** An unknown tool name is unchecked text from the model, so it is not shown. */
+/** The name of a call. An unknown tool name is unscreened text of the model, so it is not shown. */
 export function getCallName(callId: string, ...contexts: (AgentContext | null)[]): string {
   for (const context of contexts) {
     const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
@@ -283,7 +283,7 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
   return findNameInTranscript(callId, contexts.at(-1) ?? null) ?? 'call'
 }
 
-/** A batch that was refused as a whole was never the current batch. */
+/** A batch that was refused as a whole has never been the current batch. */
 function findNameInTranscript(callId: string, context: AgentContext | null): string | undefined {
   if (context === null) return undefined
   for (let at = context.messages.length - 1; at >= 0; at -= 1) {

@@ -16,15 +16,15 @@ import { findUsage } from './verdict.js'
 
 interface RequestOptions {
   seq: number
-  /** Whether to include the messages that the previous request had. */
+  /** Whether to include the messages that were already in the previous request. */
   all: boolean
   /** Undefined unless the studio has the agent of the session. */
   parts: AgentParts | undefined
 }
 
 /**
- * The request that this record ended. The log has its messages and its response. Instructions, schemas and settings come
- * from the agent, so they are its current ones. Null for other records.
+ * The request that ended with this record. Messages and response come from the log. Instructions, schemas and settings
+ * come from the agent, so they are its current ones. Null for other records.
  */
 export function createRequestView(
   fold: SessionFold,
@@ -76,7 +76,9 @@ const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
 
 const withheldNote = '[withheld: pending shield review]'
 
-/** Null without the agent, or if it no longer has the model or the speaker of the request. */
+/**
+ * Rebuilds a request. Null without the agent, or if the agent no longer has the model or the speaker of the request.
+ */
 function rebuildRequest(
   context: AgentContext,
   { type }: Pick<RequestEnd, 'type'>,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { UsageError } from '../core/base/errors.js'
 import { longestQuery, sessionSorts } from './session-query.js'
 
-// Bodies of the page's POST requests. Each schema is both the check and the type.
+// Bodies of the page's POST requests. Each schema defines both the validation and the type.
 
 const call = {
   callId: z.string(),
@@ -35,9 +35,9 @@ export const forkSchema = z.strictObject({
     .exactOptional(),
   /** Resumes the run immediately. */
   run: z.boolean().exactOptional(),
-  /** Calls that are not read-only ask for approval in the fork. */
+  /** Whether calls in the fork that are not read-only ask for approval. */
   askFirst: z.boolean().exactOptional(),
-  /** The decision about a call that waits for approval at that record, with `run`. */
+  /** With `run`: the decision on a call that waits for approval at that record. */
   decision: z
     .discriminatedUnion('type', [
       z.strictObject({
@@ -52,7 +52,7 @@ export const forkSchema = z.strictObject({
 export type ForkRequest = z.infer<typeof forkSchema>
 export type ForkEdit = NonNullable<ForkRequest['edit']>
 
-/** Marks the step that this record belongs to. Null removes the mark. */
+/** Marks the step to which this record belongs. Null removes the mark. */
 export const markSchema = z.strictObject({
   seq: z.int().positive(),
   mark: z.enum(['good', 'bad', 'note']).nullable(),

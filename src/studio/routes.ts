@@ -1,6 +1,6 @@
 import type { ShareForm } from './protocol.js'
 
-/** Addresses of the server, shared by both sides. */
+/** Addresses of the server, shared by client and server. */
 export const paths = {
   chart: '/api/chart',
   visits: '/api/visits',
@@ -13,10 +13,10 @@ export const paths = {
   /** For a session of a machine of `statewright/durable`. */
   machine: (id: string): string => `${paths.session(id)}/machine`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
-  /** `all` includes the messages that earlier requests had. */
+  /** `all` includes messages that were already in earlier requests. */
   request: (id: string, seq: number, all: boolean): string =>
     `${paths.session(id)}/requests/${seq}?all=${all ? 1 : 0}`,
-  /** `latest` limits each moment to its last messages (a minimum). */
+  /** `latest` limits each moment to at least this many of its last messages. */
   moments: (id: string, from: number, to: number, latest?: number): string =>
     `${paths.session(id)}/moments?from=${from}&to=${to}${latest === undefined ? '' : `&latest=${latest}`}`,
   share: (id: string, { form, texts }: { form: ShareForm; texts: boolean }): string =>
@@ -32,7 +32,7 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
-/** The number of messages that a page needs first, because a transcript of thousands takes longest to load. */
+/** How many messages a page needs first, because a transcript of thousands would take long to load. */
 export const latestMessages = 60
 
 export interface ListRequest {
@@ -57,9 +57,9 @@ export type Route =
   | { method: 'POST'; to: 'answers' | 'fork' | 'marks'; id: string }
   | { method: 'POST'; to: 'views' }
 
-/** Returns null for an unknown address. Does not check that the session exists. */
+/** Parses an address. Returns null if it is unknown. Does not check that the session exists. */
 export function parseRoute(method: string, address: string): Route | null {
-  // Other forms could name a host.
+  // Other forms could contain a host.
   if (!/^\/(?![/\\])/.test(address)) return null
   const { pathname, searchParams } = new URL(address, 'http://localhost')
   const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decodePart)

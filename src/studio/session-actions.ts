@@ -27,11 +27,11 @@ import type { MarkRequest } from './requests.js'
 import { findGap, getWords, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
 
-/** An agent, whatever its output, tools and context. */
+/** An agent, regardless of its output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
   /** The options depend on the `context` type of the agent's tools. */
   resume(sessionId: string, options: never): Promise<AttachableRun>
-  /** Reaches sessions that another process holds. */
+  /** Sends messages to sessions that another process holds. */
   send?: Agent['send']
 }
 
@@ -42,7 +42,7 @@ interface ActionParts {
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
-  /** The store of the studio, which keeps the marks. */
+  /** The store of the studio, which stores the marks. */
   store?: Pick<SessionStore, 'setMark'>
 }
 
@@ -76,7 +76,7 @@ export class SessionActions {
     this.#embedded = embedded
   }
 
-  /** Why actions are not possible. Null if they are. */
+  /** Why actions are not possible, or null. */
   get readOnly(): string | null {
     if (this.#agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
@@ -85,12 +85,12 @@ export class SessionActions {
       : `Only live runs of this program can be answered. To answer others, start the studio with an agent: ${how}`
   }
 
-  /** Why a session can be neither forked nor, unless attached, answered. Null if it can. */
+  /** Why a session can be neither forked nor (unless attached) answered, or null. */
   findRefusal(id: string): string | null {
     return this.#embedded.has(id) ? embeddedNote : this.readOnly
   }
 
-  /** A warning if the studio's agent differs from the agent that started the latest run. Null if it does not. */
+  /** A warning if the studio's agent differs from the agent that started the latest run, or null. */
   describeOtherAgent(id: string, { now, models }: Pick<SessionFold, 'now' | 'models'>): string | null {
     const { definition } = now.session
     const internals = this.#agent && internalsByAgent.get(this.#agent)
@@ -173,13 +173,13 @@ export class SessionActions {
     if (isSent && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
-    // Resuming continues an interrupted run, and ends an expired question.
+    // Resuming continues an interrupted run and ends an expired question.
     if (answer.type !== 'resume' || (run.state === 'PAUSED' && !isLate) || context?.pausing)
       applyMessage(run, this.#toMessage(answer))
     return { sessionId: id }
   }
 
-  /** Sends the answer to the session's inbox. Returns false when the store has no inbox. */
+  /** Sends the answer to the session's inbox. Returns false if the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: Answer): Promise<boolean> {
     const receipt = await this.#getAgent().send?.(id, this.#toMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
@@ -226,7 +226,7 @@ export class SessionActions {
     }
   }
 
-  /** Checks edited arguments against the schema, so that the user sees the problem. */
+  /** Validates edited arguments against the schema, so that the user sees the problem. */
   async #checkEdit(id: string, context: AgentContext | undefined, answer: Answer): Promise<void> {
     if (answer.type !== 'approve' || answer.arguments === undefined) return
     const tools = this.findTools(id)
@@ -252,7 +252,7 @@ export class SessionActions {
   }
 
   /**
-   * Marks a step, with the same rights as an answer.
+   * Marks a step. Requires the same rights as an answer.
    *
    * @throws {StatewrightError} `read_only`, `no_marks`
    * @throws {UsageError} `stranded`, `invalid_option`
@@ -312,7 +312,7 @@ export class SessionActions {
   }
 
   /**
-   * Checks that the agent's store has the session. It may differ from the studio's store.
+   * Checks that the agent's store, which may differ from the studio's store, has the session.
    *
    * @throws {StoreError} `unknown_session`
    */
@@ -374,9 +374,7 @@ function findResultText(messages: readonly Message[], callId: string): string {
   return result ? formatMessageText(result) : ''
 }
 
-/**
- * @throws {UsageError} `invalid_input` when the text was shown only in part, so that an edit would lose the rest
- */
+/** @throws {UsageError} `invalid_input` if only a part of the text was shown, so that an edit would lose the rest */
 function checkGaps(edited: unknown, before: string, subject: string): void {
   const text = typeof edited === 'string' ? edited : (JSON.stringify(edited) ?? '')
   const gap = findGap(text, before)

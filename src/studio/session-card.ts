@@ -78,8 +78,8 @@ export const [left, chartLeft] = [44, 772]
 export const plotWidth = chartLeft - left - 36
 const font = 'font-family="Helvetica,Arial,sans-serif"'
 /**
- * If the picture has the styles of `diagram/theme.ts`, these colors follow the viewer's theme. Only the color of
- * waits stays the same.
+ * If the picture has the styles of `diagram/theme.ts`, these colors follow the viewer's theme, except for the color of
+ * waits.
  */
 export const ink = '#1f2328'
 export const quiet = '#59636e'

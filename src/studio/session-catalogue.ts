@@ -16,7 +16,7 @@ import {
   sessionStatuses,
 } from './session-query.js'
 
-/** Number of sessions per status that are listed first. A store with fewer sessions is small. */
+/** Number of sessions per status to list first. A store with fewer sessions counts as small. */
 const firstListed = 200
 /** States of sessions that have not ended. They are listed first. */
 const openStates: readonly AgentState[][] = [
@@ -28,18 +28,21 @@ const openStates: readonly AgentState[][] = [
 const pageSize = 500
 /**
  * A full listing finds deleted and renamed sessions. A small store is listed every time. A large store is listed after
- * a multiple of the listing time, and at least once per this interval in milliseconds.
+ * a multiple of the time that listing takes, and at least once per this interval in milliseconds.
  */
 const [sweepRest, longestRestMs] = [20, 60_000]
-/** Maximum delay with which a write may appear in the list after later writes. */
+/** Maximum delay by which a write may appear in the list after later writes. */
 const overlapMs = 2_000
 /** Maximum time that a request waits for a large store, in milliseconds. */
 const patienceMs = 150
-/** More changes at once are reported as one. */
+/** More simultaneous changes are reported as one. */
 const maxReported = 200
 /** Up to this many sessions, each log that was read is reported separately. */
 const maxSingleReports = 3_000
-/** Duration of background log reading before requests are served, and the reporting interval. */
+/**
+ * How long logs are read in the background before requests are served, and how often progress is reported, in
+ * milliseconds.
+ */
 const [readingStretchMs, reportingMs] = [40, 1_000]
 const maxRows = 500
 
@@ -49,7 +52,7 @@ interface Entry extends Findable {
   isUnread: boolean
 }
 
-/** `isMore` means that the changes are too many to report individually, so the list must be requested again. */
+/** `isMore` means that there are too many changes to report individually, so the list must be requested again. */
 export interface CatalogueChange {
   changed: readonly SessionRow[]
   gone: readonly string[]
@@ -59,8 +62,8 @@ export interface CatalogueChange {
 type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets' | 'views'>
 
 /**
- * An in-memory index of the store's sessions for search, filters and counts. Listed data is available immediately,
- * and data from logs (messages, tools, models, guards) once they have been read.
+ * An in-memory index of the store's sessions for search, filters and counts. Listed data is available immediately. Data
+ * from logs (messages, tools, models, guards) is available once they have been read.
  */
 export class SessionCatalogue {
   readonly library: SessionLibrary
@@ -72,7 +75,7 @@ export class SessionCatalogue {
   #newest = 0
   #sweepAt = -Infinity
   #isWhole = false
-  /** Resolves to whether the store may have more than the first page shows. */
+  /** Resolves with whether the store may have more than the first page shows. */
   #beginning: Promise<boolean> | undefined
   #refreshing: Promise<void> | undefined
 
@@ -198,7 +201,7 @@ export class SessionCatalogue {
     return gone
   }
 
-  /** Lists new writes, and checks active sessions, whose lease owner may have disappeared. */
+  /** Lists new writes, and checks active sessions because their lease owner may have disappeared. */
   async #listNews(note: (row: SessionRow) => void): Promise<string[]> {
     for (const row of await this.library.listPage({ since: this.#newest - overlapMs })) note(row)
     const gone: string[] = []
@@ -257,7 +260,7 @@ export class SessionCatalogue {
     if (entry) entry.row = { ...entry.row, children: count }
   }
 
-  /** Reads unread logs, last written first, as long as `rest` allows. */
+  /** Reads unread logs, last written first, as long as `rest` allows it. */
   async readLogs(rest: () => Promise<boolean>): Promise<void> {
     const due = [...this.#entries.values()]
       .filter(({ isUnread }) => isUnread)
@@ -319,7 +322,10 @@ export class SessionCatalogue {
     }
   }
 
-  /** Sub-agents are listed below their session, and separately only if that session is not found. */
+  /**
+   * Whether to list a session. Sub-agents are listed below their session, and separately only if that session was not
+   * found.
+   */
   #isShown({ row }: Entry, query: SessionQuery): boolean {
     if (query.parent !== null || row.parent === null) return true
     const parent = this.#entries.get(row.parent)
@@ -351,7 +357,7 @@ function createEntry(
   return {
     row,
     facets: facets.add(terms),
-    // A session that a process is writing to is read once it settles, or if it has never been read.
+    // If a process is writing to a session, its log is read once the session settles, unless it was never read.
     isUnread: !facts || (row.holder === null && facts.key !== toReadKey(row.records, row.createdAt)),
     texts: [normalizeText(words.join('\n')), ...(facts ? [facts.text] : [])],
     terms,
@@ -376,7 +382,7 @@ const comparators: Record<SessionSort, (a: Entry, b: Entry) => number> = {
   model: (a, b) => compareTexts(a.row.models.join(), b.row.models.join()) || b.updatedAt - a.updatedAt,
 }
 
-/** Entries without the value stay last. */
+/** Reverses the order, but keeps entries without the value at the end. */
 function reverseKnown(sorted: readonly Entry[], by: SessionSort): readonly Entry[] {
   const isUnknown = (entry: Entry): boolean => (by === 'cost' || by === 'steps') && entry[by] === null
   return [...sorted.toReversed().filter((entry) => !isUnknown(entry)), ...sorted.filter(isUnknown)]

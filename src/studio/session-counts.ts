@@ -1,7 +1,7 @@
 import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { QueryKey } from './session-query.js'
 
-/** A value that sessions share, such as a tool. One object per value makes counting cheap. */
+/** A value that sessions share, such as a tool. Using one object per value makes counting cheap. */
 export interface Facet {
   readonly key: QueryKey
   readonly term: string
@@ -66,7 +66,7 @@ const maxDays = 30
 
 const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
 
-/** The reason of a failed session. It ended without an answer, a guard halted it, or its log is damaged. */
+/** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
 function findFailure({ state, reason, wakeAt, status }: SessionRow): string | null {
   if (status === 'damaged') return 'damaged'
   const isHalted = state === 'PAUSED' && reason !== 'paused' && wakeAt === null
@@ -87,7 +87,7 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
     const day = days.get(number) ?? createDay(number * dayMs)
     days.set(number, day)
     day.sessions += 1
-    // If some usage of a session has no price, its row does not say what the rest cost.
+    // If some usage of a session has no price, the row does not contain the cost of the rest.
     if (row.cost !== null) day.cost.usd += row.cost
     else if (row.tokens > 0) day.cost.isWhole = false
     const failure = findFailure(row)

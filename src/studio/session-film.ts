@@ -163,7 +163,7 @@ const indent = 16
 
 export interface Scene {
   row: RecordRow
-  /** Number of records that the scene represents. The last of the repeated records is shown. */
+  /** Number of records that the scene represents. For repeated records, the last is shown. */
   count: number
   /** Number of skipped records before the scene, and the state after them. */
   skipped: number
@@ -175,7 +175,7 @@ const nowhere = { to: [], transitionIds: [] }
 
 /** Longer films would be tedious and too large. */
 const mostScenes = 48
-/** Seconds. A scene lasts as long as the run stayed there, within bounds. */
+/** In seconds. A scene lasts as long as the run stayed there, within these bounds. */
 const [shortest, longest, longestFilm] = [0.6, 2, 60]
 /** Longest repeated block in records. A turn of the loop has about ten, plus one per call. */
 const longestBlock = 40

@@ -24,12 +24,12 @@ import { formatGuardName } from './verdict.js'
 import { type CallNotes, toShownText } from './shown-values.js'
 import type { Moment, SessionStep } from './session-step.js'
 
-/** Interval of saved states, so that any moment can be replayed quickly. */
+/** A state is saved at this interval of records, so that any moment can be replayed quickly. */
 const momentInterval = 64
 
 /**
- * Replays a session's log on the pure machine and can return to any record. An unreadable record ends the fold,
- * and earlier records stay usable. It may start at a snapshot, to show the end of a long log first.
+ * Replays a session's log on the pure machine and can return to any record. An unreadable record ends the fold, but
+ * earlier records remain usable. It may start at a snapshot, in order to show the end of a long log first.
  */
 export class SessionFold {
   readonly rows: RecordRow[] = []
@@ -37,7 +37,7 @@ export class SessionFold {
   readonly base: number
   readonly #id: string
   readonly #records: OpenedRecord[] = []
-  /** The last requested moment. The next request is usually one record away. */
+  /** The last requested moment, because the next request is usually one record away. */
   #last: { seq: number; moment: Moment } | undefined
   readonly models = new Set<string>()
   readonly guards = new Set<string>()
@@ -55,7 +55,7 @@ export class SessionFold {
 
   readonly #beganAt: number | undefined
 
-  /** `first` has the records from a snapshot on. `opening` is the first record of the log. */
+  /** `first` contains the records from a snapshot on. `opening` is the first record of the log. */
   constructor(id: string, first: readonly LogRecord[] = [], opening?: LogRecord) {
     this.#id = id
     this.#now = { session: createFoldedSession(first), children: noUsage }
@@ -69,7 +69,7 @@ export class SessionFold {
     return this.base + this.#records.length
   }
 
-  /** Checksum of the last record. It shows whether the log was replaced. */
+  /** Checksum of the last record, which reveals whether the log was replaced. */
   get check(): string {
     return this.#records.at(-1)?.record.check ?? ''
   }
@@ -127,9 +127,7 @@ export class SessionFold {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
   }
 
-  /**
-   * Adds records in batches and awaits `rest` in between, which returns false to stop. Calls must not overlap.
-   */
+  /** Adds records in batches. Awaits `rest` in between, which returns false to stop. Calls must not overlap. */
   async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
     const last = records.at(-1)
     if (last) this.#received = { count: this.#received.count + records.length, check: last.check }
@@ -210,11 +208,11 @@ export class SessionFold {
   }
 
   /**
-   * Records where a fork applies an edit. A message can be edited where it first appears, and instructions at the start
-   * of the run. A result can be edited where its batch is complete, so that no other call of the batch runs again.
+   * Records where a fork can apply an edit: a message where it first appears, instructions at the start of the run, and
+   * a result where its batch is complete, so that no other call of the batch runs again.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
-    // The end of a log does not show where earlier messages appeared.
+    // In a partial log, it is unknown where earlier messages first appeared.
     if (this.base > 0) return
     const points = this.#forkPoints
     const setFirst = (key: string): void => void (points.has(key) || points.set(key, seq))
@@ -225,7 +223,7 @@ export class SessionFold {
     const { messages } = getConversation(after)
     const known = getConversation(before).messages
     if (messages !== known) {
-      // New messages are at the end. A compaction puts its summary at the start.
+      // New messages are at the end, but a compaction puts its summary at the start.
       const lastKnown = known.at(-1)?.id
       for (const { id, role } of messages.slice(messages.findLastIndex(({ id }) => id === lastKnown) + 1))
         if (role === 'tool') setResult(id)

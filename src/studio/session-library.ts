@@ -26,10 +26,7 @@ import { toShownText } from './shown-values.js'
 
 const maxFolds = 24
 
-/**
- * Number of saved ends of long logs, and the number of new records after which an end is read again from a later
- * snapshot.
- */
+/** Number of log ends to keep, and the number of new records after which an end is read again from a later snapshot. */
 const maxEnds = 8
 const mostSince = 100
 
@@ -44,7 +41,7 @@ export class SessionLibrary {
   readonly #summaries = new Map<string, { key: string; logSummary: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
   readonly #kept: KeptDigests
-  /** Ends of logs that are being read. Whole logs wait for them. */
+  /** Ends of logs that are being read. Reading of whole logs waits for them. */
   readonly #pendingEnds = new Set<Promise<boolean>>()
 
   constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
@@ -86,7 +83,7 @@ export class SessionLibrary {
     )
   }
 
-  /** One row, with a summary of its log or of this fold. Null when the session is deleted. */
+  /** One row, with a summary of its log or of this fold. Null if the session was deleted. */
   async readRow(id: string, fold?: SessionFold): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
@@ -100,18 +97,18 @@ export class SessionLibrary {
     return this.#toRow(entry)
   }
 
-  /** One row without reading its log. Null when the session is deleted. */
+  /** One row, without reading its log. Null if the session was deleted. */
   async findRow(id: string): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     return entry && this.#toRow(entry)
   }
 
-  /** Searchable facts as last read, with the version of the log. Null if it was not read yet. */
+  /** Searchable facts as of the last read, with the version of the log. Null if it has not been read. */
   findFacts(id: string): (LogFacts & { key: string }) | null {
     return this.#facts.get(id) ?? null
   }
 
-  /** Reads the searchable facts of a log. Null when the session is deleted. `rest` is awaited in between. */
+  /** Reads the searchable facts of a log. Null if the session was deleted. `rest` is awaited in between. */
   async readFacts(id: string, rest?: () => Promise<boolean>): Promise<SessionRow | null> {
     const row = await this.findRow(id)
     if (row === null) return null
@@ -219,7 +216,7 @@ export class SessionLibrary {
     return fold
   }
 
-  /** A folded log that is not cached. Null when it cannot be read. */
+  /** A folded log that is not cached. Null if it cannot be read. */
   async readForCounting(id: string, rest?: () => Promise<boolean>): Promise<SessionFold | null> {
     try {
       if (this.#folds.has(id)) return await this.readFold(id)
@@ -232,7 +229,7 @@ export class SessionLibrary {
     }
   }
 
-  /** Prefetches a log as long as `rest` allows. Returns false when it was stopped. */
+  /** Prefetches a log as long as `rest` allows it. Returns false if it was stopped. */
   async prefetch(id: string, rest: () => Promise<boolean>): Promise<boolean> {
     const isAsked = (): boolean => this.#folds.has(id) || this.#pendingFolds.has(id)
     if (isAsked()) return true
@@ -247,8 +244,8 @@ export class SessionLibrary {
     if (!isSessionId(id)) throw unknownSessionError(id)
     const known = this.#folds.get(id)
     const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
-    // Read from the last known record, whose checksum shows whether the log was replaced. A damaged log is read
-    // from the start.
+    // Reads from the last known record, whose checksum reveals whether the log was replaced. A damaged log is read from
+    // the start.
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
     if (known && !isWhole && records[0]?.check === check) {
@@ -264,7 +261,7 @@ export class SessionLibrary {
     return this.#keepFold(id, fold)
   }
 
-  /** The end of a log is shown first. */
+  /** Ends of logs are read first. */
   readonly #letEndsGoFirst = async (): Promise<boolean> => {
     await yieldToEventLoop()
     await Promise.all(this.#pendingEnds)
@@ -322,7 +319,7 @@ function keepLast(
   if (folds.size > most) folds.delete(oldest)
 }
 
-/** Identifies the version of a log. A deleted and recreated session has another key. */
+/** Identifies the version of a log. A session that was deleted and created again has another key. */
 export const toReadKey = (records: number, createdAt: number): string => `${records} ${createdAt}`
 
 const unreadSummary: LogSummary = {
@@ -414,7 +411,7 @@ function toShownTags(tags: SessionTags = {}): Record<string, string> {
   )
 }
 
-/** Cached, because sessions share few tags and scrubbing them is half the cost of a list. */
+/** Cached, because sessions share a few tags, and removing secrets from them would be half the cost of a list. */
 function toShownTag(text: string, length: number): string {
   const known = shownTags.get(text)
   if (known !== undefined) return known

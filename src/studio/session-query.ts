@@ -2,7 +2,7 @@ import { agentStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 
-/** In list order. Sessions that wait for a person come first. */
+/** In list order, starting with sessions that wait for a person. */
 export const sessionStatuses = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
 /** States of a run that a fork can resume. */
@@ -13,7 +13,7 @@ export const forkableStates: ReadonlySet<string> = new Set([
   'PAUSED',
 ])
 
-/** Whether a record is the answer to a request to a model, or its failure. */
+/** Whether a record is the answer to a model request, or its failure. */
 export const isRequestEnd = ({ type, label }: { type: string; label: string }): boolean =>
   type === 'event' && /^(answer|model failed)/.test(label)
 
@@ -23,7 +23,10 @@ export const isFailed = ({ status }: { status: string | null }): boolean =>
 
 const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
 
-/** Sort orders, numbers and dates greatest first, text from A to Z. A leading `-` reverses them. `status` puts sessions that wait for a person first, then the last written. */
+/**
+ * Sort orders. Numbers and dates are sorted from greatest to smallest, text from A to Z. A leading `-` reverses the
+ * order. `status` puts sessions that wait for a person first, then the last written.
+ */
 export const sessionSorts = [
   'status',
   'updated',
@@ -54,7 +57,7 @@ export const queryKeys = [
 export type QueryKey = (typeof queryKeys)[number]
 
 export interface Findable {
-  /** Texts that plain words match, normalized by `normalizeText`. */
+  /** Texts in which plain words are searched, normalized by `normalizeText`. */
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
@@ -75,7 +78,7 @@ export interface SessionQuery {
   parent: string | null
 }
 
-/** Enough for every filter at once. */
+/** Long enough to use all filters at once. */
 export const longestQuery = 1_000
 
 /**
@@ -122,7 +125,10 @@ function readWord(word: string): Word {
   return { test: ({ texts }) => texts.some((text) => text.includes(wanted)) }
 }
 
-/** Refuses a value that no state or status starts with. A prefix is accepted, because the reader may still be typing. */
+/**
+ * Rejects a value that is not the start of any state or status. A prefix is accepted, because the reader may still be
+ * typing.
+ */
 function checkValue(key: QueryKey, value: string): void {
   const known: readonly string[] = key === 'state' ? agentStates : key === 'is' ? sessionStatuses : []
   const wanted = value.toLowerCase().replace(/\*$/, '')
@@ -161,7 +167,7 @@ export function normalizeText(text: string): string {
     .replaceAll(/\s+/g, ' ')
 }
 
-/** `tag:"city=New York"` */
+/** Formats `tag:"city=New York"`. */
 export function formatTerm(key: QueryKey, value: string): string {
   return `${key}:${quoteValue(value)}`
 }
@@ -176,7 +182,7 @@ export function findTerm(text: string, start: string): string | null {
   return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')
 }
 
-/** Replaces all words with this prefix by one value. Null removes them. */
+/** Replaces all words with this prefix with one value. Null removes them. */
 export function replaceTerm(text: string, start: string, value: string | null): string {
   const others = splitQuery(text).filter((one) => !one.startsWith(start))
   return [...others, ...(value === null ? [] : [start + quoteValue(value)])].join(' ')
@@ -189,20 +195,20 @@ export function splitQuery(text: string): string[] {
   return text.match(wordPattern) ?? []
 }
 
-/** `tool:pay` → name and value. Null for other words. */
+/** Splits `tool:pay` into name and value. Null for other words. */
 export function readTerm(word: string): { name: string; value: string } | null {
   const [, name, quoted, plain] = /^([a-z]+):(?:"([^"]*)"|(.+))$/.exec(word) ?? []
   return name === undefined ? null : { name, value: quoted ?? plain ?? '' }
 }
 
-/** A comparison such as `cost>0.01`, `tokens<=2k` or `>1s`. The default measure is duration, in seconds. */
+/** A comparison such as `cost>0.01`, `tokens<=2k` or `>1s`. Without a name, it compares the duration in seconds. */
 export interface Comparison {
   measure: 'cost' | 'tokens' | 'steps' | 'duration'
   /** Durations are in milliseconds. An unknown value never matches. */
   fits: (value: number | null) => boolean
 }
 
-/** Null for other words. */
+/** Parses a comparison. Null for other words. */
 export function readComparison(word: string): Comparison | null {
   const [, name, sign = '', number, unit = ''] =
     /^(cost|tokens|steps|duration)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|d|k)?$/.exec(word) ?? []

@@ -31,7 +31,7 @@ function listLeaves(value: StateValue, above = ''): string[] {
   )
 }
 
-/** The instructions in effect, from the fork, the step or the agent, in this order. */
+/** The instructions in effect: those of the fork, otherwise of the step, otherwise of the agent. */
 export function findEffectiveInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,

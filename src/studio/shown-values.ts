@@ -11,17 +11,17 @@ import { redactEvent } from '../diagram/redact.js'
 import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
-/** Maximum length of a text in a view, in characters. A tool result can be megabytes long. */
+/** Maximum characters of a text in a view, because a tool result can have megabytes. */
 const maxTextLength = 20_000
 
-/** Scrubs secrets from a text and truncates it. */
+/** Removes secrets from a text and truncates it. */
 export function toShownText(text: string, length = maxTextLength): string {
   return scrubSecrets(truncate(text, length))
 }
 
 /**
- * Why an edit of `before` must be rejected, as a sentence. Null if it is acceptable. The user saw the text
- * truncated and without secrets, so an edit would lose the hidden parts and keep the placeholders.
+ * Why an edit of `before` must be rejected, as a sentence or null. The user saw the text truncated and without secrets,
+ * so an edit would lose the hidden parts and keep the placeholders.
  */
 export function findGap(edited: string, before: string): string | null {
   if (before.length > maxTextLength) {
@@ -39,7 +39,7 @@ export function findGap(edited: string, before: string): string | null {
   )
 }
 
-/** Converts a value to plain JSON with secrets scrubbed and long texts and lists cut. */
+/** Converts a value to plain JSON, without secrets and with long texts and lists cut. */
 export function toShownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
   return redactEvent({ event: value }, options).event
 }
@@ -50,7 +50,7 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** Records where forks apply edits, by the id of a message or result, and by `run 1` for instructions. */
+  /** Records at which forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>
 }
 
@@ -84,8 +84,8 @@ export function createTranscript(
 }
 
 /**
- * Results are shown with their calls and are not counted. Up to half more than `latest` are returned, so that
- * neighboring moments start at the same message and pack well.
+ * Finds the first message to show. Results are shown with their calls and are not counted. Returns up to half more than
+ * `latest`, so that neighboring moments start at the same message and pack well.
  */
 function findFirstShown(messages: readonly Message[], latest: number): { from: number; earlier: number } {
   if (messages.length <= latest) return { from: 0, earlier: 0 }
@@ -95,7 +95,7 @@ function findFirstShown(messages: readonly Message[], latest: number): { from: n
   return { from: earlier === 0 ? 0 : (visible[earlier] ?? 0), earlier }
 }
 
-/** Cached, because a message is part of every later moment. */
+/** Cached, because a message is part of all later moments. */
 const shownByMessage = new WeakMap<Message, ShownMessage>()
 
 function toShownMessage(

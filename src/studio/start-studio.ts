@@ -31,11 +31,11 @@ export interface StudioOptions<Context = unknown> {
   by?: string | Principal
   /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine
-  /** Port on 127.0.0.1. Default 0, any free port. */
+  /** Port on 127.0.0.1. Defaults to 0, which is any free port. */
   port?: number
   /** The name of the store on the page. */
   title?: string
-  /** A JSON file for the saved views of the list. Default: they last as long as the studio. */
+  /** A JSON file for the saved views of the list. By default, they are kept as long as the studio runs. */
   viewsFile?: string
   /** Also shows runs in Stately's editor, in a frame loaded from its site. */
   stately?: StatelyOptions
@@ -44,13 +44,13 @@ export interface StudioOptions<Context = unknown> {
 export interface Studio {
   /**
    * The address to open in a browser on this machine. It works for one browser, which can then read and answer
-   * sessions. Read `url` again for another browser.
+   * sessions. For another browser, read `url` again.
    */
   readonly url: string
   /**
-   * Shows a run of this process live, including its text. Returns at once. An ended run is shown from its log. An actor
-   * of `agent.machine` is shown under the id of its run, from its start or from its current state. Its records stay in
-   * memory until the studio closes. The actor is not started.
+   * Shows a run of this process live, including its text. Returns immediately. A run that has ended is shown from its
+   * log. An actor of `agent.machine` is shown under the id of its run, from its start or from its current state. Its
+   * records stay in memory until the studio closes. The actor is not started.
    *
    * @example
    * const studio = await startStudio({ store: memoryStore() })
@@ -66,8 +66,8 @@ export interface Studio {
 
 /**
  * Starts a page on 127.0.0.1, behind a token, that shows the sessions of a store. It shows each run on the chart,
- * record by record. With an agent, users can answer waiting sessions and fork from any record. Secrets are scrubbed,
- * and uncleared content is not shown. It keeps the process alive until it is closed.
+ * record by record. With an agent, users can answer waiting sessions and fork from any record. Secrets are removed, and
+ * uncleared content is not shown. The studio keeps the process alive until it is closed.
  *
  * @example
  * const store = memoryStore()
@@ -143,7 +143,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   })
   const prefetcher = new Prefetcher(library, catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
-  // Draw the chart in advance. The request for it reports errors.
+  // Draws the chart in advance. The request for it reports errors.
   views.getChart().catch(() => undefined)
   let closing: Promise<void> | undefined
   return {

@@ -21,7 +21,7 @@ export interface ClientCode {
   whole: string
 }
 
-/** Returns null when the page was not built (`npm run build`). */
+/** Reads the built client. Returns null if it was not built (`npm run build`). */
 export async function readClient(): Promise<ClientCode | null> {
   const folder = join(packageRoot, 'dist/src/studio')
   const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
@@ -120,11 +120,9 @@ function createHashSource(text: string): string {
  * tokens and USD.
  */
 export interface StatelyOptions {
-  /**
-   * Address of the editor. Default: `https://editor.stately.ai/embed?auth=message`, which needs no account.
-   */
+  /** Address of the editor. Defaults to `https://editor.stately.ai/embed?auth=message`, which needs no account. */
   editor?: string
-  /** Also sends all data that the studio shows for a record. Default: false. */
+  /** Whether to also send all data that the studio shows for a record. Defaults to false. */
   withContext?: boolean
 }
 

@@ -35,8 +35,8 @@ export interface StudioServer {
 }
 
 /**
- * Serves the studio only to this machine's user. It listens on 127.0.0.1 under a local host name, and accepts only the
- * browser that opened the address with the token, and only the studio's pages.
+ * Serves the studio only to this machine's user. Listens on 127.0.0.1 under a local host name, and accepts only the
+ * browser that opened the address with the token, and only requests from the studio's pages.
  *
  * @throws {StatewrightError} `cannot_listen`
  */
@@ -50,8 +50,8 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     })
   })
   const port = await listenHere(server, wanted, 'The studio')
-  // Cookies ignore ports, so a server on another port would receive ours and could replace it. A secret path
-  // prevents both.
+  // Cookies ignore ports, so a server on another port would receive ours and could replace it. A secret path prevents
+  // both.
   const base = `/${place}/`
   const cookie = `statewright-${port}`
 
@@ -182,7 +182,10 @@ function findFile(
   }
 }
 
-/** A page on another port is same-site, so the browser sends the cookie, and sends no origin with plain loads. */
+/**
+ * Whether another site sent the request. A page on another port is same-site, so the browser sends the cookie, and
+ * omits the origin for plain loads.
+ */
 function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
@@ -193,7 +196,7 @@ function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string
   return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))
 }
 
-/** Each token works for one browser, so a token found later in a terminal or a log is useless. */
+/** Each token works for one browser only, so a token that is later found in a terminal or a log is useless. */
 class AccessTokens {
   readonly #used: string[] = []
   #fresh = newSecret()
@@ -273,7 +276,7 @@ function sendError(response: ServerResponse, error: unknown): void {
     response.destroy()
     return
   }
-  // Close the connection, because the rest of the body is not read.
+  // Closes the connection, because the rest of the body is not read.
   const closing = code === 'too_large' ? { connection: 'close' } : {}
   response
     .writeHead(statusByCode[code] ?? (isTyped ? 409 : 500), {

@@ -40,7 +40,7 @@ import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
-/** `latest` limits each moment to its last messages (a minimum). */
+/** `latest` limits each moment to at least this many of its last messages. */
 interface Range {
   first: number
   last: number
@@ -49,15 +49,15 @@ interface Range {
 
 type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
-/** Milliseconds spent on reading logs before a list is shown. The rest is sent live. */
+/** Milliseconds to spend on reading logs before a list is shown. The remaining data is sent live. */
 const readingMs = 100
 
 const maxMoments = 256
 
-/** Enough messages to fill the page until all records are read. */
+/** Enough messages to fill the page until all records have been read. */
 const endMessages = 20
 
-/** Number of latest logs that are read to count visits, and the time limit. */
+/** Number of latest logs to read for counting visits, and the time limit. */
 const maxCounted = 200
 const countingMs = 2_000
 
@@ -105,7 +105,7 @@ export class StudioViews {
   async getSessions(list: ListRequest): Promise<SessionsView> {
     await this.#catalogue.refreshSoon(readingMs)
     const found = this.#catalogue.find(list)
-    // Asking for budgets would create a store that does not exist yet.
+    // Opening the budgets would create a store that does not exist yet.
     const budgets = found.known === 0 ? [] : ((await this.#budgets?.read()) ?? [])
     const views = await this.#saved.read()
     return { store: this.#store, readOnly: this.#actions.readOnly, ...found, budgets, views }
@@ -299,7 +299,7 @@ export class StudioViews {
 /** Maximum time that a list waits for budgets, in milliseconds. Later results appear in the next list. */
 const patienceMs = 150
 
-/** Shared budgets of the store, as last read. Empty when the store has none or is unavailable. */
+/** Shared budgets of the store, as last read. Empty if the store has none or is unavailable. */
 export class BudgetViews {
   readonly #store: Pick<SessionStore, 'openBudgets'>
   #known: BudgetView[] = []

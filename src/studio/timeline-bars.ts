@@ -109,7 +109,7 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
       (path === 'PAUSED' && findSleep(context)) ||
       (path === 'WAITING_FOR_INPUT.approval' && findApproval(context)) ||
       (asks ? answering : activityByState[path])
-    // The label is part of the key, so that a wait for another date or other calls gets its own bar.
+    // The label is part of the key, so that a wait for another date or other calls gets a separate bar.
     if (doing) all.set(`${path} ${doing.label}`, doing)
   }
   for (const call of context.calls) {
@@ -140,7 +140,7 @@ function findSleep(context: AgentContext): Activity | undefined {
   return { lane: 'waits', label: `${rests} until ${formatWakeTime(wakeAt)}` }
 }
 
-/** An unknown name is unchecked text from the model. */
+/** The label of a tool. An unknown name is unscreened text of the model. */
 const toLabel = (name: string, { tools }: AgentContext): string =>
   Object.hasOwn(tools, name) ? shorten(name, 60) : 'call'
 

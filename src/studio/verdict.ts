@@ -83,12 +83,12 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   return toll === null ? why : `The run repeated itself.${formatToll(toll)} ${why}`
 }
 
-/** `repeated_call`, `progress.stale`, or the name of a custom guard. */
+/** Formats `repeated_call`, `progress.stale`, or the name of a custom guard. */
 export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): string {
   return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
 }
 
-/** When a sleeping run wakes up. A wait for a shared budget also has a date. */
+/** When a sleeping run wakes. A run that waits for a shared budget also has a wake time. */
 export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
   return state === 'PAUSED' ? wakeAt : null
 }
@@ -114,8 +114,8 @@ const completedWords: Record<string, string> = {
 const answerLength = 200
 
 /**
- * The first meaningful line without its Markdown. Headings count only if there is nothing else. If the first line is
- * a lone bracket, as in formatted JSON, the following lines are included.
+ * The first meaningful line without its Markdown. Headings count only if there is nothing else. If the first line is a
+ * lone bracket, as in formatted JSON, the following lines are included.
  */
 export function toPlainLine(text: string): string {
   const beginning = text.slice(0, answerLength * 10).trim()
@@ -186,7 +186,7 @@ function formatToll(toll: Toll | null): string {
   return ` ${formatCount(ran, `call of ${name}`, `calls of ${name}`)} ran and ${formatCount(refused)} ${refused === 1 ? 'was' : 'were'} refused.`
 }
 
-/** The record that led to the final state. A halt counts instead of the conclusion that follows it. */
+/** The record that led to the final state. For a halt, this is not the conclusion that follows it. */
 function findDecision(rows: readonly RecordRow[]): number {
   const last = rows.at(-1)
   if (last === undefined) return 0

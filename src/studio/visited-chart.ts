@@ -49,7 +49,7 @@ const columnGap = 20
 
 interface Row {
   ids: string[]
-  /** The conditions. */
+  /** The conditions of its transitions. */
   words: string[]
   target: string
   y: number
@@ -237,7 +237,7 @@ type Lanes = Map<string, number>
 
 const shownConditions = 2
 
-/** The first conditions of an arrow. The others are in its title. */
+/** The first conditions of an arrow. Its title contains the others. */
 function formatConditions({ words, target }: Row): string {
   const more = words.length > shownConditions ? ` +${words.length - shownConditions}` : ''
   const end = `${more} → ${target}`
