@@ -188,8 +188,8 @@ export class Chart {
         status: after.status,
         value: after.value,
         context: copyJson(after.context, 'context'),
-        ...(after.output !== undefined && { output: copyJson(after.output, 'output') }),
-        ...(after.error !== undefined && { error: after.error }),
+        output: copyJson(after.output as unknown, 'output'),
+        error: after.error,
         historyValue: (
           this.machine.getPersistedSnapshot({ ...after, children: {} } as never) as { historyValue?: unknown }
         ).historyValue,

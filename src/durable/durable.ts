@@ -27,7 +27,7 @@ import { leaseMs } from '../core/sessions/log/release-lease.js'
 import { acquireSessionLog } from '../core/sessions/open-session.js'
 import { checkStore, limitStoreTime } from '../core/sessions/store/checked-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
-import type { Lease, ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { type AgentInternals, internalsByAgent, internalsByMachine } from '../core/agent/agent-internals.js'
 import type { AnyAgent } from '../core/drive/define-agents.js'
@@ -53,10 +53,12 @@ import {
 import { Chart, checkChart, type StartedActor } from './chart.js'
 import { emptyLogEnd, formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
 import {
-  type ActorHost,
+  type ActorReport,
   createDoneEvent,
   createErrorEvent,
+  type HoldParts,
   MachineHold,
+  type ReleasedSession,
   type RunningActor,
   warn,
 } from './machine-hold.js'
@@ -78,28 +80,14 @@ export function idempotencyKey(self: AnyActorRef): string {
   throw new UsageError('no_key', 'idempotencyKey(self): no durable machine runs this actor.', 'self')
 }
 
-/** Agents may be passed instead of their machines. */
-function toLogic(actor: object): unknown {
-  return internalsByAgent.has(actor as AnyAgent) ? (actor as AnyAgent).machine : actor
-}
-
 const findAgent = (logic: unknown): AgentInternals | undefined =>
   typeof logic === 'object' && logic !== null ? internalsByMachine.get(logic) : undefined
 
+/** A session that this process holds, and its end. */
 interface LocalSession {
   hold: MachineHold
-  /** Resolves when the session is released, to whether it has unread messages. */
-  done: Promise<'read' | 'unread'>
+  done: Promise<ReleasedSession & { isUnread: boolean }>
 }
-
-const optionKeys = [
-  'store',
-  'actors',
-  'once',
-  'clock',
-  'migrate',
-  'onError',
-] as const satisfies (keyof DurableOptions<AnyStateMachine>)[]
 
 /** Poll interval for a session that another process holds, in milliseconds. */
 const lookMs = 250
@@ -120,34 +108,33 @@ export function durable<Machine extends AnyStateMachine>(
 ): DurableMachine<Machine> {
   expectArgument('durable(machine)', machine, objectRule(['provide', 'transition'], 'an XState machine'))
   expectArgument('durable(machine, options)', options, objectRule([], 'an object with a store'))
-  expectKnownOptions('durable', options, optionKeys)
-  const { store, actors, once = [], clock, migrate, onError } = options
-  if (store === undefined)
-    throw new ConfigError(
-      'invalid_config',
-      'durable(machine, { store }): pass a store, such as fileStore({ dir }).',
-      'store',
-    )
-  checkStore(store)
-  const rules = {
-    actors: [actors, objectRule([], 'an object of actors by their names')],
-    once: [once, { is: Array.isArray, phrase: 'a list of names of actors' }],
-    clock: [clock, objectRule(['now', 'setTimeout', 'clearTimeout'], 'a clock')],
-    migrate: [migrate, functionRule('a function')],
-    onError: [onError, functionRule('a function')],
-  } as const
-  for (const [key, [value, rule]] of Object.entries(rules))
-    if (value !== undefined) expectArgument(`durable(machine, { ${key} })`, value, rule)
+  const { store, ...others } = options
+  const { actors, once = [] } = others
+  const rules: Record<keyof typeof others, ArgumentRule> = {
+    actors: objectRule([], 'an object of actors by their names'),
+    once: { is: Array.isArray, phrase: 'a list of names of actors' },
+    clock: objectRule(['now', 'setTimeout', 'clearTimeout'], 'a clock'),
+    migrate: functionRule('a function'),
+    onError: functionRule('a function'),
+  }
+  expectKnownOptions('durable', options, ['store', ...Object.keys(rules)])
+  for (const [key, value] of Object.entries(others))
+    if (value !== undefined)
+      expectArgument(`durable(machine, { ${key} })`, value, rules[key as keyof typeof rules])
+  // Null is refused, too.
+  checkStore(store ?? null)
   if (!store.inbox)
     throw new ConfigError(
       'no_inbox',
       'This store has no inbox, so its sessions cannot receive events. Use memoryStore(), fileStore() or postgresStore().',
       'store',
     )
-  const logics = Object.entries(actors ?? {}).map(([name, actor]) => [name, toLogic(actor)])
-  const whole = (
-    actors ? machine.provide({ actors: Object.fromEntries(logics) as never }) : machine
-  ) as Machine
+  const logics = Object.entries(actors ?? {}).map(([name, actor]) => [
+    name,
+    // Agents may be passed instead of their machines.
+    internalsByAgent.has(actor as AnyAgent) ? (actor as AnyAgent).machine : actor,
+  ])
+  const whole = machine.provide({ actors: Object.fromEntries(logics) as never }) as Machine
   checkChart(whole, {
     provided: Object.keys(actors ?? {}),
     once,
@@ -213,7 +200,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async start(sessionId: string, options: { input?: unknown } = {}): Promise<void> {
     const id = checkSessionId(sessionId)
     checkOptions('start(id, options)', options, { input: null })
-    const input = options.input === undefined ? undefined : copyJson(options.input, 'input')
+    const input = copyJson(options.input, 'input')
     /* oxlint-disable no-await-in-loop -- one poll at a time */
     for (;;) {
       await this.#take(id, { input })
@@ -245,7 +232,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {
     const id = checkSessionId(sessionId)
-    checkOptions('settled(id, options)', options, { timeoutMs: timeoutRule })
+    checkOptions('settled(id, options)', options, { timeoutMs: createTimeRule(0, Infinity) })
     const { timeoutMs = Infinity } = options
     const since = readElapsed(this.#clock)
     let timer: unknown
@@ -262,11 +249,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         if (local === null) await Promise.race([wait(this.#clock, lookMs), timeout])
         else if (local !== 'late') {
           const done = await Promise.race([local.done.catch(nullIfTakenOver), timeout])
-          if (done === 'unread') this.#refuseDraining()
-          if (done === 'read') {
-            const { record: last, head: end, hasSettled } = local.hold
+          if (done !== null && done !== 'late') {
             // Another process may have written between the read above and the acquisition.
-            if (hasSettled) return await this.#toSettled(id, last, end)
+            if (done.hasSettled && !done.isUnread) return await this.#toSettled(id, done.record, done.head)
             this.#refuseDraining()
           }
         }
@@ -279,7 +264,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   worker(options: WorkerOptions = {}): DurableWorker {
-    checkOptions('worker(options)', options, { pollMs: pollRule, concurrency: countRule })
+    checkOptions('worker(options)', options, {
+      pollMs: createTimeRule(1, maxTimerMs),
+      concurrency: countRule,
+    })
     this.#refuseDraining()
     const { pollMs = 1000, concurrency = 50 } = options
     const waker = new AlarmWaker({
@@ -326,35 +314,28 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const id = createId()
     // The fork could reuse a key of the source.
     const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
-    await acquireSessionLog(this.#store, id, { clock: this.#clock, holder: 'a fork' }, async (lease) => {
+    const store = this.#store
+    const by = { clock: this.#clock, holder: 'a fork' }
+    await acquireSessionLog(store, id, by, async (lease) => {
       for (const [i, { src, key }] of running.entries())
         if (findAgent(this.machine.implementations.actors[src]))
           // oxlint-disable-next-line no-await-in-loop -- rarely more than one
           await this.#copyAgent(getChildId(from, key), time, getChildId(id, moved[i]?.key ?? key), id)
-      const parts = { store: this.#store, lease, clock: this.#clock, holder: 'a fork' }
-      const log = new MachineLog(parts, emptyLogEnd, machine)
+      const log = new MachineLog({ ...by, store, lease }, emptyLogEnd, machine)
+      const notDelivered = { code: 'forked', message: 'Not delivered yet.' }
       const forked: StoredMachineState = {
         ...state,
         actors: Object.fromEntries(moved.map(({ id: name, src, key }) => [name, { src, at: 1, key }])),
-        held: [
-          ...state.held,
-          ...(outcome
-            ? [{ event: outcome, refused: { code: 'forked', message: 'Not delivered yet.' } }]
-            : []),
-        ],
+        held: [...state.held, ...(outcome ? [{ event: outcome, refused: notDelivered }] : [])],
         inbox: 0,
         keys: [],
       }
-      const starts = Object.fromEntries(
-        moved.map(({ id: name, src, input }) => [name, { src, ...(input !== undefined && { input }) }]),
-      )
-      const forkedFrom = { sessionId: from, seq: at }
       log.write({
         machine,
         ...(chart !== undefined && { chart }),
         event: { type: 'xstate.fork' },
-        forkedFrom,
-        starts,
+        forkedFrom: { sessionId: from, seq: at },
+        starts: Object.fromEntries(moved.map(({ id: name, src, input }) => [name, { src, input }])),
         state: forked,
       })
       log.list(forked, undefined)
@@ -586,26 +567,26 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return opening
   }
 
-  async #drive(id: string, hold: MachineHold): Promise<'read' | 'unread'> {
+  async #drive(id: string, hold: MachineHold): LocalSession['done'] {
+    let released: ReleasedSession
     try {
-      await hold.drive()
+      released = await hold.drive()
     } catch (error) {
-      this.#local.delete(id)
       this.#report(error, id)
       throw error
+    } finally {
+      this.#local.delete(id)
     }
-    this.#local.delete(id)
+    let isUnread = false
     // A message may have arrived between the last poll and the release.
     try {
       const found = (await this.#store.inbox?.read(id)) ?? []
-      if (found.some(({ message }) => message > hold.lastMessage)) {
-        this.#driveLater(id)
-        return 'unread'
-      }
+      isUnread = found.some(({ message }) => message > released.lastMessage)
     } catch (error) {
       this.#report(error, id)
     }
-    return 'read'
+    if (isUnread) this.#driveLater(id)
+    return { ...released, isUnread }
   }
 
   async #open(id: string, start?: { input: unknown }): Promise<MachineHold> {
@@ -615,48 +596,40 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return acquireSessionLog(this.#store, id, { clock, holder }, async (lease) => {
       // No other process can write from here on, so a head of 0 still means an empty log.
       const end = lease.head === 0 ? emptyLogEnd : await readLogEnd(this.#store, id)
-      if (end.head === 0) {
-        if (!start) throw unknownSessionError(id)
-        return this.#begin(lease, start.input)
-      }
-      this.#checkOwner(id, end.record)
-      const state = await this.#fit(id, end.record)
-      await this.#cancelLeft(id, state)
-      const actors = await this.#readActors(id, state)
+      if (end.head === 0 && !start) throw unknownSessionError(id)
+      const record = end.head === 0 ? undefined : await this.#prepare(id, end.record)
+      const actors = record ? await this.#readActors(id, record.state) : []
       // Another process may have acquired the session during slow reads.
       if (readElapsed(clock) - since > leaseMs / 2) await this.#store.renew(lease, leaseMs)
       const log = new MachineLog({ store: this.#store, lease, clock, holder }, end, this.machine.id)
-      const hold = this.#createHold(log, { ...end.record, state })
-      hold.resume(actors)
+      const onError = (error: unknown): void => this.#report(error, id)
+      const parts: HoldParts = {
+        chart: this.#chart,
+        log,
+        clock,
+        isOnce: (src) => this.#once.has(src),
+        run: (actor, report) => this.#runActor(id, actor, report),
+        sendLate: (event) => void this.#put(id, event).catch(onError),
+        onError,
+      }
+      const hold = new MachineHold(parts, record)
+      try {
+        if (record) hold.resume(actors)
+        else await hold.begin(start?.input)
+      } catch (error) {
+        await log.close()?.catch(() => undefined)
+        throw error
+      }
       return hold
     })
   }
 
-  async #begin(lease: Lease, input: unknown): Promise<MachineHold> {
-    const parts = { store: this.#store, lease, clock: this.#clock, holder: this.#label }
-    const log = new MachineLog(parts, emptyLogEnd, this.machine.id)
-    const hold = this.#createHold(log)
-    try {
-      await hold.begin(input)
-      return hold
-    } catch (error) {
-      await log.close()?.catch(() => undefined)
-      throw error
-    }
-  }
-
-  #createHold(log: MachineLog, record?: MachineRecord): MachineHold {
-    const chart = this.#chart
-    const onError = (error: unknown): void => this.#report(error, log.sessionId)
-    const sendLate = (event: MachineEvent): void => void this.#put(log.sessionId, event).catch(onError)
-    const actors: ActorHost = {
-      isOnce: (src) => this.#once.has(src),
-      run: (actor, report) => this.#runActor(log.sessionId, actor, report),
-    }
-    return new MachineHold(
-      { chart, chartVersion: this.machine.version, log, clock: this.#clock, actors, sendLate, onError },
-      record,
-    )
+  /** The last record, with a state that fits the chart. Agents of exited states are cancelled. */
+  async #prepare(id: string, record: MachineRecord | null): Promise<MachineRecord> {
+    this.#checkOwner(id, record)
+    const state = await this.#fit(id, record)
+    await this.#cancelLeft(id, state)
+    return { ...record, state }
   }
 
   /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
@@ -681,25 +654,16 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     migrate: NonNullable<DurableOptions<Machine>['migrate']>,
     from: string | undefined,
   ): Promise<Partial<StoredMachineState>> {
-    let migrated: unknown
-    try {
-      migrated = await migrate(pickState(state), { from })
-    } catch (cause) {
-      throw new UsageError(
-        'chart_changed',
-        `migrate failed for session '${id}': ${describeError(cause)}`,
-        id,
-        {
-          cause,
-        },
-      )
+    const { value: stored, context: before, status, historyValue } = state
+    const given = { value: stored, context: before, status, historyValue }
+    const migrated: unknown = await (async () => migrate(given, { from }))().catch((cause: unknown) => {
+      const message = `migrate failed for session '${id}': ${describeError(cause)}`
+      throw new UsageError('chart_changed', message, id, { cause })
+    })
+    if (!isRecord(migrated)) {
+      const message = `migrate returned no object for session '${id}'. Return { value, context }, or one of the two.`
+      throw new UsageError('chart_changed', message, id)
     }
-    if (!isRecord(migrated))
-      throw new UsageError(
-        'chart_changed',
-        `migrate returned no object for session '${id}'. Return { value, context }, or one of the two.`,
-        id,
-      )
     const { value, context } = copyJson(migrated, 'the state that migrate returned')
     return { ...(value !== undefined && { value }), ...(context !== undefined && { context }) }
   }
@@ -714,11 +678,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     )
   }
 
-  #runActor(
-    session: string,
-    { id, src, key, input }: StartedActor,
-    report: Parameters<ActorHost['run']>[1],
-  ): RunningActor {
+  #runActor(session: string, { id, src, key, input }: StartedActor, report: ActorReport): RunningActor {
     const logic = this.machine.implementations.actors[src] as AnyActorLogic
     const agent = findAgent(logic)
     if (agent) {
@@ -726,7 +686,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, report })
     }
     // As after a restart.
-    const actor = createActor(logic, { id, input: input === undefined ? input : copyJson(input, 'input') })
+    const actor = createActor(logic, { id, input: copyJson(input, 'input') })
     keysByActor.set(actor, `${session}:${key}`)
     actor.subscribe({
       complete: () => report.done((actor.getSnapshot() as { output?: unknown }).output),
@@ -740,9 +700,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async #continue(id: string): Promise<number | undefined> {
     const local = await this.#take(id)
     if (!local) throw new StoreError('session_busy', `Session '${id}' is in use by another process.`, id)
-    await local.done
-    const { wakeAt, now } = local.hold
-    return wakeAt === undefined ? undefined : Math.max(0, wakeAt - now)
+    return (await local.done).sleepMs
   }
 
   async #listUnread(): Promise<string[]> {
@@ -800,32 +758,15 @@ function toPublicState({ status, value, context, output, error }: StoredMachineS
   }
 }
 
-function pickState({
-  value,
-  context,
-  status,
-  historyValue,
-}: StoredMachineState): Pick<StoredMachineState, 'value' | 'context'> {
-  return { value, context, status, historyValue } as Pick<StoredMachineState, 'value' | 'context'>
-}
-
 const keyRule: ArgumentRule = {
   is: (value) => typeof value === 'string' && value.length > 0 && value.length <= 200,
   phrase: 'a string of 1 to 200 characters',
 }
 
-const isTimerMs = (value: unknown, least: number): boolean =>
-  typeof value === 'number' && value >= least && value <= maxTimerMs
-
-const pollRule: ArgumentRule = {
-  is: (value) => isTimerMs(value, 1),
-  phrase: `a number of milliseconds from 1 to ${maxTimerMs}`,
-}
-
-const timeoutRule: ArgumentRule = {
-  is: (value) => value === Infinity || isTimerMs(value, 0),
-  phrase: `a number of milliseconds from 0 to ${maxTimerMs}, or Infinity`,
-}
+const createTimeRule = (least: number, most: number): ArgumentRule => ({
+  is: (value) => typeof value === 'number' && value >= least && (value <= maxTimerMs || value === most),
+  phrase: `a number of milliseconds from ${least} to ${maxTimerMs}${most === Infinity ? ', or Infinity' : ''}`,
+})
 
 const changeRule: ArgumentRule = {
   is: (value) => isObject(value) && (typeof value['type'] === 'string' || typeof value['actor'] === 'string'),

@@ -21,24 +21,36 @@ export interface RunningActor {
   send?(event: AnyEventObject): void
 }
 
-export interface ActorHost {
-  /** Whether the actor must not run again after a crash. */
-  isOnce(src: string): boolean
-  run(
-    actor: StartedActor,
-    report: { done: (output: unknown) => void; failed: (error: unknown) => void; changed: () => void },
-  ): RunningActor
+/** Receives the end of an actor, and changes of an agent's rest. */
+export interface ActorReport {
+  done(output: unknown): void
+  failed(error: unknown): void
+  changed(): void
 }
 
 export interface HoldParts {
   chart: Chart
-  chartVersion: string | undefined
   log: MachineLog
   clock: Clock
-  actors: ActorHost
+  /** Whether the actor must not run again after a crash. */
+  isOnce(src: string): boolean
+  run(actor: StartedActor, report: ActorReport): RunningActor
   /** Sends an event that a function of the chart has sent to `self` after the session was released. */
-  sendLate: (event: MachineEvent) => void
-  onError: (error: unknown, at: { session: string }) => void
+  sendLate(event: MachineEvent): void
+  onError(error: unknown): void
+}
+
+/** A session that this process has released. */
+export interface ReleasedSession {
+  record: MachineRecord
+  /** The number of the last record. */
+  head: number
+  /** Whether the machine waits for an event or a time, or has ended. A stop may release it earlier. */
+  hasSettled: boolean
+  /** The number of the last inbox message that was read. */
+  lastMessage: number
+  /** Milliseconds until the session continues without an event. */
+  sleepMs: number | undefined
 }
 
 interface Incoming {
@@ -65,14 +77,12 @@ export class MachineHold {
   #timer: unknown
   #isListedAsWorking = false
   #isStopping = false
-  #wakeAt: number | undefined
-  #hasSettled = false
   /** Whether the session was released. */
   #isOver = false
   /** The source of the last batch. */
   #source = 2
 
-  constructor(parts: HoldParts, record?: MachineRecord) {
+  constructor(parts: HoldParts, record: MachineRecord | undefined) {
     this.#parts = parts
     this.#id = parts.log.sessionId
     if (record) this.#record = record
@@ -80,42 +90,13 @@ export class MachineHold {
     parts.log.inbox.onMessage((number, message) => this.#receive(number, message))
   }
 
-  get record(): MachineRecord {
-    return this.#record
-  }
-
   get state(): StoredMachineState {
     return this.#record.state
   }
 
-  /** The number of the last record. */
-  get head(): number {
-    return this.#parts.log.head
-  }
-
-  /** The number of the last inbox message that was read. */
-  get lastMessage(): number {
-    return this.#parts.log.inbox.lastDelivered
-  }
-
-  /** Milliseconds since the epoch, by the store's clock. */
-  get now(): number {
-    return this.#parts.log.now()
-  }
-
-  /** When the released session continues without an event, in milliseconds since the epoch. */
-  get wakeAt(): number | undefined {
-    return this.#wakeAt
-  }
-
-  /** Whether the released session waits for an event or a time, or has ended. A stop may release it earlier. */
-  get hasSettled(): boolean {
-    return this.#hasSettled
-  }
-
   /** Writes the first record. @throws if the chart cannot start */
   async begin(input: unknown): Promise<void> {
-    const event: MachineEvent = { type: 'xstate.init', ...(input !== undefined && { input }) }
+    const event: MachineEvent = { type: 'xstate.init', input }
     const step = this.#parts.chart.start(input, this.#createTime())
     this.#accept(event, step)
     await this.#write([step])
@@ -125,15 +106,14 @@ export class MachineHold {
   resume(actors: readonly StartedActor[]): void {
     for (const actor of actors) {
       const { id, key, src } = actor
-      if (this.#parts.actors.isOnce(src))
-        this.#add({ event: this.#createDoubt(actor), outcomeOf: { id, key } })
+      if (this.#parts.isOnce(src)) this.#add({ event: this.#createDoubt(actor), outcomeOf: { id, key } })
       else this.#startActor(actor)
     }
     for (const { event } of this.state.held) this.#incoming.push({ event, isHeld: true })
   }
 
   /** Drives the machine until it settles, then releases the session. */
-  async drive(): Promise<void> {
+  async drive(): Promise<ReleasedSession> {
     const { log } = this.#parts
     try {
       await log.inbox.readFirst()
@@ -147,8 +127,8 @@ export class MachineHold {
         } else if (!this.#mayRest) await this.#waitForWork()
         else {
           const isStopping = this.#isStopping
-          await this.#rest()
-          if (isStopping || this.#incoming.length === 0) return
+          const released = await this.#rest()
+          if (isStopping || this.#incoming.length === 0) return released
         }
       }
       /* oxlint-enable no-await-in-loop */
@@ -178,7 +158,7 @@ export class MachineHold {
       if (this.#isOver) this.#parts.sendLate(own)
       else this.#add({ event: own })
     } catch (error) {
-      this.#parts.onError(error, { session: this.#id })
+      this.#parts.onError(error)
     }
   }
 
@@ -243,7 +223,7 @@ export class MachineHold {
       const refused = { code, message: text, ...(subject !== undefined && { subject }) }
       const state = outcomeOf ? { ...before, held: [...before.held, { event, refused }] } : before
       this.#record = this.#parts.log.write({ ...this.#createRecord(event, state), refused }, message)
-      this.#parts.onError(error, { session: this.#id })
+      this.#parts.onError(error)
       return []
     }
   }
@@ -264,7 +244,7 @@ export class MachineHold {
   #accept(event: MachineEvent, { state, starts }: Step, message?: Incoming['message']): void {
     const inputs = starts.map(({ id, src, input }): [string, { src: string; input?: unknown }] => [
       id,
-      { src, ...(input !== undefined && { input: copyJson(input, `the input of '${src}'`) }) },
+      { src, input: copyJson(input, `the input of '${src}'`) },
     ])
     const record = this.#createRecord(event, state)
     this.#record = this.#parts.log.write(
@@ -274,13 +254,8 @@ export class MachineHold {
   }
 
   #createRecord(event: MachineEvent, state: StoredMachineState): MachineRecord {
-    const { chart, chartVersion } = this.#parts
-    return {
-      machine: chart.machine.id,
-      ...(chartVersion !== undefined && { chart: chartVersion }),
-      event,
-      state,
-    }
+    const { id: machine, version: chart } = this.#parts.chart.machine
+    return { machine, ...(chart !== undefined && { chart }), event, state }
   }
 
   /** Makes the records of these steps durable, then starts their actors. */
@@ -306,14 +281,14 @@ export class MachineHold {
       for (const effect of effects) this.#runEffect(effect)
     }
     for (const stop of await Promise.allSettled(stops))
-      if (stop.status === 'rejected') this.#parts.onError(stop.reason, { session: this.#id })
+      if (stop.status === 'rejected') this.#parts.onError(stop.reason)
   }
 
   #runEffect(effect: () => void): void {
     try {
       effect()
     } catch (error) {
-      this.#parts.onError(error, { session: this.#id })
+      this.#parts.onError(error)
     }
   }
 
@@ -328,10 +303,9 @@ export class MachineHold {
     const report = {
       done: (output: unknown) => {
         try {
-          const plain = output === undefined ? undefined : copyJson(output, `the output of '${actor.src}'`)
-          end(createDoneEvent(id, plain))
+          end(createDoneEvent(id, copyJson(output, `the output of '${actor.src}'`)))
         } catch (error) {
-          if (this.#parts.actors.isOnce(actor.src)) end(this.#createDoubt(actor, error))
+          if (this.#parts.isOnce(actor.src)) end(this.#createDoubt(actor, error))
           else report.failed(error)
         }
       },
@@ -339,7 +313,7 @@ export class MachineHold {
       changed: () => this.#wake(),
     }
     try {
-      const running = this.#parts.actors.run(actor, report)
+      const running = this.#parts.run(actor, report)
       // The actor may have ended before `run` returned.
       if (!isOver) this.#running.set(id, { key, actor: running })
     } catch (error) {
@@ -373,7 +347,7 @@ export class MachineHold {
 
   #isOnceInFlight(key: string): boolean {
     return Object.values(this.state.actors).some(
-      (actor) => actor.key === key && this.#parts.actors.isOnce(actor.src),
+      (actor) => actor.key === key && this.#parts.isOnce(actor.src),
     )
   }
 
@@ -394,17 +368,23 @@ export class MachineHold {
     clock.clearTimeout(this.#timer)
   }
 
-  async #rest(): Promise<void> {
+  async #rest(): Promise<ReleasedSession> {
     const { log } = this.#parts
     const sleeping = [...this.#running.values()].flatMap(({ actor }) => actor.wakeAt ?? [])
     const isWorkLeft =
       this.#isStopping &&
       (this.#isWorking || this.#incoming.length + this.state.queue.length > 0 || log.inbox.hasOpenMessages)
-    this.#hasSettled = !isWorkLeft
     const times = [...this.state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
-    this.#wakeAt = this.state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined
+    const wakeAt = this.state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined
     this.#isListedAsWorking = false
-    await log.rest(this.state, this.#wakeAt)
+    await log.rest(this.state, wakeAt)
+    return {
+      record: this.#record,
+      head: log.head,
+      hasSettled: !isWorkLeft,
+      lastMessage: log.inbox.lastDelivered,
+      sleepMs: wakeAt === undefined ? undefined : Math.max(0, wakeAt - log.now()),
+    }
   }
 
   /** Stops all actors, because this process no longer holds the session or is about to release it. */
@@ -418,7 +398,7 @@ export class MachineHold {
 
 export const createDoneEvent = (id: string, output: unknown): MachineEvent => ({
   type: `xstate.done.actor.${id}`,
-  ...(output !== undefined && { output }),
+  output,
   actorId: id,
 })
 

@@ -1,12 +1,12 @@
 import { describeError, UsageError } from '../core/base/errors.js'
 
 /**
- * Copies a value that JSON keeps unchanged. A value that would be different after a restart is refused. Undefined
- * properties are left out.
+ * Copies a value that JSON keeps unchanged, or undefined. A value that would be different after a restart is refused.
+ * Undefined properties are left out.
  * @throws {UsageError} `not_json`, naming the path
  */
 export function copyJson<Value>(value: Value, path: string): Value {
-  return copy(value, path, new Set(), { left: mostValues }) as Value
+  return (value === undefined ? value : copy(value, path, new Set(), { left: mostValues })) as Value
 }
 
 /** Deeper values overflow the stack of programs that parse or compare them. */

@@ -17,7 +17,7 @@ import { notifyHolder } from '../core/sessions/inbox/inbox-holders.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { runChild } from '../core/sub-agents/open-child.js'
-import { type ActorHost, type RunningActor, warn } from './machine-hold.js'
+import { type ActorReport, type RunningActor, warn } from './machine-hold.js'
 
 interface AgentParts {
   agent: AgentInternals
@@ -26,7 +26,7 @@ interface AgentParts {
   child: { session: string; parent: string; src: string }
   /** As the chart returned it, or as plain JSON after a restart. */
   input: unknown
-  report: Parameters<ActorHost['run']>[1]
+  report: ActorReport
 }
 
 /** The session of a running agent. A key is unique in the session of the machine. */
@@ -50,14 +50,14 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
 
 /** A running agent with its own session. Another process continues it from there. */
 export class RunningAgent implements RunningActor {
+  isResting = false
+  wakeAt: number | undefined
+  wake: () => void = () => undefined
   readonly #parts: AgentParts
-  #isResting = false
-  #wakeAt: number | undefined
   #state: 'working' | 'stopped' | 'left' = 'working'
   #run: Run | undefined
   /** Events that arrived before the session of the agent was open. */
   readonly #early: AnyEventObject[] = []
-  #wake: () => void = () => undefined
   #stop: () => void = () => undefined
   readonly #stopped = new Promise<'stopped'>((resolve) => {
     this.#stop = () => resolve('stopped')
@@ -67,18 +67,6 @@ export class RunningAgent implements RunningActor {
   constructor(parts: AgentParts) {
     this.#parts = parts
     this.#done = this.#work()
-  }
-
-  get isResting(): boolean {
-    return this.#isResting
-  }
-
-  get wakeAt(): number | undefined {
-    return this.#wakeAt
-  }
-
-  wake(): void {
-    this.#wake()
   }
 
   /** Events of the chart for the agent (`sendTo`), in the format of its inbox. */
@@ -98,7 +86,7 @@ export class RunningAgent implements RunningActor {
   async stop(isLeft: boolean): Promise<void> {
     this.#state = isLeft ? 'left' : 'stopped'
     this.#stop()
-    this.#wake()
+    this.wake()
     const { store, clock, child } = this.#parts
     if (isLeft) await cancelChild(store, clock, child.session)
     else if (this.#run) await releaseRun(this.#run)
@@ -121,13 +109,13 @@ export class RunningAgent implements RunningActor {
         this.#run = opened.run
         for (const event of this.#early.splice(0)) this.send(event)
         // The state may have been exited while the session was being opened.
-        if (this.#isLeft()) return await cancelChild(store, clock, child.session)
-        if (this.#isOver()) return await releaseRun(opened.run)
+        if (this.#is('left')) return await cancelChild(store, clock, child.session)
+        if (this.#is('stopped')) return await releaseRun(opened.run)
         const context = await this.#follow(opened.run, new RunClock(clock, opened.log.resumesAt))
         if (context === 'stopped') return
-        if (!opened.log.hasFailed && !isRestState(context.state)) return report.done(toOutput(context))
         if (opened.log.hasFailed) await Promise.race([wait(clock, 1000), this.#stopped])
-        else await this.#rest(context)
+        else if (isRestState(context.state)) await this.#rest(context)
+        else return report.done(toOutput(context))
       } catch (error) {
         if (!(error instanceof StatewrightError && error.retryable)) return report.failed(error)
         await Promise.race([wait(clock, 1000), this.#stopped])
@@ -136,12 +124,8 @@ export class RunningAgent implements RunningActor {
     /* oxlint-enable no-await-in-loop */
   }
 
-  #isLeft(): boolean {
-    return this.#state === 'left'
-  }
-
-  #isOver(): boolean {
-    return this.#state !== 'working'
+  #is(state: 'left' | 'stopped'): boolean {
+    return this.#state === state
   }
 
   /** Follows a run until it settles or ends. A run whose sleep is over continues. `time` is that of the run. */
@@ -159,15 +143,13 @@ export class RunningAgent implements RunningActor {
 
   /** Waits for a message or a stop. The machine's session may be released in the meantime. */
   async #rest(context: AgentContext): Promise<void> {
-    this.#wakeAt = findDueTime(context) ?? undefined
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve
-    })
-    this.#isResting = true
+    this.wakeAt = findDueTime(context) ?? undefined
+    this.isResting = true
+    const woken = new Promise<void>((resolve) => (this.wake = resolve))
     this.#parts.report.changed()
     await woken
-    this.#isResting = false
-    this.#wakeAt = undefined
+    this.isResting = false
+    this.wakeAt = undefined
   }
 
   #openInput(): { input: AgentInput; binding: Binding } {
