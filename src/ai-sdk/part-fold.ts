@@ -418,7 +418,9 @@ function toReasoningFile(part: JsonObject): EchoPart {
   return {
     type: 'reasoning-file',
     mediaType: asText(part['mediaType']),
-    ...(isURL(data) ? { url: data.href } : { data: isBytes(data) ? toBase64(data) : asText(data) }),
+    ...(data instanceof URL
+      ? { url: data.href }
+      : { data: data instanceof Uint8Array ? toBase64(data) : asText(data) }),
     ...toProviderOptions(part['providerMetadata']),
   }
 }
@@ -436,14 +438,6 @@ function toAnnotations(part: JsonObject): Annotation[] {
   if (url !== '') return [{ type: 'url_citation', url_citation: { url, ...titled } }]
   const filename = asText(part['filename']) || title
   return filename === '' ? [] : [{ type: 'file_citation', file_citation: { filename, ...titled } }]
-}
-
-function isURL(value: unknown): value is URL {
-  return value instanceof URL
-}
-
-function isBytes(value: unknown): value is Uint8Array {
-  return value instanceof Uint8Array
 }
 
 function mergeMetadata(into: JsonObject, metadata: unknown): void {

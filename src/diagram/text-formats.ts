@@ -66,7 +66,9 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
       if (transition.targets.length === 0) inNote.push(`${label} → stays`)
     }
     return [
-      ...[...written].map(([id, labels]) => formatArrow(getStart(state), getName(id), labels)),
+      ...[...written].map(
+        ([id, labels]) => `  ${getStart(state)} --> ${getName(id)} : ${labels.join('<br/>')}`,
+      ),
       ...formatNote(getStart(state), inNote),
     ]
   }
@@ -88,10 +90,6 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
 function formatLabel({ on, when }: ChartTransition): string {
   const guard = when === null ? [] : [when === 'else' ? 'else' : `[${when}]`]
   return [...(on === '' ? [] : [on]), ...guard].join(' ') || 'always'
-}
-
-function formatArrow(from: string, to: string, labels: readonly string[]): string {
-  return `  ${from} --> ${to} : ${labels.join('<br/>')}`
 }
 
 function formatStyles(states: readonly ChartState[], look: Look, getName: (id: string) => string): string[] {

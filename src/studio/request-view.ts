@@ -55,7 +55,9 @@ export function createRequestView(
       parameters: 'parameters' in tool ? toShownValue(tool.parameters) : null,
     })),
     settings: rebuilt ? listSettings(rebuilt.request) : null,
-    response: event.withheld ? withheldNote : toShownValue(getResponse(event)),
+    response: event.withheld
+      ? withheldNote
+      : toShownValue('output' in event ? event.output.response : event.error),
     answer: createAnswer(step, event),
   }
 }
@@ -140,10 +142,6 @@ function listSettings({
     stream,
     ...extraBody,
   }) as Record<string, unknown>
-}
-
-function getResponse(event: RequestEnd): unknown {
-  return 'output' in event ? event.output.response : event.error
 }
 
 function createAnswer({ entry }: SessionStep, event: RequestEnd): RequestView['answer'] {

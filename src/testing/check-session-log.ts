@@ -1,3 +1,4 @@
+import { toCanonicalJson } from './canonical-json.js'
 import { parseMachineLabel } from '../core/sessions/log/machine-record.js'
 import { expectArgument, listRule } from '../core/base/values.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
@@ -237,7 +238,7 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
     throw broken('facts', 'A snapshot precedes the first run.')
   }
   const compare = (what: string, is: unknown, due: unknown): void => {
-    const [one, other] = [JSON.stringify(sortKeys(is)), JSON.stringify(sortKeys(due))]
+    const [one, other] = [toCanonicalJson(is), toCanonicalJson(due)]
     if (one !== other) throw broken('facts', `Its ${what} is ${one}, but the log has ${other}.`)
   }
   if (selected === undefined) {
@@ -258,17 +259,7 @@ function withHandoffs(context: Json, before?: Json): Json {
   return { ...context, handed: { ...before, ...Object.fromEntries(pending) } }
 }
 
-const isSame = (one: unknown, other: unknown): boolean =>
-  JSON.stringify(sortKeys(one)) === JSON.stringify(sortKeys(other))
-
-const sortKeys = (value: unknown): unknown =>
-  typeof value !== 'object' || value === null || Array.isArray(value)
-    ? value
-    : Object.fromEntries(
-        Object.entries(value)
-          .map(([key, inner]) => [key, sortKeys(inner)] as const)
-          .sort(([one], [other]) => (one < other ? -1 : 1)),
-      )
+const isSame = (one: unknown, other: unknown): boolean => toCanonicalJson(one) === toCanonicalJson(other)
 
 /** Checks a transcript. During a batch, results are complete only while the run rests. */
 function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, isResting: boolean): void {

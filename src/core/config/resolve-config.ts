@@ -15,7 +15,7 @@ export function mergeConfig(input: GivenConfig, base: AgentConfig, what: string)
   const under =
     preset === undefined ? base : mergeConfig(findPreset(preset, 'preset') as GivenConfig, base, what)
   const merged = deepFreeze(overlay(allGuardsOn, under, applyImpliedGuards(input, under)))
-  const problems = findContradictions(merged)
+  const problems = findCrossedSteps('guardrails', merged.guardrails)
   if (problems.length > 0) throw invalidInputError(what, problems)
   return merged
 }
@@ -36,10 +36,6 @@ function overlay(defaults: unknown, base: unknown, value: unknown): unknown {
   return Object.fromEntries(
     Object.keys(defaults).map((key) => [key, overlay(defaults[key], under[key], over[key])]),
   )
-}
-
-function findContradictions({ guardrails }: AgentConfig): Problem[] {
-  return findCrossedSteps('guardrails', guardrails)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -18,7 +18,9 @@ export function attachSkills({ messages, skills }: Attached, fit: Fit | null): F
   if (known?.skills === skills) return known.fit
   const texts = skills.flatMap(({ name, messageId }) => {
     const text = findLeftOut(messages, fit, messageId)
-    return text === null ? [] : [formatSkill(name, text)]
+    return text === null
+      ? []
+      : [`[You have loaded the skill "${name}". Its instructions still apply:]\n${text}`]
   })
   const attached =
     texts.length === 0
@@ -33,8 +35,4 @@ function findLeftOut(messages: readonly Message[], fit: Fit, messageId: string):
   const at = messages.findLastIndex(({ id }) => id === messageId)
   const message = messages[at]
   return message?.role === 'tool' && isInGap(fit, at) ? message.content : null
-}
-
-function formatSkill(name: string, text: string): string {
-  return `[You have loaded the skill "${name}". Its instructions still apply:]\n${text}`
 }

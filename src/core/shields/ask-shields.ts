@@ -169,7 +169,7 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
       const verdict = readShieldVerdict(await shield.check(content, attachSignal({ ...scene }, abort)))
       if ('problem' in verdict) return fail(verdict.problem)
       return verdict.action === 'block'
-        ? { ...verdict, message: verdict.message ?? formatRefused(shield) }
+        ? { ...verdict, message: verdict.message ?? `Shield '${shield.name}' blocked the content.` }
         : verdict
     } catch (error) {
       const failure = `it threw: ${describeError(error)}`
@@ -190,10 +190,6 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
   const verdict = await runWithTimeout<CheckedShieldVerdict>(limit, check)
   running.delete(abort)
   return { ...verdict, durationMs: Math.max(0, clock.now() - startedAt) }
-}
-
-function formatRefused({ name }: Shield): string {
-  return `Shield '${name}' blocked the content.`
 }
 
 function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {

@@ -92,7 +92,7 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
       // Unknown categories always count.
       const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
       if (violated.length > 0 && counting.length === 0) return { action: 'allow' }
-      const words = counting.map(formatCategory)
+      const words = counting.map((code) => (isKnown(code) ? llamaGuardCategories[code] : code))
       return {
         action,
         message: `Llama Guard found the text unsafe${words.length > 0 ? `: ${words.join(', ')}` : ''}.`,
@@ -103,10 +103,6 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
 
 function isKnown(code: string): code is LlamaGuardCategory {
   return Object.hasOwn(llamaGuardCategories, code)
-}
-
-function formatCategory(code: string): string {
-  return isKnown(code) ? llamaGuardCategories[code] : code
 }
 
 /** The violated categories, or null. The answer is `safe` or `unsafe\nS1,S10`. */

@@ -160,12 +160,8 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
     const message = `${key} must be the return value of otel() of statewright/otel, or an object with begin(run).`
     throw new ConfigError('invalid_config', message, key)
   }
-  return all.length > 1 ? combineTelemetry(all) : all[0]
-}
-
-/** Combines several telemetries into one. If one throws, the others still work. */
-function combineTelemetry(all: readonly Telemetry[]): Telemetry {
-  return { begin: (run) => new CombinedRun(all, run) }
+  // If one throws, the others still work.
+  return all.length > 1 ? { begin: (run) => new CombinedRun(all, run) } : all[0]
 }
 
 class CombinedRun implements RunTelemetry {

@@ -63,7 +63,7 @@ export function instructionsFrom(names: readonly string[], options: Instructions
   for (const folder of listFolders(start, root)) {
     for (const name of names) {
       const path = join(folder, name)
-      if (!isThere(path)) continue
+      if (lstatSync(path, { throwIfNoEntry: false }) === undefined) continue
       const shown = relative(start, path).split(sep).join('/')
       const text = `Instructions in ${shown}:\n\n${readInstructions(root, path).trim()}`
       const fitting =
@@ -85,10 +85,6 @@ function readInstructions(root: string, path: string): string {
       cause: error,
     })
   }
-}
-
-function isThere(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
 }
 
 function findRepository(start: string): string | undefined {

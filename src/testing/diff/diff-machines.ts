@@ -227,12 +227,8 @@ function describeStep(step: PathStep | undefined, kind: MachineDifference['kind'
   const where = describeState(step.state)
   if (kind === 'output') return `${where} with the output ${shorten(write(step.output))}`
   if (kind === 'emitted')
-    return `${where}, emits ${shorten((step.emitted ?? []).map(toText).join(', ') || 'nothing')}`
+    return `${where}, emits ${shorten((step.emitted ?? []).map((event) => describeEvent(event)).join(', ') || 'nothing')}`
   return where
-}
-
-function toText(event: AnyEventObject): string {
-  return describeEvent(event)
 }
 
 const maxText = 300

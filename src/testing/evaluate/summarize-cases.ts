@@ -258,9 +258,9 @@ export function compareReports(report: EvaluationReport, base: EvaluationReport)
       const sum = sumCosts(runs, 'agent')
       return sum === null ? null : sum / runs.length
     }),
-    tokens: differ(({ runs }) => average(runs.map(({ tokens }) => tokens.total))),
-    steps: differ(({ runs }) => average(runs.map(({ steps }) => steps))),
-    durationMs: differ(({ runs }) => average(runs.map((run) => run.durationMs))),
+    tokens: differ(({ runs }) => getMean(runs.map(({ tokens }) => tokens.total))),
+    steps: differ(({ runs }) => getMean(runs.map(({ steps }) => steps))),
+    durationMs: differ(({ runs }) => getMean(runs.map((run) => run.durationMs))),
     regressions: changes
       .filter(({ difference }) => difference < -least)
       .toSorted((a, b) => a.difference - b.difference),
@@ -278,6 +278,3 @@ interface Pair {
 }
 
 const isScored = ({ score }: EvaluatedCase): boolean => score !== null
-
-const average = (values: readonly number[]): number =>
-  values.reduce((sum, value) => sum + value, 0) / values.length
