@@ -102,21 +102,6 @@ export class Chart {
     )
   }
 
-  /** @throws {UsageError} `transition_failed`, `not_json`, `unsupported_actor` */
-  start(input: unknown, time: StepTime): Step {
-    return this.#step(emptyState, 'xstate.init', time, (scope) =>
-      this.#stubbed.getInitialSnapshot(scope, input),
-    )
-  }
-
-  /** @throws as `start` */
-  take(state: StoredMachineState, event: MachineEvent, time: StepTime): Step {
-    return this.#step(state, event.type, time, (scope, before) =>
-      // The chart's functions may modify the event.
-      this.#stubbed.transition(before as AnyMachineSnapshot, structuredClone(event), scope as never),
-    )
-  }
-
   /** Why sessions in this state cannot continue on this chart. */
   findMisfits({ value, actors, status }: StoredMachineState): string[] {
     const running = Object.entries(actors)
@@ -131,42 +116,39 @@ export class Chart {
       .map(([id, { src }]) => `no active state invokes { id: '${id}', src: '${src}' }, which is running`)
   }
 
-  #step(
-    state: StoredMachineState,
-    type: string,
-    { now, seq, sendToSelf }: StepTime,
-    work: (scope: AnyActorScope, before: AnyMachineSnapshot | null) => AnyMachineSnapshot,
-  ): Step {
+  /**
+   * Takes an event. Without a state, the machine starts, with the input in the event.
+   * @throws {UsageError} `transition_failed`, `not_json`, `unsupported_actor`
+   */
+  take(stored: StoredMachineState | null, event: MachineEvent, { now, seq, sendToSelf }: StepTime): Step {
+    const state = stored ?? emptyState
     let before: AnyMachineSnapshot | null = null
-    const run = (scope: AnyActorScope): AnyMachineSnapshot => {
-      scope.self.send = sendToSelf
-      scope.logger = (...texts) => console.log(...texts)
-      if (type !== 'xstate.init') before = this.#restore(state, scope)
-      return work(scope, before)
-    }
     let after: AnyMachineSnapshot
     let actions: ExecutableAction[]
     let self: AnyActorRef | undefined
+    const shell = {
+      getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
+      transition: (_snapshot: unknown, _event: unknown, scope: AnyActorScope) => {
+        self = scope.self
+        self.send = sendToSelf
+        scope.logger = (...texts) => console.log(...texts)
+        if (!stored) return this.#stubbed.getInitialSnapshot(scope, event['input'])
+        before = this.#restore(stored, scope)
+        // The chart's functions may modify the event.
+        return this.#stubbed.transition(before, structuredClone(event), scope as never)
+      },
+      getPersistedSnapshot: (snapshot: unknown) => snapshot,
+    } as unknown as AnyActorLogic
     try {
-      const shell = {
-        getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
-        transition: (_snapshot: unknown, _event: unknown, scope: AnyActorScope) => {
-          self = scope.self
-          return run(scope)
-        },
-        getPersistedSnapshot: (snapshot: unknown) => snapshot,
-      } as unknown as AnyActorLogic
-      ;[after, actions] = transition(shell, {} as never, { type: 'step' }) as unknown as [
-        AnyMachineSnapshot,
-        ExecutableAction[],
-      ]
-      if (type === 'xstate.init' && after.status === 'error') throw after.error
+      const result = transition(shell, {} as never, { type: 'step' }) as unknown
+      ;[after, actions] = result as [AnyMachineSnapshot, ExecutableAction[]]
+      if (!stored && after.status === 'error') throw after.error
     } catch (cause) {
       if (cause instanceof StatewrightError) throw cause
       throw new UsageError(
         'transition_failed',
-        `The event '${type}' changed nothing, because a guard or an action of the chart failed: ${describeError(cause)}`,
-        type,
+        `The event '${event.type}' changed nothing, because a guard or an action of the chart failed: ${describeError(cause)}`,
+        event.type,
         { cause },
       )
     }
@@ -350,19 +332,16 @@ function createDelayId(delays: readonly StoredDelay[], now: number): string {
   return `delay.${n}.${now}`
 }
 
-interface ChartRules {
-  /** The names of the actors that the caller passed. */
-  provided: readonly string[]
-  once: readonly string[]
-  /** Recognizes the machine of an agent. */
-  isAgent: (logic: unknown) => boolean
-}
-
 /**
- * Checks that the chart can be stored.
+ * Checks that the chart can be stored. `provided` has the names of the actors that the caller passed.
  * @throws {ConfigError} `invalid_machine`, `missing_actor`, `unsupported_actor`, `invalid_config`
  */
-export function checkChart(machine: AnyStateMachine, { provided, once, isAgent }: ChartRules): void {
+export function checkChart(
+  machine: AnyStateMachine,
+  provided: readonly string[],
+  once: readonly string[],
+  isAgent: (logic: unknown) => boolean,
+): void {
   const { actors } = machine.implementations as { actors: Record<string, AnyActorLogic | undefined> }
   if (typeof machine.config.id !== 'string' || machine.config.id === '')
     throw new ConfigError(

@@ -135,11 +135,7 @@ export function durable<Machine extends AnyStateMachine>(
     internalsByAgent.has(actor as AnyAgent) ? (actor as AnyAgent).machine : actor,
   ])
   const whole = machine.provide({ actors: Object.fromEntries(logics) as never }) as Machine
-  checkChart(whole, {
-    provided: Object.keys(actors ?? {}),
-    once,
-    isAgent: (logic) => findAgent(logic) !== undefined,
-  })
+  checkChart(whole, Object.keys(actors ?? {}), once, (logic) => findAgent(logic) !== undefined)
   return new MachineSessions(whole, options)
 }
 
@@ -633,39 +629,32 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
-  async #fit(id: string, { state, chart }: MachineRecord): Promise<StoredMachineState> {
+  async #fit(id: string, { state, chart: from }: MachineRecord): Promise<StoredMachineState> {
     const { migrate } = this.#options
-    const isMigrated =
-      migrate && (chart !== this.machine.version || this.#chart.findMisfits(state).length > 0)
-    const fitted = isMigrated ? { ...state, ...(await this.#migrate(id, state, migrate, chart)) } : state
+    const hasChanged = from !== this.machine.version || this.#chart.findMisfits(state).length > 0
+    const fitted = { ...state }
+    if (migrate && hasChanged) {
+      const { value, context, status, historyValue } = state
+      const given = { value, context, status, historyValue }
+      const migrated: unknown = await (async () => migrate(given, { from }))().catch((cause: unknown) => {
+        throw chartChangedError(`migrate failed for session '${id}': ${describeError(cause)}`, id, cause)
+      })
+      if (!isRecord(migrated))
+        throw chartChangedError(
+          `migrate returned no object for session '${id}'. Return { value, context }, or one of the two.`,
+          id,
+        )
+      const copied = copyJson(migrated, 'the state that migrate returned')
+      if (copied['value'] !== undefined) fitted.value = copied['value']
+      if (copied['context'] !== undefined) fitted.context = copied['context']
+    }
     const misfits = this.#chart.findMisfits(fitted)
     if (misfits.length === 0) return fitted
-    throw new UsageError(
-      'chart_changed',
+    throw chartChangedError(
       `Session '${id}' does not fit the machine '${this.machine.id}': ${misfits.join(', and ')}. Change the chart, or ` +
         "pass migrate to durable(…). 'statewright diff' compares two versions of a machine.",
       id,
     )
-  }
-
-  async #migrate(
-    id: string,
-    state: StoredMachineState,
-    migrate: NonNullable<DurableOptions<Machine>['migrate']>,
-    from: string | undefined,
-  ): Promise<Partial<StoredMachineState>> {
-    const { value: stored, context: before, status, historyValue } = state
-    const given = { value: stored, context: before, status, historyValue }
-    const migrated: unknown = await (async () => migrate(given, { from }))().catch((cause: unknown) => {
-      const message = `migrate failed for session '${id}': ${describeError(cause)}`
-      throw new UsageError('chart_changed', message, id, { cause })
-    })
-    if (!isRecord(migrated)) {
-      const message = `migrate returned no object for session '${id}'. Return { value, context }, or one of the two.`
-      throw new UsageError('chart_changed', message, id)
-    }
-    const { value, context } = copyJson(migrated, 'the state that migrate returned')
-    return { ...(value !== undefined && { value }), ...(context !== undefined && { context }) }
   }
 
   /** The running actors with their inputs, which are in the records that started them. */
@@ -784,6 +773,9 @@ function nullIfTakenOver(error: unknown): null {
     return null
   throw error
 }
+
+const chartChangedError = (message: string, id: string, cause?: unknown): UsageError =>
+  new UsageError('chart_changed', message, id, { cause })
 
 function endedError(id: string): UsageError {
   return new UsageError(

@@ -4,7 +4,7 @@ import { describeError, type StatewrightError } from '../core/base/errors.js'
 import { getPlatform, warnProcess } from '../core/base/platform.js'
 import type { MachineEvent, MachineRecord, StoredMachineState } from '../core/sessions/log/machine-record.js'
 import { leaseMs } from '../core/sessions/log/release-lease.js'
-import type { Chart, StartedActor, Step } from './chart.js'
+import type { Chart, StartedActor, Step, StepTime } from './chart.js'
 import type { MachineLog } from './machine-log.js'
 import { copyJson, toPlainFailure } from './plain-json.js'
 
@@ -97,7 +97,7 @@ export class MachineHold {
   /** Writes the first record. @throws if the chart cannot start */
   async begin(input: unknown): Promise<void> {
     const event: MachineEvent = { type: 'xstate.init', input }
-    const step = this.#parts.chart.start(input, this.#createTime())
+    const step = this.#parts.chart.take(null, event, this.#createTime())
     this.#accept(event, step)
     await this.#write([step])
   }
@@ -147,7 +147,7 @@ export class MachineHold {
     this.#wake()
   }
 
-  #createTime(): { now: number; seq: number; sendToSelf: (event: AnyEventObject) => void } {
+  #createTime(): StepTime {
     const { log } = this.#parts
     return { now: log.now(), seq: log.head + 1, sendToSelf: (event) => this.#receiveOwn(event) }
   }

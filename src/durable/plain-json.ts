@@ -64,32 +64,23 @@ interface PlainError {
 export function toPlainFailure(error: unknown): PlainError {
   if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error) }
   try {
-    return copyError(error)
+    const { name, message, code } = error as Record<'name' | 'message' | 'code', unknown>
+    // The code may be inherited.
+    const entries = Object.entries({ code, ...error }).flatMap(([key, value]) => {
+      try {
+        return value === undefined ? [] : [[key, copyJson(value, key)] as const]
+      } catch {
+        return []
+      }
+    })
+    const extra = Object.fromEntries(entries)
+    return {
+      ...extra,
+      name: typeof name === 'string' ? name : 'Error',
+      message: typeof message === 'string' ? message : JSON.stringify(extra),
+    }
   } catch (cause) {
     // A property of the error throws.
     return { name: 'Error', message: describeError(cause) }
-  }
-}
-
-function copyError(error: object): PlainError {
-  const { name, message } = error as { name?: unknown; message?: unknown }
-  const { code } = error as { code?: unknown }
-  // The code may be inherited.
-  const extra = Object.entries({ code, ...error }).flatMap(([key, value]) => {
-    const plain = tryCopyJson(value)
-    return plain === undefined ? [] : [[key, plain] as const]
-  })
-  return {
-    ...Object.fromEntries(extra),
-    name: typeof name === 'string' ? name : 'Error',
-    message: typeof message === 'string' ? message : JSON.stringify(Object.fromEntries(extra)),
-  }
-}
-
-function tryCopyJson(value: unknown): unknown {
-  try {
-    return value === undefined ? undefined : copyJson(value, 'value')
-  } catch {
-    return undefined
   }
 }
