@@ -155,14 +155,16 @@ export class Chart {
     const invoked = listInvokedIds(after)
     refuseSpawned(after, invoked)
     const running = (before as AnyMachineSnapshot | null)?.children ?? {}
-    const starts = listStarts(after, running, seq)
-    const remaining = Object.entries(state.actors).filter(
-      ([id]) => after.status === 'active' && after.children[id] === running[id],
-    )
-    const { effects, sent, delays, queue } = sortActions(actions, { now, self, state })
     const isActive = after.status === 'active'
+    const starts = isActive ? listStarts(after, running, seq) : []
+    const remaining = Object.entries(state.actors).filter(
+      ([id]) => isActive && after.children[id] === running[id],
+    )
+    const started = starts.map(({ id, src, at, key }) => [id, { src, at, key }] as const)
+    const { effects, sent, ...own } = sortActions(actions, { now, self, state })
+    const persisted = this.machine.getPersistedSnapshot({ ...after, children: {} } as never)
     return {
-      starts: isActive ? starts : [],
+      starts,
       effects,
       sent,
       state: {
@@ -172,22 +174,14 @@ export class Chart {
         context: copyJson(after.context, 'context'),
         output: copyJson(after.output as unknown, 'output'),
         error: after.error,
-        historyValue: (
-          this.machine.getPersistedSnapshot({ ...after, children: {} } as never) as { historyValue?: unknown }
-        ).historyValue,
+        historyValue: (persisted as { historyValue?: unknown }).historyValue,
         // The state that waited for a held outcome may have been exited.
         held: state.held.filter(
           ({ event: { actorId } }) =>
             invoked.has(String(actorId)) && !starts.some(({ id }) => id === actorId),
         ),
-        actors: isActive
-          ? Object.fromEntries([
-              ...remaining,
-              ...starts.map(({ id, src, at, key }) => [id, { src, at, key }] as const),
-            ])
-          : {},
-        delays: isActive ? delays : [],
-        queue: isActive ? queue : [],
+        actors: Object.fromEntries([...remaining, ...started]),
+        ...(isActive ? own : { delays: [], queue: [] }),
       },
     }
   }
@@ -196,21 +190,14 @@ export class Chart {
     { actors, context, historyValue, status, value, output, error }: StoredMachineState,
     scope: AnyActorScope,
   ): AnyMachineSnapshot {
-    const children = Object.fromEntries(
-      Object.entries(actors).map(([id, { src }]) => [
-        id,
-        { src, syncSnapshot: false, snapshot: { status: 'active' } },
-      ]),
-    )
-    const stored = {
-      status,
-      value,
-      output,
-      error,
-      context: {},
-      historyValue: this.#findHistory(historyValue),
-    }
-    const restored = this.#stubbed.restoreSnapshot({ ...stored, children } as never, scope as never)
+    const children = Object.entries(actors).map(([id, { src }]) => [
+      id,
+      { src, syncSnapshot: false, snapshot: { status: 'active' } },
+    ])
+    const history = this.#findHistory(historyValue)
+    const stored = { status, value, output, error, context: {}, historyValue: history }
+    const snapshot = { ...stored, children: Object.fromEntries(children) } as never
+    const restored = this.#stubbed.restoreSnapshot(snapshot, scope as never)
     // An actor that has ended can still be sent events.
     for (const id of listInvokedIds(restored))
       (restored.children as Record<string, AnyActorRef>)[id] ??= createActor(stub, { id, parent: scope.self })

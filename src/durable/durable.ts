@@ -242,14 +242,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         const { record, head } = await this.#readEnd(id)
         if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
         const local = await Promise.race([this.#take(id), timeout])
-        if (local === null) await Promise.race([wait(this.#clock, lookMs), timeout])
-        else if (local !== 'late') {
-          const done = await Promise.race([local.done.catch(nullIfTakenOver), timeout])
-          if (done !== null && done !== 'late') {
-            // Another process may have written between the read above and the acquisition.
-            if (done.hasSettled && !done.isUnread) return await this.#toSettled(id, done.record, done.head)
-            this.#refuseDraining()
-          }
+        const isHere = local !== null && local !== 'late'
+        const done = isHere ? await Promise.race([local.done.catch(nullIfTakenOver), timeout]) : local
+        if (done === null) await Promise.race([wait(this.#clock, lookMs), timeout])
+        else if (done !== 'late') {
+          // Another process may have written between the read above and the acquisition.
+          if (done.hasSettled && !done.isUnread) return await this.#toSettled(id, done.record, done.head)
+          this.#refuseDraining()
         }
         if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
       }

@@ -4,7 +4,7 @@ import { describeError, type StatewrightError } from '../core/base/errors.js'
 import { getPlatform, warnProcess } from '../core/base/platform.js'
 import type { MachineEvent, MachineRecord, StoredMachineState } from '../core/sessions/log/machine-record.js'
 import { leaseMs } from '../core/sessions/log/release-lease.js'
-import type { Chart, StartedActor, Step, StepTime } from './chart.js'
+import type { Chart, StartedActor, Step } from './chart.js'
 import type { MachineLog } from './machine-log.js'
 import { copyJson, toPlainFailure } from './plain-json.js'
 
@@ -33,11 +33,11 @@ export interface HoldParts {
   log: MachineLog
   clock: Clock
   /** Whether the actor must not run again after a crash. */
-  isOnce(src: string): boolean
-  run(actor: StartedActor, report: ActorReport): RunningActor
+  isOnce: (src: string) => boolean
+  run: (actor: StartedActor, report: ActorReport) => RunningActor
   /** Sends an event that a function of the chart has sent to `self` after the session was released. */
-  sendLate(event: MachineEvent): void
-  onError(error: unknown): void
+  sendLate: (event: MachineEvent) => void
+  onError: (error: unknown) => void
 }
 
 /** A session that this process has released. */
@@ -97,7 +97,7 @@ export class MachineHold {
   /** Writes the first record. @throws if the chart cannot start */
   async begin(input: unknown): Promise<void> {
     const event: MachineEvent = { type: 'xstate.init', input }
-    const step = this.#parts.chart.take(null, event, this.#createTime())
+    const step = this.#step(null, event)
     this.#accept(event, step)
     await this.#write([step])
   }
@@ -147,19 +147,19 @@ export class MachineHold {
     this.#wake()
   }
 
-  #createTime(): StepTime {
-    const { log } = this.#parts
-    return { now: log.now(), seq: log.head + 1, sendToSelf: (event) => this.#receiveOwn(event) }
-  }
-
-  #receiveOwn(event: AnyEventObject): void {
-    try {
-      const own = copyJson(event, 'event') as MachineEvent
-      if (this.#isOver) this.#parts.sendLate(own)
-      else this.#add({ event: own })
-    } catch (error) {
-      this.#parts.onError(error)
+  /** Takes an event, or starts the machine. */
+  #step(state: StoredMachineState | null, event: MachineEvent): Step {
+    const { chart, log, sendLate, onError } = this.#parts
+    const sendToSelf = (sent: AnyEventObject): void => {
+      try {
+        const own = copyJson(sent, 'event') as MachineEvent
+        if (this.#isOver) sendLate(own)
+        else this.#add({ event: own })
+      } catch (error) {
+        onError(error)
+      }
     }
+    return chart.take(state, event, { now: log.now(), seq: log.head + 1, sendToSelf })
   }
 
   #receive(number: number, message: { event: MachineEvent | null; key?: string } | null): void {
@@ -176,12 +176,12 @@ export class MachineHold {
 
   /** Events that the machine sent to itself, a due timer, or events from outside. */
   #takeBatch(): Incoming[] {
-    if (this.state.status !== 'active') {
-      for (const { message } of this.#incoming.splice(0))
-        if (message) this.#parts.log.inbox.refuse(message.number)
-      return []
+    if (this.state.status !== 'active') return this.#incoming.splice(0)
+    if (this.#isStopping) {
+      // Another process cannot repeat the actors in `once`, so their outcomes are stored before the stop.
+      const at = this.#incoming.findIndex(({ outcomeOf }) => outcomeOf && this.#isOnceInFlight(outcomeOf.key))
+      return at < 0 ? [] : this.#incoming.splice(at, 1)
     }
-    if (this.#isStopping) return this.#takeOnceOutcomes()
     const now = this.#parts.log.now()
     const due = this.state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)
     const sources = [
@@ -196,12 +196,6 @@ export class MachineHold {
     return sources[next]?.splice(0, mostPerWrite) ?? []
   }
 
-  /** Another process cannot repeat the actors in `once`, so their outcomes are stored before the stop. */
-  #takeOnceOutcomes(): Incoming[] {
-    const at = this.#incoming.findIndex(({ outcomeOf }) => outcomeOf && this.#isOnceInFlight(outcomeOf.key))
-    return at < 0 ? [] : this.#incoming.splice(at, 1)
-  }
-
   /** Processes one event. Returns the step, or nothing if the event had no effect. */
   #take(incoming: Incoming): Step[] {
     const { event, message, outcomeOf, isHeld } = incoming
@@ -214,7 +208,7 @@ export class MachineHold {
     const own = this.state.queue[0] === event
     const before = this.#withoutTaken(incoming, own)
     try {
-      const step = this.#parts.chart.take(before, event, this.#createTime())
+      const step = this.#step(before, event)
       this.#accept(event, step, message)
       return [step]
     } catch (error) {
@@ -278,18 +272,15 @@ export class MachineHold {
     for (const { starts, sent, effects } of steps) {
       for (const actor of starts) if (this.state.actors[actor.id]?.key === actor.key) this.#startActor(actor)
       for (const { to, event } of sent) this.#running.get(to)?.actor.send?.(event)
-      for (const effect of effects) this.#runEffect(effect)
+      for (const effect of effects)
+        try {
+          effect()
+        } catch (error) {
+          this.#parts.onError(error)
+        }
     }
     for (const stop of await Promise.allSettled(stops))
       if (stop.status === 'rejected') this.#parts.onError(stop.reason)
-  }
-
-  #runEffect(effect: () => void): void {
-    try {
-      effect()
-    } catch (error) {
-      this.#parts.onError(error)
-    }
   }
 
   #startActor(actor: StartedActor): void {
