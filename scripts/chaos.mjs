@@ -1,5 +1,5 @@
 // Plays thousands of chaotic runs: node scripts/chaos.mjs [RUNS] [SEED] [PATH]. Default: 4000 runs with seed 1, for
-// at most two minutes. A failure prints SEED and PATH.
+// two minutes, or until each behavior was met if that is later. A failure prints SEED and PATH.
 import { bundleTests } from './plain.mjs'
 
 const [runs = '4000', seed = '1', path = ''] = process.argv.slice(2)

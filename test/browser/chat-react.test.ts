@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
 import type { Page, Request } from 'playwright-core'
 import { launchChromium } from './chromium.js'
+import { soon } from './soon.js'
 
 jest.setTimeout(60_000)
 
@@ -101,9 +102,9 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
       await say(page, 'And back.')
       const queued = page.locator('article[data-queued]')
       await queued.waitFor()
-      expect(await queued.innerText()).toMatch(/And back\.\s*queued/)
-      expect(await look('[data-queued] .text')).not.toEqual(sent)
-      expect(await own.filter({ hasText: 'And back.' }).count()).toBe(1)
+      await soon(() => queued.innerText()).toMatch(/And back\.\s*queued/)
+      await soon(() => look('[data-queued] .text')).not.toEqual(sent)
+      await soon(() => own.filter({ hasText: 'And back.' }).count()).toBe(1)
       // It stays queued while the first answer waits for the person, even after a reload.
       await page.getByRole('button', { name: '12C' }).waitFor()
       // The page sends no requests while it waits.
@@ -114,12 +115,12 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
       // Its turn starts when its answer asks for a seat.
       await page.getByRole('button', { name: '12C', disabled: false }).waitFor()
       const roles = ['user', 'assistant', 'user', 'assistant']
-      expect(await rolesOf(page)).toEqual(roles)
-      expect(await queued.count()).toBe(0)
-      expect(await own.filter({ hasText: 'And back.' }).count()).toBe(1)
+      await soon(() => rolesOf(page)).toEqual(roles)
+      await soon(() => queued.count()).toBe(0)
+      await soon(() => own.filter({ hasText: 'And back.' }).count()).toBe(1)
       await page.reload()
       await page.getByRole('button', { name: '12C', disabled: false }).waitFor()
-      expect(await rolesOf(page)).toEqual(roles)
+      await soon(() => rolesOf(page)).toEqual(roles)
     } finally {
       await close()
       await started.stop?.()
@@ -135,10 +136,10 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
       await page.getByRole('button', { name: 'Stop' }).click()
       const end = page.locator('.end')
       await end.waitFor()
-      expect(await end.innerText()).toBe('The answer was cancelled.')
+      await soon(() => end.innerText()).toBe('The answer was cancelled.')
       await page.reload()
       await end.waitFor()
-      expect(await rolesOf(page)).toEqual(['user', 'assistant'])
+      await soon(() => rolesOf(page)).toEqual(['user', 'assistant'])
     } finally {
       await close()
       await started.stop?.()

@@ -12,6 +12,7 @@ import { aguiHandler } from '../../src/agui/index.js'
 import { createAgent, memoryStore, openaiChat, patternShield } from '../../src/index.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { launchChromium } from './chromium.js'
+import { soon } from './soon.js'
 
 jest.setTimeout(60_000)
 
@@ -135,8 +136,8 @@ it('goes on where it was when the page is loaded anew in mid-stream', async () =
   await shows(page, 'One train')
   await shows(page, long)
   await rests(page)
-  expect(await said(page)).toEqual([long])
-  expect(await page.locator('.user').allInnerTexts()).toEqual(['What goes to Lisbon?'])
+  await soon(() => said(page)).toEqual([long])
+  await soon(() => page.locator('.user').allInnerTexts()).toEqual(['What goes to Lisbon?'])
   expect(rehearsal.requests).toHaveLength(1)
 })
 
@@ -153,7 +154,7 @@ it('asks again when the page is loaded anew at an approval, and books once', asy
   await rests(page)
   const results = rehearsal.requests.at(-1)?.body.messages.filter(({ role }) => role === 'tool')
   expect(results).toMatchObject([{ content: expect.stringContaining('seat 42') }])
-  expect(await page.locator('.call').count()).toBe(1)
+  await soon(() => page.locator('.call').count()).toBe(1)
 })
 
 it('shows the same in two tabs, and either may stop it', async () => {
@@ -164,12 +165,12 @@ it('shows the same in two tabs, and either may stop it', async () => {
   await say(one, 'What goes to Lisbon?')
   await Promise.all([shows(one, long), shows(two, long)])
   await Promise.all([rests(one), rests(two)])
-  expect(await said(two)).toEqual(await said(one))
+  await soon(() => said(two)).toEqual(await said(one))
   await say(two, 'Really?')
   await Promise.all([shows(one, 'Yes.'), shows(two, 'Yes.')])
   await one.click('#stop')
   await Promise.all([rests(one, 'stopped'), rests(two, 'stopped')])
-  expect(await said(two)).toEqual(await said(one))
+  await soon(() => said(two)).toEqual(await said(one))
 })
 
 it('shows the text of a retry once', async () => {
@@ -182,7 +183,7 @@ it('shows the text of a retry once', async () => {
   await say(page, 'What goes to Lisbon?')
   await shows(page, long)
   await rests(page)
-  expect(await said(page)).toEqual([long])
+  await soon(() => said(page)).toEqual([long])
   expect(rehearsal.requests).toHaveLength(2)
 })
 
@@ -227,8 +228,8 @@ it('goes on when the server is killed in the middle of an answer, and started ag
   await serve(rehearsal, new URL(server.url).port)
   await shows(page, long)
   await rests(page)
-  expect(await said(page)).toEqual([long])
-  expect(await page.locator('.call').count()).toBe(1)
+  await soon(() => said(page)).toEqual([long])
+  await soon(() => page.locator('.call').count()).toBe(1)
 })
 
 it('never gets what a shield has withheld', async () => {

@@ -9,6 +9,7 @@ import { fileStore } from '../../src/stores/file/index.js'
 import { startInspector } from '../../src/studio/index.js'
 import { cli, folder, removeFolders } from '../cli/support.js'
 import { launchChromium } from './chromium.js'
+import { soon } from './soon.js'
 
 jest.setTimeout(60_000)
 
@@ -186,7 +187,7 @@ describe("a stored session in Stately's editor", () => {
       },
       event: { type: 'xstate.done.actor.model' },
     })
-    expect(await page.locator('.stately-note').count()).toBe(0)
+    await soon(() => page.locator('.stately-note').count()).toBe(0)
     expect(faults).toEqual([])
     expect([...hosts]).toEqual(['127.0.0.1'])
   })
@@ -237,16 +238,18 @@ describe("a stored session in Stately's editor", () => {
     const note = page.locator('.stately-note')
     // From the start, because the frame shows a browser error if the editor cannot be reached.
     await page.locator('.picture svg').waitFor()
-    expect(await note.textContent()).toMatch(
+    await soon(() => note.textContent()).toMatch(
       /is loading. Until it responds, the studio shows its own chart.$/,
     )
-    expect(await page.locator('iframe').isVisible()).toBe(false)
+    await soon(() => page.locator('iframe').isVisible()).toBe(false)
     await page.clock.runFor(9100)
-    expect(await note.textContent()).toMatch(/^Stately's editor \(http.*\) has not answered for 9 seconds/)
+    await soon(() => note.textContent()).toMatch(
+      /^Stately's editor \(http.*\) has not answered for 9 seconds/,
+    )
     await page.locator('.picture svg').waitFor()
-    expect(await page.locator('iframe').isVisible()).toBe(false)
+    await soon(() => page.locator('iframe').isVisible()).toBe(false)
     const frame = await frameOf(page)
-    expect(await frame.evaluate(() => told)).toEqual([])
+    await soon(() => frame.evaluate(() => told)).toEqual([])
     await frame.evaluate(() => parent.postMessage({ type: '@statelyai.ready' }, '*'))
     await note.waitFor({ state: 'detached' })
     await page.locator('iframe').waitFor()
@@ -277,7 +280,7 @@ describe("a stored session in Stately's editor", () => {
     await page.locator('iframe').waitFor()
     await page.locator('.chart-bar select').selectOption('whole')
     await page.locator('.picture svg').waitFor()
-    expect(await page.locator('iframe').count()).toBe(0)
+    await soon(() => page.locator('iframe').count()).toBe(0)
   })
 })
 
@@ -296,9 +299,9 @@ describe("a run in Stately's inspector", () => {
     })
     await inspector.viewed
     await page.clock.runFor(8900)
-    expect(await page.locator('#why').textContent()).toBe('')
+    await soon(() => page.locator('#why').textContent()).toBe('')
     await page.clock.runFor(200)
-    expect(await page.locator('#why').textContent()).toMatch(
+    await soon(() => page.locator('#why').textContent()).toMatch(
       /^Stately's inspector \(https:\/\/stately\.ai\) has not responded for 9 seconds.*statewright run --studio/,
     )
     expect(faults).toEqual([])
@@ -322,6 +325,6 @@ describe("a run in Stately's inspector", () => {
     await frame.waitForFunction(() => told.some(({ snapshot }) => snapshot?.value === 'COMPLETED'))
     const [first] = await frame.evaluate(() => told)
     expect(first?.type).toBe('@xstate.actor')
-    expect(await page.locator('#why').textContent()).toBe('')
+    await soon(() => page.locator('#why').textContent()).toBe('')
   })
 })

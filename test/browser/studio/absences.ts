@@ -2,6 +2,7 @@ import { startStudio } from '../../../src/studio/index.js'
 import type { MomentView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
 import { forgive, get, open, openPageForEach, page, shown, stage } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeAbsences(): void {
   describe('a long session', () => {
@@ -29,7 +30,7 @@ export function describeAbsences(): void {
         expect((await shown()).value).toMatch(new RegExp(`^Record ${count} of ${count}: `))
         expect((await shown()).active).toEqual(['COMPLETED'])
         // The end of the log does not contain the session's totals.
-        expect(await page.locator('.chips').textContent()).toBe(
+        await soon(() => page.locator('.chips').textContent()).toBe(
           `Reading all ${count.toLocaleString('en')} records …`,
         )
         await page.keyboard.press('Home')
@@ -38,7 +39,7 @@ export function describeAbsences(): void {
         await page.waitForFunction(() =>
           document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.includes(': opened'),
         )
-        expect(await page.locator('.chips').textContent()).toMatch(/\d steps/)
+        await soon(() => page.locator('.chips').textContent()).toMatch(/\d steps/)
         await page.keyboard.press('ArrowRight')
         expect((await shown()).active).toEqual(['RUNNING.asking.requesting'])
         await page.goto('about:blank')
@@ -55,10 +56,10 @@ export function describeAbsences(): void {
     it('is found by its words, though the page has the last messages alone', async () => {
       await open('long')
       await page.waitForSelector('text=/earlier messages/')
-      expect(await page.locator('.message.user').count()).toBe(0)
+      await soon(() => page.locator('.message.user').count()).toBe(0)
       await page.fill('#find-messages', 'the whole book')
       await page.waitForSelector('.message.user.found')
-      expect(await page.locator('.transcript-bar output').textContent()).toBe('1 message')
+      await soon(() => page.locator('.transcript-bar output').textContent()).toBe('1 message')
     })
 
     it('comes when the reader goes back to it', async () => {
@@ -82,19 +83,21 @@ export function describeAbsences(): void {
     it('says that the store is away, keeps what it shows, and goes on when it is back', async () => {
       stage.setAway(true)
       await page.waitForSelector('.problem')
-      expect(await page.locator('.session').count()).toBeGreaterThan(4)
+      await soon(() => page.locator('.session').count()).toBeGreaterThan(4)
       stage.setAway(false)
       await page.waitForSelector('.problem', { state: 'detached' })
     })
 
     it('shows a damaged session as damaged, and the others as they are', async () => {
       const row = page.locator('.group-damaged .session')
-      expect(await row.textContent()).toContain('damaged')
+      await soon(() => row.textContent()).toContain('damaged')
       await row.locator('a').click()
       // Records before the damage can still be viewed.
-      expect(await page.locator('.verdict-text').textContent()).toMatch(/^Damaged: .*record/)
-      expect(await page.locator('.verdict-text code').allTextContents()).toEqual(["agent.fork('damaged', 2)"])
-      expect(await page.locator('.run-title .pill').textContent()).toBe('damaged')
+      await soon(() => page.locator('.verdict-text').textContent()).toMatch(/^Damaged: .*record/)
+      await soon(() => page.locator('.verdict-text code').allTextContents()).toEqual([
+        "agent.fork('damaged', 2)",
+      ])
+      await soon(() => page.locator('.run-title .pill').textContent()).toBe('damaged')
       expect((await shown()).value).toContain('Record 2 of 2')
     })
 
@@ -105,7 +108,7 @@ export function describeAbsences(): void {
         await page.waitForSelector('.sessions .read-only')
         await page.goto(`${page.url().replace(/#.*/, '')}#/session/stuck`)
         await page.waitForSelector('.panel .message')
-        expect(await page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
+        await soon(() => page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
         // Otherwise the page would keep polling the closed studio.
         await page.goto('about:blank')
         forgive('asked elsewhere')

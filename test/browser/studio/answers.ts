@@ -4,6 +4,7 @@ import { book } from '../../support/asking.js'
 import { stage as play } from '../../support/play.js'
 import { call, text } from '../../support/tools.js'
 import { forgive, open, openPageForEach, page, shown, stage } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeAnswers(): void {
   describe('what a person does', () => {
@@ -21,7 +22,7 @@ export function describeAnswers(): void {
         const around = line.closest('.actions')?.getBoundingClientRect()
         return around !== undefined && top >= around.top && bottom <= Math.min(around.bottom, innerHeight)
       })
-      expect(await isSeen).toBe(true)
+      await soon(() => isSeen).toBe(true)
       forgive('400')
       await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": 3800 }')
       await page.click('text=Approve as edited')

@@ -2,6 +2,7 @@ import { createActor, setup } from 'xstate'
 import { createAgent, defineTool } from '../../../src/index.js'
 import { createOneCallModel } from '../../support/manual-model.js'
 import { openPageForEach, page, shown, stage } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeEmbedded(): void {
   describe('an embedded actor', () => {
@@ -28,10 +29,10 @@ export function describeEmbedded(): void {
       await page.click('.pending button:has-text("Approve")')
       await page.waitForSelector('.run-title .pill.tone-good')
       expect((await shown()).active).toEqual(['COMPLETED'])
-      expect(await page.locator('.message:has-text("Done.")').count()).toBe(1)
+      await soon(() => page.locator('.message:has-text("Done.")').count()).toBe(1)
       expect(child.getSnapshot().status).toBe('done')
       // The page does not offer a fork that the studio would refuse.
-      expect(await page.locator('.message .edit').count()).toBe(0)
+      await soon(() => page.locator('.message .edit').count()).toBe(0)
     })
   })
 }

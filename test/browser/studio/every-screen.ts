@@ -4,6 +4,7 @@ import { paths } from '../../../src/studio/routes.js'
 import { findFaults } from './find-faults.js'
 import { openScreens, screens as allScreens, widths as allWidths } from './screens.js'
 import { browser, forgive, get, open, openPageForEach, page } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeEveryScreen(): void {
   describe('what is downloaded', () => {
@@ -70,11 +71,11 @@ export function describeEveryScreen(): void {
     it('shows a state that is opened by its address on the whole chart', async () => {
       await show('#/chart/RUNNING.asking.requesting')
       await page.waitForSelector('.picture [data-state="RUNNING.asking.requesting"].active')
-      expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
+      await soon(() => page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
       // A fault of a state is not repeated for each of its transitions.
       const { description: told } = await get<ChartView>(paths.chart)
       expect(told).not.toBe('')
-      expect(await page.locator('.transitions').allTextContents()).not.toContainEqual(
+      await soon(() => page.locator('.transitions').allTextContents()).not.toContainEqual(
         expect.stringContaining(told),
       )
     })
@@ -84,7 +85,7 @@ export function describeEveryScreen(): void {
       await page.emulateMedia({ colorScheme: 'light' })
       const light = await background()
       await page.emulateMedia({ colorScheme: 'dark' })
-      expect(await background()).not.toBe(light)
+      await soon(() => background()).not.toBe(light)
     })
 
     it('says of a session that there is not what is wrong, and where to go', async () => {
@@ -148,8 +149,8 @@ export function describeEveryScreen(): void {
       const page = await browser.newPage({ viewport, colorScheme, reducedMotion: 'reduce' })
       try {
         await stage.open(screen, page)
-        expect(await findFaults(page)).toEqual([])
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+        await soon(() => findFaults(page)).toEqual([])
+        await soon(() => page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
       } finally {
         await page.close()
       }

@@ -3,6 +3,7 @@ import { memoryStore } from '../../../src/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { askExpiring } from '../../studio/rehearsed.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 const expiresMs = 3_600_000
 
@@ -40,31 +41,31 @@ export function describeExpiry(): void {
       page.locator('.session').filter({ has: page.locator(`[href="#/session/${id}"]`) })
 
     it('says until when it can be answered, and what follows', async () => {
-      expect(await row('open').locator('.session-state').innerText()).toContain(
+      await soon(() => row('open').locator('.session-state').innerText()).toContain(
         'until 2100-05-01 12:00:00 UTC',
       )
-      expect(await row('open').locator('.pill').innerText()).toBe('waiting for input')
+      await soon(() => row('open').locator('.pill').innerText()).toBe('waiting for input')
       await page.setViewportSize({ width: 400, height: 800 })
-      expect(await row('open').locator('.until').innerText()).toBe('until 2100-05-01 12:00:00 UTC')
+      await soon(() => row('open').locator('.until').innerText()).toBe('until 2100-05-01 12:00:00 UTC')
       expect(await row('open').evaluate((one) => one.scrollWidth <= one.clientWidth)).toBe(true)
       await page.setViewportSize({ width: 1280, height: 800 })
       await row('open').locator('.session-link').click()
       await page.waitForSelector('.pending')
-      expect(await page.locator('.pending').innerText()).toContain(
+      await soon(() => page.locator('.pending').innerText()).toContain(
         'Expires at 2100-05-01 12:00:00 UTC. Then the run is cancelled.',
       )
-      expect(await page.locator('.verdict-text').innerText()).toContain('until 2100-05-01 12:00:00 UTC')
-      expect(await page.locator('.pending .buttons').innerText()).toMatch(/Approve\s+Reject/)
+      await soon(() => page.locator('.verdict-text').innerText()).toContain('until 2100-05-01 12:00:00 UTC')
+      await soon(() => page.locator('.pending .buttons').innerText()).toMatch(/Approve\s+Reject/)
     })
 
     it('says that it has expired, and the run continues without the call once it is resumed', async () => {
-      expect(await row('late').locator('.session-state').innerText()).toMatch(/approval\s*expired$/)
+      await soon(() => row('late').locator('.session-state').innerText()).toMatch(/approval\s*expired$/)
       await row('late').locator('.session-link').click()
       await page.waitForSelector('.pending')
-      expect(await page.locator('.pending').innerText()).toContain(
+      await soon(() => page.locator('.pending').innerText()).toContain(
         'Expired at 2026-01-01 01:00:00 UTC. When the session is resumed, the call is not executed.',
       )
-      expect(await page.locator('.pending .buttons').innerText()).toBe('Resume')
+      await soon(() => page.locator('.pending .buttons').innerText()).toBe('Resume')
       await page.locator('.pending .buttons button').click()
       await page.waitForSelector('.run-title .pill.tone-good')
       await page.locator('.panel .call-status', { hasText: 'expired' }).waitFor()

@@ -1,6 +1,7 @@
 import type { SessionView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
 import { get, open, openPageForEach, page, shown } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeGlance(): void {
   describe('a session at a glance', () => {
@@ -13,15 +14,15 @@ export function describeGlance(): void {
       const text = (await page.locator('.verdict-text').textContent()) ?? ''
       expect(text).toMatch(/^Stopped by progress\.stale\. The model has called ping .* 21 times/)
       expect(text).toContain('5 calls of ping ran and 16 were refused.')
-      expect(await page.locator('.verdict-text code').allTextContents()).toContain(
+      await soon(() => page.locator('.verdict-text code').allTextContents()).toContain(
         'guardrails.progress.stale.haltAt',
       )
       const { rows, verdict } = await get<SessionView>(paths.session('stuck'))
       await page.click('.verdict-buttons >> text=Record')
-      expect(await at()).toBe(verdict.seq)
+      await soon(() => at()).toBe(verdict.seq)
       expect(rows[verdict.seq - 1]?.flags).toContain('halt')
       // The mark shows the halt, although there are also a nudge and a refusal.
-      expect(await page.locator('.marks .flag-halt svg').count()).toBe(1)
+      await soon(() => page.locator('.marks .flag-halt svg').count()).toBe(1)
     })
 
     it('says what it took, and each part leads to its records one after the other', async () => {
@@ -36,12 +37,12 @@ export function describeGlance(): void {
       await page.click('.chip-steps')
       const first = await at()
       await page.click('.chip-steps')
-      expect(await at()).toBeGreaterThan(first)
+      await soon(() => at()).toBeGreaterThan(first)
     })
 
     it('lists its steps with their calls, finds some of them, and goes through them by j and k', async () => {
       await open('stuck')
-      expect(await page.locator('.step.merged').textContent()).toContain('15 ×')
+      await soon(() => page.locator('.step.merged').textContent()).toContain('15 ×')
       await page.fill('#find-steps', 'tool:ping halt')
       await page.waitForFunction(() => document.querySelectorAll('.step').length === 1)
       await page.fill('#find-steps', 'nudge')
@@ -55,7 +56,7 @@ export function describeGlance(): void {
       }
       expect(found).toHaveLength(2)
       await page.keyboard.press('k')
-      expect(await at()).toBe(found[0])
+      await soon(() => at()).toBe(found[0])
       await page.fill('#find-steps', 'nothing')
       await page.waitForSelector('.steps-box .empty')
     })
@@ -80,10 +81,10 @@ export function describeGlance(): void {
           )
           return Math.min(...sizes) * scale
         })
-      expect(await smallest()).toBeGreaterThanOrEqual(11.9)
-      expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(0)
+      await soon(() => smallest()).toBeGreaterThanOrEqual(11.9)
+      await soon(() => page.locator('.picture [data-state=CANCELLED]').count()).toBe(0)
       await page.keyboard.press('c')
-      expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
+      await soon(() => page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
     })
   })
 }

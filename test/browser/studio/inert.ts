@@ -9,6 +9,7 @@ import { startRehearsal } from '../../../src/rehearsal/index.js'
 import { exportSession } from '../../../src/studio/export-session.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 /** Markup and control characters that could execute or hide text, short enough for a tag and a name. */
 const hostile =
@@ -162,7 +163,7 @@ export function describeInert(): void {
           const picture = join(folder, `${form}.svg`)
           await writeFile(picture, await exportSession(store, 'inert', { form }))
           await page.goto(pathToFileURL(picture).href)
-          expect(await page.evaluate(() => document.documentElement.localName)).toBe('svg')
+          await soon(() => page.evaluate(() => document.documentElement.localName)).toBe('svg')
           await expectInert()
         }
       } finally {

@@ -3,6 +3,7 @@ import { memoryStore } from '../../../src/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { rehearsedAgent } from '../../studio/rehearsed.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 const pay = (id: string, to: string) => ({ id, name: 'pay', arguments: { amount: 3, to } })
 
@@ -76,20 +77,20 @@ export function describeKeyboard(): void {
       const before = await place()
       await press('ArrowRight')
       await page.waitForFunction(() => (document.querySelector('.picture')?.scrollLeft ?? 0) > 0)
-      expect(await place()).toBe(before)
+      await soon(() => place()).toBe(before)
       await press('3')
-      expect(await focused()).toMatchObject({ className: 'side' })
+      await soon(() => focused()).toMatchObject({ className: 'side' })
       await press('ArrowLeft')
-      expect(await place()).not.toBe(before)
+      await soon(() => place()).not.toBe(before)
     })
 
     it('keeps the focus on a button that has no further effect', async () => {
       await openRun()
       await tabTo('[aria-label="First record"]')
       await press('Enter', 'Enter')
-      expect(await page.locator('.slider output').innerText()).toMatch(/^1 \//)
+      await soon(() => page.locator('.slider output').innerText()).toMatch(/^1 \//)
       await press('Tab', 'Tab', 'Tab', 'Enter')
-      expect(await page.locator('.slider output').innerText()).toMatch(/^2 \//)
+      await soon(() => page.locator('.slider output').innerText()).toMatch(/^2 \//)
     })
 
     it('keeps the focus while a note is written, and after it is saved', async () => {
@@ -98,14 +99,14 @@ export function describeKeyboard(): void {
       await press('Enter')
       await page.keyboard.type('Too early.')
       await press('Tab')
-      expect(await focused()).toMatchObject({ text: 'Save' })
+      await soon(() => focused()).toMatchObject({ text: 'Save' })
       // Draws the run again, as live runs do every second.
       await page.locator('.lanes-button').evaluate((button: HTMLElement) => button.click())
       await settle()
-      expect(await focused()).toMatchObject({ text: 'Save' })
+      await soon(() => focused()).toMatchObject({ text: 'Save' })
       await press('Enter')
       await page.waitForSelector('.mark-buttons form', { state: 'detached' })
-      expect(await focused()).toMatchObject({ className: 'mark-buttons' })
+      await soon(() => focused()).toMatchObject({ className: 'mark-buttons' })
     })
 
     it('returns from What if to its button, also after another choice', async () => {
@@ -121,7 +122,7 @@ export function describeKeyboard(): void {
       await page.waitForSelector('dialog.fork[open]')
       await press('Escape')
       await page.waitForSelector('dialog.fork', { state: 'detached' })
-      expect(await focused()).toMatchObject({ text: 'What if' })
+      await soon(() => focused()).toMatchObject({ text: 'What if' })
     })
 
     it('sees the focused element above the timeline of a small window', async () => {
@@ -147,20 +148,20 @@ export function describeKeyboard(): void {
 
     it('answers one question after another, and is never lost', async () => {
       await openRun()
-      expect(await focused()).toMatchObject({ tagName: 'MAIN' })
+      await soon(() => focused()).toMatchObject({ tagName: 'MAIN' })
       await press('a')
-      expect(await focused()).toMatchObject({ className: 'pending' })
+      await soon(() => focused()).toMatchObject({ className: 'pending' })
       await press('Tab', 'Tab')
-      expect(await focused()).toMatchObject({ text: 'Approve' })
+      await soon(() => focused()).toMatchObject({ text: 'Approve' })
       await press('Enter')
       await page.waitForFunction(() => document.querySelectorAll('.pending').length === 1)
-      expect(await focused()).toMatchObject({ tagName: 'SECTION' })
+      await soon(() => focused()).toMatchObject({ tagName: 'SECTION' })
       await press('a', 'Tab', 'Tab')
-      expect(await focused()).toMatchObject({ text: 'Approve' })
+      await soon(() => focused()).toMatchObject({ text: 'Approve' })
       await press('Enter')
       await page.waitForSelector('.run-title .pill.tone-good')
       await settle()
-      expect(await focused()).toMatchObject({ tagName: 'SECTION', className: 'side' })
+      await soon(() => focused()).toMatchObject({ tagName: 'SECTION', className: 'side' })
       expect(paid).toEqual([3, 3])
     })
   })

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import type { SessionView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
 import { forgive, get, openPageForEach, page, shown, stage } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeOneFile(): void {
   describe('a session as one file', () => {
@@ -30,7 +31,7 @@ export function describeOneFile(): void {
           await page.keyboard.press('ArrowRight')
         }
         expect(asked.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
-        expect(await page.locator('.actions, .edit, .live').count()).toBe(0)
+        await soon(() => page.locator('.actions, .edit, .live').count()).toBe(0)
         forgive('asked elsewhere')
       } finally {
         await rm(folder, { recursive: true })

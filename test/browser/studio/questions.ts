@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core'
 import { openQuestionsStage, type QuestionsStage } from './questions-stage.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 /** The maximum number of clicks to an answer once its session is open. */
 const mostClicks = 2
@@ -47,8 +48,8 @@ export function describeQuestions(): void {
 
     const expectSeen = async (one: Locator, words: RegExp): Promise<void> => {
       await one.waitFor()
-      expect(await one.innerText()).toMatch(words)
-      expect(await isSeen(one)).toBe(true)
+      await soon(() => one.innerText()).toMatch(words)
+      await soon(() => isSeen(one)).toBe(true)
       expect(clicks).toBeLessThanOrEqual(mostClicks)
     }
 
@@ -98,7 +99,9 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d %$/)
         await click(page.locator('.chip-time'))
         await expectSeen(page.locator('.call').last(), /^query_sales\s+ok · (38|39|4\d) s[^]*"sum": 49180/)
-        expect(await page.locator('.step[aria-current]').innerText()).toMatch(/query_sales[^]*\b(39|4\d) s/)
+        await soon(() => page.locator('.step[aria-current]').innerText()).toMatch(
+          /query_sales[^]*\b(39|4\d) s/,
+        )
       })
 
       it('sees which model and which step cost most, and what was sent', async () => {
@@ -158,7 +161,7 @@ export function describeQuestions(): void {
         await open(width, 'rollout')
         await click(page.locator('.chip-guards'))
         const number = await page.locator('.step[aria-current] .step-number').innerText()
-        expect(await page.locator('.run-title p').innerText()).toContain(`at step ${number}`)
+        await soon(() => page.locator('.run-title p').innerText()).toContain(`at step ${number}`)
         const result = page.locator('.block.result:has-text("Not executed.")').last()
         const covered = await result.evaluate((block) => {
           const pencil = block.querySelector('.edit')?.getBoundingClientRect() ?? new DOMRect()
@@ -189,11 +192,11 @@ export function describeQuestions(): void {
         await page.waitForSelector('.outcome[aria-busy=false]')
         await expectSeen(page.locator('.change'), /2940[^]*1999/)
         await expectSeen(page.locator('.answers'), /Take Holm: 2610[^]*Take Nord: 1999/)
-        expect(await page.locator('.change h2').innerText()).toMatch(/^Changed result\s*get_quote$/)
-        expect(await page.locator('.common').innerText()).toBe(
+        await soon(() => page.locator('.change h2').innerText()).toMatch(/^Changed result\s*get_quote$/)
+        await soon(() => page.locator('.common').innerText()).toBe(
           '6 records in common, except for the changed result.',
         )
-        expect(await page.locator('.pair .said strong').allTextContents()).toEqual(['Holm', 'Nord'])
+        await soon(() => page.locator('.pair .said strong').allTextContents()).toEqual(['Holm', 'Nord'])
       })
     })
   })

@@ -1,6 +1,7 @@
 import type { MomentView, SessionView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
 import { get, open, openPageForEach, page, shown } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeRun(): void {
   describe('a run', () => {
@@ -51,22 +52,22 @@ export function describeRun(): void {
       await open('expenses')
       const at = async (): Promise<number> => Number((await shown()).value.match(/Record (\d+)/)?.[1])
       await page.keyboard.press('Home')
-      expect(await at()).toBe(rows[0]?.seq)
+      await soon(() => at()).toBe(rows[0]?.seq)
       await page.keyboard.press('Shift+ArrowRight')
       const second = await at()
       expect(rows.find(({ seq }) => seq === second)?.step).not.toBe(rows[0]?.step)
       await page.keyboard.press('Shift+ArrowLeft')
-      expect(await at()).toBe(rows[0]?.seq)
+      await soon(() => at()).toBe(rows[0]?.seq)
       await page.keyboard.press('End')
-      expect(await at()).toBe(rows.at(-1)?.seq)
+      await soon(() => at()).toBe(rows.at(-1)?.seq)
       const button = page.locator('.play')
       await page.keyboard.press(' ')
-      expect(await button.getAttribute('aria-label')).toBe('Stop playing')
+      await soon(() => button.getAttribute('aria-label')).toBe('Stop playing')
       await page.waitForFunction(() =>
         document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.startsWith('Record 2 '),
       )
       await page.keyboard.press(' ')
-      expect(await button.getAttribute('aria-label')).toBe('Play')
+      await soon(() => button.getAttribute('aria-label')).toBe('Play')
       for (const [key, name] of [
         ['2', 'Request'],
         ['3', 'State'],
@@ -76,7 +77,7 @@ export function describeRun(): void {
         ['1', 'Transcript'],
       ] as const) {
         await page.keyboard.press(key)
-        expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe(name)
+        await soon(() => page.locator('[role=tab][aria-selected=true]').textContent()).toBe(name)
       }
     })
 
@@ -143,7 +144,7 @@ export function describeRun(): void {
       expect(third).not.toBe(second)
       await page.emulateMedia({ reducedMotion: 'no-preference' })
       await page.keyboard.press('ArrowLeft')
-      expect(await token()).toBe(second)
+      await soon(() => token()).toBe(second)
       await page.keyboard.press('ArrowRight')
       const walking = new Set<unknown>([second, third])
       for (let at = await token(); at !== third; at = await token()) walking.add(at)
@@ -154,20 +155,22 @@ export function describeRun(): void {
       await open('paid')
       // They are visible at 1280 × 800 and can be closed.
       await page.click('.lanes-button')
-      expect(await page.locator('.lane-name:has-text("Model")').count()).toBe(0)
+      await soon(() => page.locator('.lane-name:has-text("Model")').count()).toBe(0)
       await page.click('.lanes-button')
       for (const lane of ['Model', 'Tools', 'Waits'])
         await page.waitForSelector(`.lane-name:has-text("${lane}")`)
-      expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
+      await soon(() => page.locator('.lane-model .bar.failed').count()).toBe(1)
       // The page read three notes at once.
-      expect(await page.locator('.lane-tools[style*="--lines: 3"] .bar[style*="--line: 2"]').count()).toBe(1)
+      await soon(() =>
+        page.locator('.lane-tools[style*="--lines: 3"] .bar[style*="--line: 2"]').count(),
+      ).toBe(1)
       await page.click('.lane .folds')
       await page.waitForSelector('.inner-lane .bar.of-model')
       // Also with the keyboard, which keeps playing elsewhere.
       await page.keyboard.press(' ')
-      expect(await page.locator('.inner-lane').count()).toBe(0)
+      await soon(() => page.locator('.inner-lane').count()).toBe(0)
       await page.locator('.lane .folds').press('Enter')
-      expect(await page.locator('.lane .folds[aria-expanded=true]').count()).toBe(1)
+      await soon(() => page.locator('.lane .folds[aria-expanded=true]').count()).toBe(1)
       await page.click('.lane .folds')
       await page.locator('.lane-children .bar').click()
       await page.keyboard.press('6')
@@ -184,10 +187,10 @@ export function describeRun(): void {
           ),
         )
       const { rows } = await get<SessionView>(paths.session('expenses'))
-      expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('true')
-      expect(await page.locator('.tick').first().textContent()).toBe('+0 ms')
+      await soon(() => page.locator('.spaces').getAttribute('aria-pressed')).toBe('true')
+      await soon(() => page.locator('.tick').first().textContent()).toBe('+0 ms')
       await page.keyboard.press('t')
-      expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('false')
+      await soon(() => page.locator('.spaces').getAttribute('aria-pressed')).toBe('false')
       const byRecord = await left()
       await page.locator('.spaces').press('Enter')
       const byTime = await left()
@@ -216,16 +219,16 @@ export function describeRun(): void {
       await page.mouse.move(x + width * 0.9, y + 8, { steps: 4 })
       await page.mouse.up()
       await page.waitForSelector('.whole')
-      expect(await ticks()).not.toEqual(before)
-      expect(await ticks()).not.toContain('+0 ms')
+      await soon(() => ticks()).not.toEqual(before)
+      await soon(() => ticks()).not.toContain('+0 ms')
       await page.click('.whole')
-      expect(await ticks()).toEqual(before)
+      await soon(() => ticks()).toEqual(before)
       // With the keyboard, around the displayed record.
       await page.keyboard.press('+')
       await page.waitForSelector('.whole')
-      expect(await page.locator('.cursor:not([hidden])').count()).toBe(1)
+      await soon(() => page.locator('.cursor:not([hidden])').count()).toBe(1)
       await page.keyboard.press('0')
-      expect(await ticks()).toEqual(before)
+      await soon(() => ticks()).toEqual(before)
       // Dragging on the band moves through the records, because there is one scrubber.
       const band = (await page.locator('.band .track').boundingBox()) ?? { x: 0, y: 0, width: 0 }
       await page.mouse.move(band.x + band.width * 0.9, band.y + 4)
@@ -233,16 +236,16 @@ export function describeRun(): void {
       await page.mouse.move(band.x + 1, band.y + 4, { steps: 4 })
       await page.mouse.up()
       expect((await shown()).value).toMatch(/^Record [12] of/)
-      expect(await page.locator('.whole').count()).toBe(0)
+      await soon(() => page.locator('.whole').count()).toBe(0)
     })
 
     it('says of a bar with what a tool was called and what it returned, as text', async () => {
       await open('html')
       await page.locator('.lane-tools .bar').hover()
       await page.waitForSelector('.hover-card:has-text("<img src=x onerror=")')
-      expect(await page.locator('.hover-card').textContent()).toContain('"word": "html"')
-      expect(await page.locator('.hover-card img').count()).toBe(0)
-      expect(await page.locator('.lane-cost path').count()).toBe(1)
+      await soon(() => page.locator('.hover-card').textContent()).toContain('"word": "html"')
+      await soon(() => page.locator('.hover-card img').count()).toBe(0)
+      await soon(() => page.locator('.lane-cost path').count()).toBe(1)
     })
 
     it('shows at 400 pixels what waits, where the run is, and the way back to its end', async () => {
@@ -260,24 +263,24 @@ export function describeRun(): void {
         await page.evaluate((top) => scrollTo(0, top), scroll)
         expect([await isSeen('.dock-now'), await isSeen('.live')]).toEqual([true, true])
       }
-      expect(await page.locator('.dock-now').textContent()).toContain('RUNNING › asking › requesting')
+      await soon(() => page.locator('.dock-now').textContent()).toContain('RUNNING › asking › requesting')
       // In the picture, which is wider than the page, the name of the active state.
       await page.keyboard.press('7')
       for (const key of ['ArrowRight', 'End']) {
         await page.keyboard.press(key)
         await page.evaluate(() => document.querySelector('.picture')?.scrollIntoView())
-        expect(await isSeen('.picture .active > text')).toBe(true)
+        await soon(() => isSeen('.picture .active > text')).toBe(true)
       }
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
+      await soon(() => page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
       await page.keyboard.press('ArrowLeft')
       // The session is no longer live, so the link leads to the end.
-      expect(await page.locator('.live').textContent()).toBe('End')
+      await soon(() => page.locator('.live').textContent()).toBe('End')
       await page.click('.live')
       expect((await shown()).active).toEqual(['COMPLETED'])
       // A pending question is visible first.
       await page.evaluate(() => scrollTo(0, 0))
       await open('expenses')
-      expect(await isSeen('.pending .primary')).toBe(true)
+      await soon(() => isSeen('.pending .primary')).toBe(true)
     })
 
     it('shows the question, every tab and a short timeline at 1024 × 768', async () => {
@@ -295,8 +298,8 @@ export function describeRun(): void {
       )
       expect(seen).toEqual(seen.map(() => true))
       expect(seen).toHaveLength(9)
-      expect(await page.locator('.lane-model').count()).toBe(0)
-      expect(await page.locator('.chart').count()).toBe(0)
+      await soon(() => page.locator('.lane-model').count()).toBe(0)
+      await soon(() => page.locator('.chart').count()).toBe(0)
       await page.click('[role=tab]:has-text("Chart")')
       await page.waitForSelector('.panel .picture .active')
     })
@@ -326,7 +329,7 @@ export function describeRun(): void {
       const width = () => page.locator('.picture svg').evaluate((svg) => svg.getBoundingClientRect().width)
       const before = await width()
       await page.click('[aria-label="Larger"]')
-      expect(await width()).toBeCloseTo(before * 1.25, -1)
+      await soon(() => width()).toBeCloseTo(before * 1.25, -1)
       await page.click('text=Fit')
       const { picture, frame } = await page.evaluate(() => ({
         picture: document.querySelector('.picture svg')?.getBoundingClientRect().height ?? 0,
@@ -342,15 +345,15 @@ export function describeRun(): void {
       await page.mouse.down()
       await page.mouse.move(box.x + 120, box.y + (top > 60 ? 200 : 60), { steps: 4 })
       await page.mouse.up()
-      expect(await scrolled()).not.toBe(top)
-      expect(await shown()).toEqual(at)
+      await soon(() => scrolled()).not.toBe(top)
+      await soon(() => shown()).toEqual(at)
     })
 
     it('marks on a sheet what stored sessions took, row by row', async () => {
       await open('paid')
       await page.selectOption('.chart-bar select', 'WAITING_FOR_TOOL')
       const marked = () => page.locator('.picture .row[class*=heat] text').count()
-      expect(await marked()).toBe(0)
+      await soon(() => marked()).toBe(0)
       await page.click('.segments button:has-text("All sessions")')
       await page.waitForSelector('.picture .row[class*=heat]')
       const [plain, hot] = await page.evaluate(() =>
@@ -368,8 +371,8 @@ export function describeRun(): void {
       await open('html')
       await page.waitForSelector('text=<img src=x onerror=')
       for (const key of ['2', '3']) await page.keyboard.press(key)
-      expect(await page.evaluate(() => 'hit' in window)).toBe(false)
-      expect(await page.locator('main img, main script').count()).toBe(0)
+      await soon(() => page.evaluate(() => 'hit' in window)).toBe(false)
+      await soon(() => page.locator('main img, main script').count()).toBe(0)
     })
 
     it('is jumped in by a state of the chart and by the outline', async () => {
@@ -381,7 +384,7 @@ export function describeRun(): void {
       await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
       await page.selectOption('.chart-bar select', 'outline')
       const item = page.locator('[role=treeitem][aria-selected=true]').last()
-      expect(await item.getAttribute('aria-label')).toBe('backingOff, active')
+      await soon(() => item.getAttribute('aria-label')).toBe('backingOff, active')
       await page.locator('[data-path="WAITING_FOR_TOOL.executing"]').focus()
       await page.keyboard.press('ArrowUp')
       await page.keyboard.press('ArrowDown')

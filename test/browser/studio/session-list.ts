@@ -1,4 +1,5 @@
 import { forgive, openPageForEach, page, stage } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeSessionList(): void {
   describe('the list of sessions', () => {
@@ -10,7 +11,7 @@ export function describeSessionList(): void {
       await page.keyboard.press('/')
       await page.keyboard.type('last year')
       await page.waitForFunction(() => document.querySelectorAll('.session').length === 1)
-      expect(await page.locator('.session-title').first().textContent()).toContain('last year')
+      await soon(() => page.locator('.session-title').first().textContent()).toContain('last year')
     })
 
     it('is a table that its headers sort, both ways and back', async () => {
@@ -19,7 +20,7 @@ export function describeSessionList(): void {
           (text) => Number.parseFloat(text.replaceAll(',', '')) * (/\dk/.test(text) ? 1_000 : 1),
         )
       const waitForFirst = (title: string) => page.waitForSelector(`.session >> nth=0 >> text=${title}`)
-      expect(await page.locator('.session-list thead th').allTextContents()).toEqual([
+      await soon(() => page.locator('.session-list thead th').allTextContents()).toEqual([
         'Compare',
         'Session',
         'State',
@@ -33,19 +34,19 @@ export function describeSessionList(): void {
       ])
       const header = page.locator('thead th:has-text("Tokens")')
       const sortOf = () => header.getAttribute('aria-sort')
-      expect(await sortOf()).toBeNull()
+      await soon(() => sortOf()).toBeNull()
       await header.locator('button').click()
       await waitForFirst('Read the whole book')
-      expect(await sortOf()).toBe('descending')
+      await soon(() => sortOf()).toBe('descending')
       const down = await numbers(8)
       expect(down).toEqual(down.toSorted((a, b) => b - a))
       await header.locator('button').click()
       await page.waitForSelector('.session:last-child >> text=Read the whole book')
-      expect(await sortOf()).toBe('ascending')
-      expect(await numbers(8)).toEqual(down.toReversed())
+      await soon(() => sortOf()).toBe('ascending')
+      await soon(() => numbers(8)).toEqual(down.toReversed())
       await header.locator('button').click()
       await page.waitForSelector('.group-waiting')
-      expect(await page.locator('.session td:nth-child(5)').first().textContent()).toBe('gpt-5-mini')
+      await soon(() => page.locator('.session td:nth-child(5)').first().textContent()).toBe('gpt-5-mini')
     })
 
     it('shows each session in two lines on a phone, with the state and the facts in the same columns', async () => {
@@ -94,11 +95,11 @@ export function describeSessionList(): void {
       await page.goto(`${page.url().replace(/#.*/, '')}#/find/state%3Aeror`)
       await page.reload()
       await page.waitForSelector('[role=alert]')
-      expect(await page.locator('[role=alert]').textContent()).toBe(
+      await soon(() => page.locator('[role=alert]').textContent()).toBe(
         "Unknown state 'eror': did you mean error?",
       )
-      expect(await page.locator('.search input').inputValue()).toBe('state:eror')
-      expect(await page.locator('text=No matching sessions').count()).toBe(0)
+      await soon(() => page.locator('.search input').inputValue()).toBe('state:eror')
+      await soon(() => page.locator('text=No matching sessions').count()).toBe(0)
       forgive('400')
     })
 
@@ -137,7 +138,7 @@ export function describeSessionList(): void {
         new Set(['COMPLETED ']),
       )
       await page.waitForSelector('.group-running', { state: 'detached' })
-      expect(await page.locator('.session:has-text("live-")').count()).toBe(50)
+      await soon(() => page.locator('.session:has-text("live-")').count()).toBe(50)
       await page.setViewportSize({ width: 1440, height: 900 })
       const seen = await page
         .locator('.session')

@@ -1,4 +1,5 @@
 import { openPageForEach, page } from './visit.js'
+import { soon } from '../soon.js'
 
 // A row outside the viewport has no layout and no inner text.
 const titles = () => page.locator('.session-title').allTextContents()
@@ -13,14 +14,14 @@ export function describeSessionSearch(): void {
       await page.keyboard.press('/')
       await page.keyboard.type('mostly')
       await waitForTitles(1)
-      expect(await titles()).toEqual(['Which colour is the sky?'])
+      await soon(() => titles()).toEqual(['Which colour is the sky?'])
       await page.waitForFunction(() => location.hash === '#/find/mostly')
       await page.locator('.session-link').click()
       await page.waitForSelector('.run')
       await page.goBack()
       await waitForTitles(1)
-      expect(await page.locator('.search input').inputValue()).toBe('mostly')
-      expect(await page.locator('.lead').innerText()).toMatch(/^1 of \d+ sessions/)
+      await soon(() => page.locator('.search input').inputValue()).toBe('mostly')
+      await soon(() => page.locator('.lead').innerText()).toMatch(/^1 of \d+ sessions/)
     })
 
     it('filters by menus, with the keyboard alone, and sorts', async () => {
@@ -32,7 +33,7 @@ export function describeSessionSearch(): void {
       await page.locator('.filter-fields').getByLabel('Tool').focus()
       await page.keyboard.type('pay')
       await waitForTitles(2)
-      expect(await page.locator('.search input').inputValue()).toBe('tool:pay')
+      await soon(() => page.locator('.search input').inputValue()).toBe('tool:pay')
       await page.getByLabel('Sort by').selectOption('created')
       // The other one waits, so it came first.
       await page.waitForFunction(
@@ -48,12 +49,12 @@ export function describeSessionSearch(): void {
       const before = (await titles()).length
       await page.locator('.sub-agents').first().click()
       await waitForTitles(before + 1)
-      expect(await page.locator('.session.inner .session-sub').textContent()).toContain('sub-agent of')
+      await soon(() => page.locator('.session.inner .session-sub').textContent()).toContain('sub-agent of')
     })
 
     it('shows what sessions cost by day, and why some failed, each reason a filter', async () => {
       await page.waitForSelector('.days svg')
-      expect(await page.locator('.days svg').first().getAttribute('aria-label')).toMatch(
+      await soon(() => page.locator('.days svg').first().getAttribute('aria-label')).toMatch(
         /^Cost by day, from \d/,
       )
       await page.locator('.reason').first().click()

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { open, openPageForEach, page } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeShare(): void {
   describe('the share menu', () => {
@@ -34,7 +35,7 @@ export function describeShare(): void {
       }
       const link = await copy(/^Copy the link/)
       expect(link).toMatch(/#\/session\/paid\/3$/)
-      expect(await copy(/^Copy the command/)).toContain('sessions export paid --as test')
+      await soon(() => copy(/^Copy the command/)).toContain('sessions export paid --as test')
       await page.keyboard.press('Escape')
       await page.waitForSelector('dialog.share', { state: 'detached' })
       // A link also leads to its record if the session is already open.

@@ -4,6 +4,7 @@ import { defineTool, memoryStore, sleepUntil } from '../../../src/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { rehearsedAgent } from '../../studio/rehearsed.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 const shown = '2100-05-01 12:00:00 UTC'
 
@@ -37,15 +38,15 @@ export function describeSleep(): void {
       page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
       await page.goto(studio.url)
       await page.waitForSelector('.group-sleeping')
-      expect(await page.locator('.group-sleeping').textContent()).toContain(`until ${shown}`)
-      expect(await page.locator('.group-sleeping .pill').textContent()).toBe('sleeping')
-      expect(await page.locator('.group-waiting').count()).toBe(0)
+      await soon(() => page.locator('.group-sleeping').textContent()).toContain(`until ${shown}`)
+      await soon(() => page.locator('.group-sleeping .pill').textContent()).toBe('sleeping')
+      await soon(() => page.locator('.group-waiting').count()).toBe(0)
       await page.locator('.session-link').click()
       await page.waitForSelector('.verdict-text')
-      expect(await page.locator('.verdict-text').innerText()).toContain(`It sleeps until ${shown}.`)
-      expect(await page.locator('.run-title .pill').innerText()).toBe('sleeping')
-      expect(await page.locator('.stretch').last().getAttribute('title')).toBe('SLEEPING')
-      expect(await page.locator('main').innerText()).not.toContain('asked to pause')
+      await soon(() => page.locator('.verdict-text').innerText()).toContain(`It sleeps until ${shown}.`)
+      await soon(() => page.locator('.run-title .pill').innerText()).toBe('sleeping')
+      await soon(() => page.locator('.stretch').last().getAttribute('title')).toBe('SLEEPING')
+      await soon(() => page.locator('main').innerText()).not.toContain('asked to pause')
       await page.locator('.verdict-buttons').getByText('Wake it now').click()
       await page.waitForFunction(
         () => document.querySelector('.verdict-text')?.textContent?.includes('ended its turn') === true,

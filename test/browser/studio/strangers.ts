@@ -8,6 +8,7 @@ import type { BrowserContext } from 'playwright-core'
 import { exportSession } from '../../../src/studio/export-session.js'
 import { paths } from '../../../src/studio/routes.js'
 import { browser, origin, stage } from './visit.js'
+import { soon } from '../soon.js'
 
 export function describeStrangers(): void {
   describe('another page or browser', () => {
@@ -106,7 +107,7 @@ export function describeStrangers(): void {
       const { port, search } = new URL(stage.url)
       const response = await page.goto(`http://rebound.example:${port}/${search}`)
       expect(response?.status()).toBe(403)
-      expect(await context.cookies()).toEqual([])
+      await soon(() => context.cookies()).toEqual([])
     })
 
     it('the cookie is for this page alone: no script reads it, and no server of another port is sent it', async () => {
@@ -114,9 +115,9 @@ export function describeStrangers(): void {
       await page.goto(stage.url)
       await page.waitForSelector('.sessions')
       expect(page.url()).toMatch(new RegExp(`^${origin()}/[\\w-]{32}/`))
-      expect(await page.evaluate(() => document.cookie)).toBe('')
+      await soon(() => page.evaluate(() => document.cookie)).toBe('')
       const { pathname } = new URL(page.url())
-      expect(await context.cookies(page.url())).toMatchObject([
+      await soon(() => context.cookies(page.url())).toMatchObject([
         { httpOnly: true, sameSite: 'Strict', domain: '127.0.0.1', path: pathname },
       ])
       const { port } = strangers.address() as AddressInfo
@@ -154,7 +155,7 @@ export function describeStrangers(): void {
       await page.goto(pathToFileURL(file).href)
       await page.waitForSelector('svg')
       await page.getByText('It says <img src=x').first().waitFor()
-      expect(await page.evaluate(() => (globalThis as { hit?: unknown }).hit)).toBeUndefined()
+      await soon(() => page.evaluate(() => (globalThis as { hit?: unknown }).hit)).toBeUndefined()
       expect(asked.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
       expect(faults).toEqual([])
       await rm(folder, { recursive: true })

@@ -4,6 +4,7 @@ import { createAgent, defineTool, memoryStore, openaiChat, toolContent } from '.
 import { startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 /** A one-pixel picture. */
 const point =
@@ -118,46 +119,48 @@ export function describeTranscript(): void {
 
     it('shows Markdown, pictures and code, and as it was written on demand', async () => {
       const said = page.locator('.message.assistant .markdown').first()
-      expect(await said.locator('strong').textContent()).toBe('largest')
+      await soon(() => said.locator('strong').textContent()).toBe('largest')
       expect((await said.locator('td').allTextContents()).map((text) => text.trim())).toEqual([
         'app.log',
         '3 GB',
       ])
-      expect(await said.locator('pre[data-language=sh]').textContent()).toContain('du -h /var/log')
-      expect(await said.locator('a').getAttribute('href')).toBe('https://example.com/manual')
+      await soon(() => said.locator('pre[data-language=sh]').textContent()).toContain('du -h /var/log')
+      await soon(() => said.locator('a').getAttribute('href')).toBe('https://example.com/manual')
       // Underscores in names are not emphasis.
-      expect(await said.locator('em').count()).toBe(0)
+      await soon(() => said.locator('em').count()).toBe(0)
       const pictures = page.locator('.message img')
-      expect(await pictures.count()).toBe(3)
+      await soon(() => pictures.count()).toBe(3)
       expect(
         await pictures.evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth)),
       ).toEqual([1, 1, 1])
       await page.click('text=As written')
-      expect(await page.locator('.message.assistant .said').first().textContent()).toBe(written)
+      await soon(() => page.locator('.message.assistant .said').first().textContent()).toBe(written)
     })
 
     it('names what the loop itself has said, and why', async () => {
       const loop = page.locator('.message.loop')
-      expect(await loop.count()).toBe(1)
-      expect(await loop.locator('header').textContent()).toBe('Loopasks for the rest of a truncated answer')
-      expect(await loop.locator('.edit').count()).toBe(0)
+      await soon(() => loop.count()).toBe(1)
+      await soon(() => loop.locator('header').textContent()).toBe(
+        'Loopasks for the rest of a truncated answer',
+      )
+      await soon(() => loop.locator('.edit').count()).toBe(0)
     })
 
     it('folds a long result, and opens it where it has the words that are searched for', async () => {
       const result = page.locator('.block.result').last()
-      expect(await result.textContent()).not.toContain('the needle')
+      await soon(() => result.textContent()).not.toContain('the needle')
       await result.locator('text=/Show all/').click()
-      expect(await result.textContent()).toContain('the needle')
+      await soon(() => result.textContent()).toContain('the needle')
       await result.locator('text=Show less').click()
       await page.fill('#find-messages', 'the NEEDLE')
       await page.waitForSelector('.message.found')
-      expect(await page.locator('.message.found').count()).toBe(1)
-      expect(await result.textContent()).toContain('the needle')
-      expect(await page.evaluate(() => [...(CSS.highlights.get('found') ?? [])].length)).toBe(1)
+      await soon(() => page.locator('.message.found').count()).toBe(1)
+      await soon(() => result.textContent()).toContain('the needle')
+      await soon(() => page.evaluate(() => [...(CSS.highlights.get('found') ?? [])].length)).toBe(1)
       await page.fill('#find-messages', 'line')
       await page.press('#find-messages', 'Enter')
-      expect(await page.locator('.transcript-bar output').textContent()).toBe('1 of 1')
-      expect(await page.locator('.message.current').count()).toBe(1)
+      await soon(() => page.locator('.transcript-bar output').textContent()).toBe('1 of 1')
+      await soon(() => page.locator('.message.current').count()).toBe(1)
       await page.fill('#find-messages', 'nowhere')
       await page.waitForSelector('.transcript-bar output:has-text("0 messages")')
     })
@@ -173,17 +176,17 @@ export function describeTranscript(): void {
         .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
       expect(links.filter((link) => !/^https?:\/\//.test(link ?? ''))).toEqual([])
       // A link's target is next to it. A dead link shows its address.
-      expect(await page.locator('.address:has-text("evil.example")').count()).toBeGreaterThan(0)
-      expect(await page.locator('.address:has-text("javascript:")').count()).toBe(1)
-      expect(await page.locator('.panel img:not([src^="data:image/png"])').count()).toBe(0)
+      await soon(() => page.locator('.address:has-text("evil.example")').count()).toBeGreaterThan(0)
+      await soon(() => page.locator('.address:has-text("javascript:")').count()).toBe(1)
+      await soon(() => page.locator('.panel img:not([src^="data:image/png"])').count()).toBe(0)
       const shown = (await page.locator('.panel').textContent()) ?? ''
       expect(shown).toContain('access⟨U+202E⟩level⟨U+2066⟩ ⟨U+001B⟩[31mred')
       expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u0007\u001b]/)
       for (const text of await page.locator('.panel a, .panel .address').all())
         await text.click({ modifiers: ['Alt'] })
       for (const key of ['2', '3']) await page.keyboard.press(key)
-      expect(await page.locator('.panel').textContent()).not.toMatch(/[\u202e\u001b]/)
-      expect(await page.evaluate(() => 'hit' in window)).toBe(false)
+      await soon(() => page.locator('.panel').textContent()).not.toMatch(/[\u202e\u001b]/)
+      await soon(() => page.evaluate(() => 'hit' in window)).toBe(false)
     })
   })
 }

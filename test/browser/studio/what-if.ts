@@ -3,6 +3,7 @@ import { memoryStore, type SessionStore } from '../../../src/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { rehearsedAgent } from '../../studio/rehearsed.js'
 import { browser } from './visit.js'
+import { soon } from '../soon.js'
 
 const look = (id: string, what: string) => ({ id, name: 'look_up', arguments: { what } })
 const turns = [
@@ -59,24 +60,24 @@ export function describeWhatIf(): void {
       const log = await store.read('s')
       // Visible without hover.
       const pencil = page.locator('[aria-label="What if look_up had a different result"]').first()
-      expect(await pencil.evaluate((button) => getComputedStyle(button).opacity)).toBe('1')
+      await soon(() => pencil.evaluate((button) => getComputedStyle(button).opacity)).toBe('1')
       await pencil.press('Enter')
       await page.waitForSelector('.fork')
       // The slider is at the end, and the fork starts at the batch results.
-      expect(await page.locator('.fork p').first().textContent()).toContain('at record 5.')
-      expect(await page.locator('.fork .effect').textContent()).toMatch(
+      await soon(() => page.locator('.fork p').first().textContent()).toContain('at record 5.')
+      await soon(() => page.locator('.fork .effect').textContent()).toMatch(
         /^The 2 steps after this are dropped and requested again, about \$[\d.]+\. 1 read-only call may run again\. Calls before it keep their results\.$/,
       )
       await page.fill('.fork textarea', 'About tea: 4 letters.')
       await page.click('.fork [type=submit]')
       await page.waitForSelector('.change')
-      expect(await page.locator('main > *').nth(2).getAttribute('class')).toBe('change')
-      expect(await page.locator('.change del').allTextContents()).toEqual(['3'])
-      expect(await page.locator('.change ins').allTextContents()).toEqual(['4'])
+      await soon(() => page.locator('main > *').nth(2).getAttribute('class')).toBe('change')
+      await soon(() => page.locator('.change del').allTextContents()).toEqual(['3'])
+      await soon(() => page.locator('.change ins').allTextContents()).toEqual(['4'])
       // It continues, and the page follows it to its end.
       await page.waitForSelector('.outcome .pill.tone-good >> nth=1')
       await page.waitForSelector('.outcome[aria-busy=false]')
-      expect(await page.locator('.outcome tbody tr').first().textContent()).toMatch(/^State.*same$/)
+      await soon(() => page.locator('.outcome tbody tr').first().textContent()).toMatch(/^State.*same$/)
       // Differences are marked, including results.
       const colours = await page.evaluate(() =>
         ['.call pre.result.differs', '.differs'].map((one) => {
@@ -87,8 +88,8 @@ export function describeWhatIf(): void {
       expect(colours[0]).toBe(colours[1])
       expect(colours[0]).not.toBe('')
       // Both took the steps before the fork.
-      expect(await page.locator('.compare-chart .picture .only-a').count()).toBe(0)
-      expect(await page.locator('.compare-chart .picture .both').count()).toBeGreaterThan(3)
+      await soon(() => page.locator('.compare-chart .picture .only-a').count()).toBe(0)
+      await soon(() => page.locator('.compare-chart .picture .both').count()).toBeGreaterThan(3)
       expect(await store.read('s')).toEqual(log)
     })
 
@@ -96,31 +97,35 @@ export function describeWhatIf(): void {
       await page.getByRole('button', { name: 'What if', exact: true }).click()
       await page.waitForSelector('.fork')
       const choice = page.getByLabel('What to change')
-      expect(await choice.locator('option:checked').textContent()).toMatch(/^(Result|Arguments) of look_up/)
+      await soon(() => choice.locator('option:checked').textContent()).toMatch(
+        /^(Result|Arguments) of look_up/,
+      )
       await page.waitForSelector('.fork textarea')
       await choice.selectOption({ label: 'Nothing, only run it again' })
       await page.waitForSelector('.fork textarea', { state: 'detached' })
       const message = choice.locator('option', { hasText: 'Message:' }).first()
       await choice.selectOption((await message.getAttribute('value')) ?? '')
-      expect(await page.locator('.fork h2').textContent()).toBe('What if the user message were different?')
+      await soon(() => page.locator('.fork h2').textContent()).toBe(
+        'What if the user message were different?',
+      )
     })
 
     it('lets a person decide anew, with other instructions, in forks of their own, and asks before it acts', async () => {
       await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
       const decided = page.locator('.decision')
       await decided.waitFor()
-      expect(await decided.textContent()).toBe('A person approved it')
+      await soon(() => decided.textContent()).toBe('A person approved it')
       await decided.locator('.edit').press('Enter')
       await page.waitForSelector('.fork')
-      expect(await page.locator('.fork h2').textContent()).toBe('What if pay were decided differently?')
-      expect(await page.locator('.fork .effect').textContent()).toMatch(
+      await soon(() => page.locator('.fork h2').textContent()).toBe('What if pay were decided differently?')
+      await soon(() => page.locator('.fork .effect').textContent()).toMatch(
         /1 call with possible side effects \(pay\) will need approval\./,
       )
       await page.fill('.fork input[type=text]', 'Too dear.')
       await page.click('text=Reject and compare')
       await page.waitForSelector('.change')
-      expect(await page.locator('.change h2').textContent()).toBe('Changed decisionpay')
-      expect(await page.locator('.change ins').last().textContent()).toContain('dear')
+      await soon(() => page.locator('.change h2').textContent()).toBe('Changed decisionpay')
+      await soon(() => page.locator('.change ins').last().textContent()).toContain('dear')
       await page.waitForSelector('.outcome[aria-busy=false]')
       // From the start, where the executed call waits for a person.
       await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
@@ -129,21 +134,21 @@ export function describeWhatIf(): void {
       await page.fill('.fork textarea', 'You pay nobody.')
       await page.click('.fork [type=submit]')
       await page.waitForSelector('.change h2:has-text("Changed instructions")')
-      expect(await page.locator('.change ins').count()).toBeGreaterThan(0)
+      await soon(() => page.locator('.change ins').count()).toBeGreaterThan(0)
       await page.click('.compare-heads .letter-b a')
       await page.waitForSelector('.message.instructions:has-text("You pay nobody.")')
-      expect(await page.locator('.message.instructions .why').textContent()).toBe('for this fork only')
+      await soon(() => page.locator('.message.instructions .why').textContent()).toBe('for this fork only')
     })
 
     it('has a pencil at the instructions, every result, its arguments and every message of the user, and none without an agent', async () => {
-      expect(await page.locator('.edit').count()).toBe(1 + 1 + 2 * 3)
+      await soon(() => page.locator('.edit').count()).toBe(1 + 1 + 2 * 3)
       const readOnly = await startStudio({ store })
       try {
         await page.goto(readOnly.url)
         await page.waitForSelector('.sessions')
         await page.goto(`${page.url().replace(/#.*/, '')}#/session/s`)
         await page.waitForSelector('.panel .message')
-        expect(await page.locator('.edit').count()).toBe(0)
+        await soon(() => page.locator('.edit').count()).toBe(0)
         await page.goto('about:blank')
       } finally {
         await readOnly.close()
