@@ -16,7 +16,7 @@ import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
 import { deleteSession } from '../core/sessions/delete-session.js'
-import { notifyHolder } from '../core/sessions/inbox/inbox-holders.js'
+import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
 import {
   createMachineLabel,
   type MachineEvent,
@@ -438,7 +438,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async #deliver(id: string, text: string): Promise<void> {
     const { message, holder } = (await this.#store.inbox?.put(id, text)) ?? { message: 0, holder: null }
-    notifyHolder(this.#store, id, message)
+    notifyOwner(this.#store, id, message)
     if (holder === null || this.#local.has(id)) this.#driveLater(id)
   }
 

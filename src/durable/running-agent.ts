@@ -13,7 +13,7 @@ import { releaseRun } from '../core/live/release-run.js'
 import type { Binding } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
 import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
-import { notifyHolder } from '../core/sessions/inbox/inbox-holders.js'
+import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { runChild } from '../core/sub-agents/open-child.js'
@@ -79,7 +79,7 @@ export class RunningAgent implements RunningActor {
   async #deliver(event: AnyEventObject): Promise<void> {
     const { store, child } = this.#parts
     const delivery = await store.inbox?.put(child.session, JSON.stringify(event))
-    if (delivery) notifyHolder(store, child.session, delivery.message)
+    if (delivery) notifyOwner(store, child.session, delivery.message)
     this.wake()
   }
 

@@ -1,7 +1,7 @@
 import type { UserMessage } from '../../../machines/agent/messages.js'
 import { createId } from '../base/platform.js'
 import { UsageError } from '../base/errors.js'
-import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
+import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
 import {
   checkQueueRoom,
   formatQueuedMessage,
@@ -57,7 +57,7 @@ export async function queueMessage(
   const put = await store.inbox?.put(id, text)
   if (put === undefined) throw unknownSessionError(id)
   if (put.holder === null) return { message: put.message, status: 'waiting' }
-  notifyHolder(store, id, put.message)
+  notifyOwner(store, id, put.message)
   return { message: put.message, status: 'sent' }
 }
 

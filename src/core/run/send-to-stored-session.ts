@@ -1,7 +1,7 @@
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { UsageError } from '../base/errors.js'
-import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
+import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
 import {
   checkMessage,
   toPublicEvent,
@@ -197,7 +197,7 @@ async function sendNow(
   const text = options.queued ?? JSON.stringify(copyAsJson(event, message.type))
   const { message: number, holder } = await inbox.put(id, text)
   if (holder !== null) {
-    notifyHolder(store, id, number)
+    notifyOwner(store, id, number)
     return { message: number, status: 'sent' }
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }

@@ -15,12 +15,12 @@ import type { ListOptions } from '../../core/sessions/store/list-options.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 
 /** Expects the owner to contain this text, or to be null. */
-function expectHolder(what: string, listed: ListedSession | null | undefined, holder: string | null): void {
-  if (holder === null) expectSame(`the holder of ${what}`, listed?.holder, null)
+function expectOwner(what: string, listed: ListedSession | null | undefined, owner: string | null): void {
+  if (owner === null) expectSame(`the owner of ${what}`, listed?.holder, null)
   else
     expectTrue(
-      listed?.holder?.includes(holder) === true,
-      `the owner of ${what} should name '${holder}', but is ${formatValue(listed?.holder)}`,
+      listed?.holder?.includes(owner) === true,
+      `the owner of ${what} should name '${owner}', but is ${formatValue(listed?.holder)}`,
     )
 }
 
@@ -67,8 +67,8 @@ export const listChecks: readonly StoreCheckSpec[] = [
         list.map((entry) => entry.summary),
         ['a', 'c', 'b'].map((id) => createSummary(`about ${id}`)),
       )
-      expectHolder('a leased session', first, 'writer of a')
-      expectHolder('a released session', third, null)
+      expectOwner('a leased session', first, 'writer of a')
+      expectOwner('a released session', third, null)
 
       await time.pass(300)
       expectSame(
@@ -90,11 +90,11 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const listed = await store.get('s')
       expectSame('the entry of a session, as in the list', listed, await findListed())
       expectSame('the head and the summary', [listed?.head, listed?.summary], [2, createSummary('about s')])
-      expectHolder('a leased session', listed, 'run 1')
+      expectOwner('a leased session', listed, 'run 1')
       await time.pass(10)
       await store.release(lease)
       expectSame('the entry of a released session', await store.get('s'), await findListed())
-      expectHolder('a released session', await store.get('s'), null)
+      expectOwner('a released session', await store.get('s'), null)
       expectSame('whether it was deleted', await store.delete('s'), true)
       expectSame('the entry of a deleted session', await store.get('s'), null)
       for (const strange of ['S', ...strangeIds])

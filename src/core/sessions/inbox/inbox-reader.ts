@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
-import { type InboxHolder, inboxHolders } from './inbox-holders.js'
+import { type InboxOwner, inboxOwners } from './inbox-owners.js'
 import { parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
 import { addKey } from './idempotency-keys.js'
 
@@ -44,7 +44,7 @@ interface InboxReaderParts<Event> {
  * event is durable. If a message is already in the log, a process delivered it and crashed before removing it. Queued
  * messages stay in the inbox until the next turn starts with the first of them.
  */
-export class InboxReader<Event extends { key?: string }> implements InboxHolder {
+export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   readonly sessionId: string
   readonly #store: SessionStore
   readonly #clock: Clock
@@ -188,11 +188,11 @@ export class InboxReader<Event extends { key?: string }> implements InboxHolder 
   }
 
   startPolling(): void {
-    if (this.#store.inbox) inboxHolders.get(this.#store, this.#clock).add(this)
+    if (this.#store.inbox) inboxOwners.get(this.#store, this.#clock).add(this)
   }
 
   stopPolling(): void {
-    if (this.#store.inbox) inboxHolders.get(this.#store, this.#clock).remove(this)
+    if (this.#store.inbox) inboxOwners.get(this.#store, this.#clock).remove(this)
   }
 
   /**

@@ -5,7 +5,7 @@ import type { SessionStore } from '../store/store.js'
 /** Poll interval for messages that other processes sent to held sessions, in milliseconds. */
 const pollMs = 1000
 
-export interface InboxHolder {
+export interface InboxOwner {
   readonly sessionId: string
   /** `inbox` is the number of the last message. */
   notify(inbox: number): void
@@ -15,10 +15,10 @@ export interface InboxHolder {
  * The sessions of a store that this process holds. A single query polls all of them. Stores that no other process can
  * access are not polled.
  */
-class InboxHolders {
+class InboxOwners {
   readonly #store: SessionStore
   readonly #clock: Clock
-  readonly #held = new Map<string, InboxHolder>()
+  readonly #held = new Map<string, InboxOwner>()
   #timer: unknown
 
   constructor(store: SessionStore, clock: Clock) {
@@ -26,14 +26,14 @@ class InboxHolders {
     this.#clock = clock
   }
 
-  add(holder: InboxHolder): void {
-    this.#held.set(holder.sessionId, holder)
+  add(owner: InboxOwner): void {
+    this.#held.set(owner.sessionId, owner)
     this.#schedulePoll()
   }
 
-  remove(holder: InboxHolder): void {
-    if (this.#held.get(holder.sessionId) !== holder) return
-    this.#held.delete(holder.sessionId)
+  remove(owner: InboxOwner): void {
+    if (this.#held.get(owner.sessionId) !== owner) return
+    this.#held.delete(owner.sessionId)
     if (this.#held.size > 0) return
     this.#clock.clearTimeout(this.#timer)
     this.#timer = undefined
@@ -58,17 +58,17 @@ class InboxHolders {
     } catch {
       // The next poll or write will report the messages.
     }
-    // Holders may have changed in the meantime.
+    // Owners may have changed in the meantime.
     if (this.#timer !== timer) return
     this.#timer = undefined
     if (this.#held.size > 0) this.#schedulePoll()
   }
 }
 
-/** Holders by store and clock. */
-export const inboxHolders = new PerStore((store, clock) => new InboxHolders(store, clock))
+/** Owners by store and clock. */
+export const inboxOwners = new PerStore((store, clock) => new InboxOwners(store, clock))
 
-/** Immediately notifies the holder in this process of a new message. */
-export function notifyHolder(store: SessionStore, sessionId: string, inbox: number): void {
-  for (const each of inboxHolders.list(store)) each.notify(sessionId, inbox)
+/** Immediately notifies the owner in this process of a new message. */
+export function notifyOwner(store: SessionStore, sessionId: string, inbox: number): void {
+  for (const each of inboxOwners.list(store)) each.notify(sessionId, inbox)
 }
