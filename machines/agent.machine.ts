@@ -33,7 +33,7 @@ export const agentMachine = setup({
   actions,
 }).createMachine({
   id: 'agent',
-  description: 'One run of an agent: from a user message to a final state.',
+  description: 'One run of an agent, from a user message to a final state.',
   context: ({ input }) => createContext(input),
   output: ({ context }) => toRunResult(context),
   entry: 'startDeadline',
@@ -74,7 +74,7 @@ export const agentMachine = setup({
         whereItWas: {
           type: 'history',
           history: 'deep',
-          description: 'The substate that a restored run was in.',
+          description: 'The substate in which a restored run continues.',
         },
 
         preparing: {
@@ -422,7 +422,7 @@ export const agentMachine = setup({
         TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
       },
       states: {
-        whereItWas: { type: 'history', description: 'The substate that a restored run was in.' },
+        whereItWas: { type: 'history', description: 'The substate in which a restored run continues.' },
 
         screeningCalls: {
           description:
@@ -665,12 +665,12 @@ export const agentMachine = setup({
     },
     MAX_STEPS: {
       type: 'final',
-      description: 'All steps, or all tool calls, are used.',
+      description: 'The run has used all of its steps or tool calls.',
       entry: ['setCapReason', 'settleBatch', { type: 'finish', params: { state: 'MAX_STEPS' } }],
     },
     BUDGET_EXCEEDED: {
       type: 'final',
-      description: 'Tokens or money are used up.',
+      description: 'The token or cost budget is used up.',
       entry: ['setBudgetReason', 'settleBatch', { type: 'finish', params: { state: 'BUDGET_EXCEEDED' } }],
     },
     BLOCKED: {

@@ -124,7 +124,11 @@ export function toAGUIEnds(
   messages: readonly Message[],
   getMessageId: (message: Message) => string = getUserMessageId,
 ): AGUIEnd[] {
-  expectArgument('toAGUIEnds(ends)', ends, listRule('a list of ends, such as (await agent.replay(id)).ends'))
+  expectArgument(
+    'toAGUIEnds(ends)',
+    ends,
+    listRule('a list of turn ends, such as (await agent.replay(id)).ends'),
+  )
   expectArgument('toAGUIEnds(ends, messages)', messages, listRule('a list of messages'))
   const byId = new Map(messages.map((message) => [message.id, message]))
   return ends.flatMap(({ messageId, state, reason, error }) => {

@@ -237,7 +237,7 @@ function toValidation(result: unknown): Validation {
   if (success) return { value }
   const { issues, message } = (error ?? {}) as { issues?: unknown; message?: unknown }
   if (Array.isArray(issues) && issues.length > 0) return { issues: issues as Issue[] }
-  return { issues: [{ message: typeof message === 'string' ? message : 'does not fit the schema' }] }
+  return { issues: [{ message: typeof message === 'string' ? message : 'does not match the schema' }] }
 }
 
 const isPromiseLike = (value: unknown): boolean =>

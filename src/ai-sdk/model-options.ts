@@ -70,7 +70,7 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
   if (isKnown) {
     throw modelError(
       'invalid_model',
-      `${describeModel(members)} is not a language model (but a model for embeddings, images or speech). Pass a language model, such as anthropic('claude-…').`,
+      `${describeModel(members)} is not a language model, but one for embeddings, images or speech. Pass a language model, such as anthropic('claude-…').`,
     )
   }
   throw modelError(

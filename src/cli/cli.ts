@@ -175,7 +175,7 @@ function formatError(error: unknown): string {
   )
   const isBusy = error instanceof StoreError && error.code === 'session_busy'
   return isBusy
-    ? `${replaced} To look at it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`
+    ? `${replaced} To inspect it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`
     : replaced
 }
 

@@ -216,7 +216,7 @@ interface OptionToken {
 
 function readValue({ name, rawName, value, inlineValue }: OptionToken, spec: OptionSpec): string | true {
   if (spec.value === undefined) {
-    if (value !== undefined) throw badUsageError(`${rawName} is a switch and takes no value.`, rawName)
+    if (value !== undefined) throw badUsageError(`${rawName} is a flag and takes no value.`, rawName)
     return true
   }
   if (spec.optional && value === undefined) return true

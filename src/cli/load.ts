@@ -39,7 +39,7 @@ export function describeFileError(error: unknown, path: string, use: 'read' | 'w
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `you have no permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
+      return `you do not have permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
     default:
       return `'${path}' cannot be ${use}: ${getMessage(error)}`
   }
@@ -152,13 +152,13 @@ function describeUnsupported(error: unknown): string | null {
     case 'ERR_UNKNOWN_FILE_EXTENSION':
       return 'does not load TypeScript'
     case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
-      return 'only strips types, and the file needs more'
+      return 'only strips types, but the file needs more'
     case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
       return 'does not load TypeScript from packages'
     case 'ERR_MODULE_NOT_FOUND': {
       const source = url.replace(/\.([cm]?)js$/, '.$1ts')
       if (source === url || !existsSync(fileURLToPath(source))) return null
-      return `does not find ${basename(url)}, whose source is ${basename(source)}`
+      return `cannot find ${basename(url)}, whose source is ${basename(source)}`
     }
     default:
       return null

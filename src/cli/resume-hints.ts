@@ -66,7 +66,7 @@ export function describeNeed(pending: PendingCall): string {
   const call = `${describeCall(pending)} [${formatCallId(formatCallWord(pending))}]`
   if (needs === 'elicitation') return `${call}: ${formatElicitation(pending.elicitation)}`
   if (needs === 'client') return `${call} must be run by the client`
-  return `${call} needs approval${until}${interrupted ? '. It was interrupted and may already have had its effect' : ''}`
+  return `${call} needs approval${until}${interrupted ? '. It was interrupted and may already have taken effect' : ''}`
 }
 
 /** Shows all arguments in full, because people approve only content that they have read. */

@@ -130,7 +130,7 @@ export function dbosSessions(
       throw new StatewrightError(
         'payload_too_large',
         `The enqueue payload for session '${queued.session}' has ${size} bytes. DBOS stores each payload, so the limit is ${maxDriveBytes}. ` +
-          'Leave the input out, and return it from the option loadInput.',
+          'Omit the input, and return it from the option loadInput.',
         'input',
       )
     await DBOS.enqueueWorkflowWithOptions(
@@ -160,7 +160,7 @@ export function dbosSessions(
     else if (outcome.wakeMs !== undefined) await put(createDriveAfterSleep(queued, outcome), outcome.wakeMs)
     else if (answerTimeoutMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome
-      const answers: SessionAnswer[] = [{ type: 'cancel', why: 'No answer came in time.' }]
+      const answers: SessionAnswer[] = [{ type: 'cancel', why: 'No answer arrived in time.' }]
       await put({ session, answers, at: head, base: `late:${session}:${head}`, attempt: 0 }, answerTimeoutMs)
     }
     return outcome

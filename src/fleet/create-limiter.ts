@@ -61,7 +61,7 @@ const optionRules: OptionRules<CreateLimiterOptions> = {
   tokensPerMinute: rateRule,
   burst: {
     is: (value) => typeof value === 'number' && value > 0 && value <= 1,
-    phrase: "a share of a minute's allowance, above 0 and at most 1",
+    phrase: "a fraction of a minute's allowance, above 0 and at most 1",
   },
   clock: null,
 }

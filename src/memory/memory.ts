@@ -150,13 +150,13 @@ function createMemory(
     },
     tool: ({
       name = 'search_memory',
-      description = 'Searches the indexed documents. Returns the passages that match the query best, with their sources.',
+      description = 'Searches the indexed documents. Returns the passages that best match the query, with their sources.',
     } = {}) =>
       defineTool({
         name,
         description,
         input: z.object({
-          query: z.string().min(1).describe('What to look for, in a few words or as a question'),
+          query: z.string().min(1).describe('What to search for, in a few words or as a question'),
           limit: z
             .int()
             .min(1)

@@ -59,7 +59,7 @@ const known = [
 const maxRetryWaitMs = 10_000
 const maxTurnBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
-const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'No answer came in time.' }
+const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'No answer arrived in time.' }
 /** Restate retries with increasing delays until it receives a terminal error. */
 const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 

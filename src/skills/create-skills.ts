@@ -94,12 +94,12 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
         skill: nameProperty,
         path: {
           type: 'string',
-          description: 'The path within the folder, with slashes: references/forms.md',
+          description: 'The path within the folder, with slashes, such as references/forms.md',
         },
         offset: {
           type: 'integer',
           minimum: 0,
-          description: 'How many characters to skip at the start.',
+          description: 'The number of characters to skip at the start.',
         },
       },
       required: ['skill', 'path'],

@@ -313,8 +313,8 @@ export function stateLimitError(limit: number, vertices: readonly Vertex[]): Pat
   const growing = listGrowingKeys(vertices)
   const cause =
     growing.length > 0
-      ? `These context keys keep taking new values: ${growing.join(', ')}. Bound them`
-      : 'No single context key keeps growing, but their combinations do. Offer fewer events, raise the limit'
+      ? `These context keys keep taking new values: ${growing.join(', ')}. Limit them`
+      : 'No single context key keeps growing, but their combinations do. Use fewer events, raise the limit'
   return new PathError(
     'state_limit',
     `Stopped at the limit of ${limit} states; ${vertices.length} were seen, the deepest ${vertices.at(-1)?.depth ?? 0} ` +

@@ -81,7 +81,7 @@ describe('sessions export --as test', () => {
     expect(out).toBe(
       'Wrote demo.test.mjs and demo.session.json. Run it: NODE_OPTIONS=--experimental-vm-modules npx jest demo.test.mjs\n',
     )
-    expect(await runTests(place, 'demo.test.mjs')).toEqual(['session demo plays as it was recorded'])
+    expect(await runTests(place, 'demo.test.mjs')).toEqual(['session demo replays as recorded'])
 
     const file = join(place.cwd, 'demo.test.mjs')
     const text = await readFile(file, 'utf8')

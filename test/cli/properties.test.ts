@@ -112,7 +112,7 @@ and then repeats:
     const limited = await cli(['properties', 'request.mjs', 'kept.mjs', '--limit', '1'], { cwd })
     expect(limited.code).toBe(1)
     expect(limited.out).toContain(
-      '? no end without an event: no breach in 1 state. Stopped at the limit of 1 state',
+      '? no end without an event: no violation in 1 state. Stopped at the limit of 1 state',
     )
     expect(limited.out).toContain('2 properties: 0 hold, 0 broken, 2 unknown\n')
   })

@@ -58,7 +58,7 @@ describe('the options of run', () => {
     [['--config='], '--config needs a value'],
     [['--config', '--json'], "'--json' looks like an option"],
     [['--api', 'respones'], 'Did you mean responses?'],
-    [['--json=yes'], '--json is a switch'],
+    [['--json=yes'], '--json is a flag'],
     [['--json', '--events'], 'cannot be combined'],
     [['--rehearsal', '--model', 'm'], 'cannot be combined'],
     [['--rehearsal', '--base-url', 'http://h'], 'cannot be combined'],

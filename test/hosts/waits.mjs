@@ -112,7 +112,7 @@ export async function playWaits(name, server) {
     if (ledger.paid.has(`${session}/1`)) wrong.push(`${session} was paid, and nobody had agreed`)
   }
   const written = (await store.read(tooLate)).map(({ data }) => data)
-  if (!written.some((data) => data.includes('No answer came in time.')))
+  if (!written.some((data) => data.includes('No answer arrived in time.')))
     wrong.push('a cancel does not say why')
   if (!/CANCELLED/.test(refusal)) wrong.push(`an answer that is late: ${refusal}`)
   if (!isKilled) wrong.push('nothing was killed')

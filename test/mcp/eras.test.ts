@@ -216,7 +216,7 @@ describe('a server that only has an event stream', () => {
     const server = await open({ url })
     const failure = await failureOf(use(server, 'old_go'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
-    expect(failure.message).toContain("The MCP server 'old' has closed the connection during the call.")
+    expect(failure.message).toContain("The MCP server 'old' closed the connection during the call.")
     expect(await use(server, 'old_go')).toBe('ok')
     expect(streams()).toBe(2)
   })

@@ -21,7 +21,7 @@ test('an unknown preset is refused by name', () => {
   const loose = presets as unknown as Record<string, object>
   expect(() => ({ ...loose['openHuman'] })).toThrow(/no preset 'openHuman'. Did you mean 'openhuman'\?/)
   expect(() => ({ ...loose['zzz'] })).toThrow(
-    /no preset 'zzz'. There are aar, openhuman, openhumanTask, llamaStack, strands/,
+    /no preset 'zzz'. The presets are aar, openhuman, openhumanTask, llamaStack, strands/,
   )
   expect(Object.keys({ ...loose['aar'] })).toContain('limits')
   expect(JSON.parse(JSON.stringify(presets))).toEqual({ ...presets })

@@ -190,7 +190,7 @@ describe('a machine that is too large', () => {
       options,
     )
     expect(few).toMatchObject({ holds: null, states: 10, counterexample: null })
-    expect(few.message).toMatch(/^few: no breach in 10 states\. Stopped at the limit of 10 states.*ticks/)
+    expect(few.message).toMatch(/^few: no violation in 10 states\. Stopped at the limit of 10 states.*ticks/)
     expect(on.holds).toBeNull()
   })
 

@@ -52,13 +52,14 @@ const missingUsageWarning: EmittedEvent = {
   type: 'warning',
   code: 'missing_usage',
   message:
-    'The provider reported no usage. It is estimated, or counted as zero if budget.onMissingUsage is set so.',
+    'The provider reported no usage. It is estimated, or counted as zero with budget.onMissingUsage set to zero.',
 }
 
 const unknownPriceWarning: EmittedEvent = {
   type: 'warning',
   code: 'unknown_price',
-  message: 'The price of the model is unknown, so limits.costLimit cannot stop this run. Set it in prices.',
+  message:
+    'The price of the model is unknown, so limits.costLimit cannot stop this run. Set the price in prices.',
 }
 
 /** The near-budget warning, which a session emits only once. */

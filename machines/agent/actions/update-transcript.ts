@@ -255,11 +255,11 @@ export function formatNotExecuted(reason: Reason | null): string {
 
 const notExecutedBecause: Partial<Record<Reason, string>> = {
   cancelled: 'the run was cancelled',
-  approval_expired: 'an approval did not come in time',
+  approval_expired: 'an approval did not arrive in time',
   timeout: 'the deadline passed',
   content_filter: "the provider's content filter stopped the answer",
   token_budget: 'the token budget was used up',
-  output_tokens: 'the budget of output tokens was used up',
+  output_tokens: 'the output token budget was used up',
   cost_limit: 'the cost limit was reached',
   shared_budget: 'a shared budget was used up',
   max_steps: 'the step limit was reached',

@@ -41,7 +41,7 @@ const optionSpecs = {
     about: 'write the results to this file, one per line (default: stdout)',
   },
   concurrency: { value: 'N', min: 1, about: 'the number of lines to run concurrently (default: 8)' },
-  'cost-limit': { value: 'USD', about: 'start no new lines after the batch has cost this amount' },
+  'cost-limit': { value: 'USD', about: 'start no new lines once the batch has cost this amount' },
   'retry-failed': { about: 'run failed lines again, as another run of their session' },
   ...storeOption,
   drain: runOptions.drain,
@@ -92,11 +92,11 @@ export const batchCommand = defineCommand({
   missing: 'Name a file of lines { "id", "input" }.',
   options: optionSpecs,
   notes: [
-    'A line of INPUT is { "id", "input", "tags"? }, and becomes the session BATCH.LINE-ID. A line of the results is ' +
+    'Each line of INPUT is { "id", "input", "tags"? }, and becomes the session BATCH.LINE-ID. Each line of the results is ' +
       '{ id, session, state, reason, output, usage, cost }, in the order of the input.',
     'The same command continues after a kill: finished lines are read from the store, and nothing runs twice. A line that ' +
       'waits for an answer has that state in the results: answer it with statewright resume, then start the batch again.',
-    'Ctrl-C parks the batch, and the same command continues it. A second Ctrl-C ends the command at once. ' +
+    'Ctrl-C parks the batch, and the same command continues it. A second Ctrl-C ends the command immediately. ' +
       'After SIGTERM no line starts, and running lines are parked after --drain SECONDS.',
     'Exit codes: 0 all completed, 1 an error or a damaged line, 2 bad usage or configuration, 3 stopped by a limit or ' +
       'guardrail, 4 a line waits for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',

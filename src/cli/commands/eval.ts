@@ -145,8 +145,8 @@ export const evalCommand = defineCommand({
   notes: [
     'A line of CASES is { "id", "input", "expected"?, "tags"? }. A scorer is a function (result, case) that returns a number ' +
       'from 0 to 1, true or false, or { score, why }. judge() of statewright/testing creates one that asks a model.',
-    'With --from-store, the agent gets the user messages of stored sessions. A call that a session has recorded with the same ' +
-      "arguments gets the recorded result. Another call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
+    'With --from-store, the agent gets the user messages of stored sessions. A call that was recorded with the same ' +
+      "arguments gets the recorded result. Any other call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
       'The store is only read, and the sessions of the replay are not stored.',
     'Ctrl-C reports what has been scored. With --id, the same command continues, and finished sessions do not run again.',
     'Exit codes: 0 no threshold crossed, 1 a threshold was crossed or a run failed, 2 bad usage or configuration, 130 ' +

@@ -39,7 +39,7 @@ export const guardsCommand = defineCommand({
   },
   notes: [
     "The model's answers stay as recorded, even after a nudge. The command runs no tools and writes nothing.",
-    'With --preset, the step limit also counts. The saved tokens and costs are those of the responses after the stop.',
+    'With --preset, the step limit also applies. The savings are the tokens and costs of the responses after the stop.',
     'Exit codes: 0 no guard stops the session, 2 bad usage or configuration, 3 a guard stops it.',
     'Examples:\n  statewright guards work\n  statewright guards work --config stricter.json\n' +
       '  statewright guards work --preset aar,openhuman,strands',

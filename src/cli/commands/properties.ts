@@ -23,7 +23,7 @@ export const propertiesCommand = defineCommand({
     'MACHINE and PROPERTIES are .js, .mjs or .ts files. The default export of MACHINE is an XState v5 machine. PROPERTIES ' +
       'exports properties, made by always, never, leadsTo, until, canReach and decreases of statewright/testing:',
     "  export const properties = {\n    'a request is answered': leadsTo('asking', isFinal, { fair: ['GRANT'] }),\n  }",
-    'Either may export inputs, alphabet and serializeState (see statewright paths --help); those of PROPERTIES win.',
+    'Both may export inputs, alphabet and serializeState (see statewright paths --help); those of PROPERTIES take precedence.',
     'Exit codes: 0 every property holds, 1 one is broken or the limit was reached first, 2 bad usage or modules.',
     'Examples:\n' +
       '  statewright properties request.machine.ts request.properties.ts\n' +

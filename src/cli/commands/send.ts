@@ -62,7 +62,7 @@ const broadcastOptions = {
   },
   key: {
     value: 'TEXT',
-    about: 'with --all: send the message once, even if the command runs again with this key',
+    about: 'with --all: send the message only once, even if the command runs again with this key',
   },
   json: { about: 'with --all: print the counts as JSON' },
   ...byOption,
@@ -76,7 +76,7 @@ export const sendCommand = defineCommand({
   options: broadcastOptions,
   notes: [
     `MESSAGE is one of:\n${formatUsages(messageSpecs).join('\n')}`,
-    'A working run reads the message within a second. An idle run that no process drives reads it when it is resumed; only ' +
+    'A working run reads the message within a second. An idle run that no process drives reads it when it is resumed. Only ' +
       'cancel, and resume with a date, take effect at once. With a DATE such as 2026-05-04T08:30:00Z, the run sleeps until then.',
     'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',

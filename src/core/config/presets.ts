@@ -87,7 +87,7 @@ export function findPreset(name: string, subject: string): AgentConfigInput {
 
 function unknownPresetError(name: string, names: readonly string[], subject: string): ConfigError {
   const match = findNearestName(name, names)
-  const hint = match === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${match}'?`
+  const hint = match === undefined ? `The presets are ${names.join(', ')}.` : `Did you mean '${match}'?`
   return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 

@@ -140,7 +140,7 @@ class AgentChoice {
       const names = this.#agents.names.join("', '")
       throw new UsageError(
         'invalid_option',
-        `State which agent starts session '${session}': agent: '${names}'.`,
+        `Name the agent that starts session '${session}': agent: '${names}'.`,
         'agent',
       )
     }

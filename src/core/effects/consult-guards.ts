@@ -144,7 +144,7 @@ const shapes = "return nothing, true, { action: 'ok' }, or { action: 'nudge' | '
 
 function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): string | null {
   if (fact.type !== 'calls') {
-    return 'verdict() returned a block for results, but calls that have run cannot be refused; nudge or halt instead'
+    return 'verdict() returned a block for results, but calls that have already run cannot be refused. Nudge or halt instead'
   }
   const known: readonly unknown[] = fact.calls.map(({ id }) => id)
   if (callIds === null || callIds.every((id) => known.includes(id))) return null

@@ -91,7 +91,7 @@ async function tryFitWithSummary(
   const base = buildRequest(parts, scope.context, false)
   const fits = (request: typeof base) => counter.request(request) <= situation.window
   const request = createSummaryRequest(base, plan, fits)
-  if (request === null) return without('the messages to summarize do not fit the window either.')
+  if (request === null) return without('the messages to summarize do not fit in the window either.')
   let summary: Summary | null = null
   await scope.runtime.waitUntilDurable()
   scope.abort.throwIfAborted()

@@ -127,7 +127,7 @@ export class SubAgentBatch {
     const maxDepth = Math.min(delegate.maxDepth, runtime.binding.maxDepth ?? Infinity)
     if (depth > maxDepth) {
       return failed(
-        `Not started: sub-agents may be nested ${maxDepth} deep (maxDepth), and '${tool.name}' would be level ${depth}. Do this yourself.`,
+        `Not started: sub-agents may be nested only ${maxDepth} deep (maxDepth), and '${tool.name}' would be at level ${depth}. Do this yourself.`,
       )
     }
     const left = getRemaining(getBudgetTotals(context), toBudgetLimits(config))

@@ -102,7 +102,7 @@ class Screen {
     let out = ''
     if (reset && this.#streamed === stepId) {
       this.#streamed = null
-      const withdrawn = '↻ the output above is discarded; the model starts over'
+      const withdrawn = '↻ the output above is discarded, and the model starts over'
       out += this.#writeLine(this.#style.paint('dim', withdrawn))
     }
     if (reasoning) out += this.#writeText('reasoning', stripControls(reasoning))

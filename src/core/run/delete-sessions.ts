@@ -55,7 +55,7 @@ function checkOwner(owner: SessionOwner): ListOptions {
   if (typeof owner !== 'object' || owner === null || !('prefix' in owner || 'tags' in owner))
     throw new UsageError(
       'invalid_option',
-      "deleteSessions needs to know which sessions to delete: { prefix: 'ann' } or { tags: { user: 'ann' } }.",
+      "deleteSessions needs a filter for the sessions to delete: { prefix: 'ann' } or { tags: { user: 'ann' } }.",
       'owner',
     )
   expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])

@@ -89,7 +89,7 @@ export function refuseJournalWithStore(journal: unknown): void {
   if (journal === undefined) return
   throw new UsageError(
     'invalid_option',
-    'A run is written to only one log. Pass a store to the agent or a journal to the run, but not both.',
+    'A run can be written to only one log. Pass a store to the agent or a journal to the run, but not both.',
     'journal',
   )
 }
@@ -118,7 +118,7 @@ export function refuseStoredSession(sessionId: string): never {
 export function messageChangedError(clientId: string): UsageError {
   return new UsageError(
     'message_changed',
-    'This message was already sent with a different text. Sent messages do not change. Send the new text as a new message.',
+    'This message was already sent with a different text. Sent messages cannot be changed. Send the new text as a new message.',
     clientId,
   )
 }

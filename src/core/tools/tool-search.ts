@@ -133,7 +133,7 @@ function writeFound(
   const head =
     loading === 'append'
       ? 'These tools are loaded. Call them by name.'
-      : "These tools are loaded. Call them with call_tool, with the tool's name and arguments that match its parameters."
+      : "These tools are loaded. Call them through call_tool, with the tool's name and arguments that match its parameters."
   const lines: string[] = [head]
   const shown: Tool[] = []
   let size = head.length

@@ -211,7 +211,7 @@ export async function createSseWire(
       // The stream is the session, so a new stream would start a new session.
       onEnd: () => {
         if (response.ok && init.method !== 'POST')
-          onLost({ reason: 'has closed the connection', transient: true })
+          onLost({ reason: 'closed the connection', transient: true })
       },
     })
   }

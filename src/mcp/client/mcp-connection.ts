@@ -231,7 +231,7 @@ async function beginConnection(
       return await afterSignIn(signIn, () => orLoss(work()))
     } catch (error) {
       if (transport.sessionId !== undefined && (await isSessionLost(error, client, startTimeoutMs))) {
-        onLost({ reason: 'has ended the session', transient: true })
+        onLost({ reason: 'ended the session', transient: true })
         throw new SessionExpiredError(
           `The MCP server '${options.name ?? serverName}' no longer knows its session.`,
           { cause: error },

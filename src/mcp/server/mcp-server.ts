@@ -104,7 +104,7 @@ function checkOrigin({ headers, url }: Request): void {
 }
 
 export interface McpStdioServer {
-  /** Resolves when the client has closed the connection, or `close` was called. */
+  /** Resolves when the client closed the connection, or `close` was called. */
   closed: Promise<void>
   /** Closes the connection. Runs stop at a point where another process can continue. */
   close: () => Promise<void>

@@ -154,8 +154,8 @@ const failures: Record<string, [AttachmentErrorCode, string]> = {
   ELOOP: ['not_found', 'is a broken symbolic link.'],
   EISDIR: ['not_a_file', 'is a folder.'],
   ENXIO: ['not_a_file', 'is not a regular file.'],
-  EACCES: ['unreadable', 'may not be read by this process.'],
-  EPERM: ['unreadable', 'may not be read by this process.'],
+  EACCES: ['unreadable', 'cannot be read by this process, which lacks permission.'],
+  EPERM: ['unreadable', 'cannot be read by this process, which lacks permission.'],
   ERR_INVALID_ARG_VALUE: ['invalid_attachment', 'has an invalid path.'],
 }
 

@@ -112,7 +112,7 @@ function ForkForm(props: FormProps) {
                   {label} (record {at})
                 </option>
               ))}
-              <option value={-1}>Nothing, only run it again</option>
+              <option value={-1}>Nothing, just run it again</option>
             </select>
           </label>
         )}
@@ -255,13 +255,13 @@ function describeWanted(wanted: WhatIf): Words {
   if ('arguments' in edit)
     return {
       title: `What if ${wanted.call?.name ?? 'the call'} had different arguments?`,
-      label: 'In the fork, the call is made with this instead',
+      label: 'The fork makes the call with these arguments instead',
       before: formatValue(edit.arguments),
     }
   return {
     title: `What if ${wanted.call?.name ?? 'the call'} had a different result?`,
     label:
-      'In the fork, the model reads this instead, as if the tool had returned it. The tool does not run for it.',
+      'In the fork, the model reads this result instead, as if the tool had returned it. The tool does not run.',
     before: formatValue(edit.result),
   }
 }

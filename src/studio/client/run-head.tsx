@@ -389,7 +389,7 @@ function Chip({ name, icon, places, title, onPlace, onCosts, children }: ChipPro
     <button
       type="button"
       class={`chip-button chip-${name}`}
-      title={places ? `Go to ${title}, one after the other` : 'Show the costs by model, tool and step'}
+      title={places ? `Step through ${title}` : 'Show the costs by model, tool and step'}
       disabled={places?.length === 0}
       onClick={go}
     >

@@ -70,7 +70,7 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
     const holds = counterexample ? false : bounded === null ? true : null
     const message = counterexample
       ? counterexample.toString()
-      : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its only state' : `all ${states} states`}` : `no breach in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
+      : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its only state' : `all ${states} states`}` : `no violation in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
     return [judge.name, { holds, states, begun, bounded, counterexample, message }]
   })
   return Object.fromEntries(reports) as Record<Name, PropertyReport>

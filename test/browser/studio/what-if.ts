@@ -101,7 +101,7 @@ export function describeWhatIf(): void {
         /^(Result|Arguments) of look_up/,
       )
       await page.waitForSelector('.fork textarea')
-      await choice.selectOption({ label: 'Nothing, only run it again' })
+      await choice.selectOption({ label: 'Nothing, just run it again' })
       await page.waitForSelector('.fork textarea', { state: 'detached' })
       const message = choice.locator('option', { hasText: 'Message:' }).first()
       await choice.selectOption((await message.getAttribute('value')) ?? '')

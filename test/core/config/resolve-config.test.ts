@@ -504,8 +504,8 @@ describe('preset:', () => {
 
   it.each([
     ['openhumen', "There is no preset 'openhumen'. Did you mean 'openhuman'?"],
-    ['toString', "There is no preset 'toString'. There are aar, "],
-    ['', "There is no preset ''. There are aar, "],
+    ['toString', "There is no preset 'toString'. The presets are aar, "],
+    ['', "There is no preset ''. The presets are aar, "],
   ])('is refused where there is none of this name: %s', (preset, message) => {
     for (const refuse of [
       () => resolveConfig({ preset }),

@@ -14,12 +14,12 @@ export const checkCommand = defineCommand({
   about: 'Checks which open sessions your agents can resume, or all logs.',
   options: {
     ...agentsModuleOption,
-    spec: { about: 'check the log of every session, ended ones too, against the rules of the loop' },
+    spec: { about: 'check the logs of all sessions, including ended ones, against the rules of the loop' },
     json: { about: 'print one line of JSON for each session' },
     ...storeOption,
   },
   notes: [
-    'Use it before a deployment. It runs and writes nothing.',
+    'Use it before a deployment. It neither runs nor writes anything.',
     'Exit codes: 0 all can be resumed, 1 some cannot. With --spec: 0 every log follows the rules, 1 some do not or are damaged.',
     'Examples:\n' +
       '  statewright sessions check --agents ./agents.mjs\n' +

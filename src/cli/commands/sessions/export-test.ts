@@ -116,7 +116,7 @@ function formatTestFile(file: TestFile): string {
     ...(agent?.isFunction ? ['const agent = await createAgent({ store: memoryStore() })'] : []),
     ...(agent ? [] : formatRecordedAgent(file)),
     '',
-    `test(${quoteLiteral(`session ${session} plays as it was recorded`)}, async () => {`,
+    `test(${quoteLiteral(`session ${session} replays as recorded`)}, async () => {`,
     `  await ${play}`,
     '})',
     '',

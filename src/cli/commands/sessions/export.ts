@@ -17,7 +17,7 @@ const optionSpecs = {
   markdown: { about: 'the conversation as Markdown, for people' },
   html: { about: 'one HTML file that shows it like the studio, to share' },
   card: {
-    about: 'a picture (SVG) of the request, the path on the chart, the times, the verdict and the cost',
+    about: 'a picture (SVG) of the request, the path on the chart, the timeline, the verdict and the cost',
   },
   film: { about: 'an animated SVG of the path on the chart, with the transcript and the verdict' },
   'without-texts': { about: 'html, card and film: only states, times, costs and tool names' },
