@@ -51,7 +51,7 @@ import {
   type WorkerOptions,
 } from './durable-options.js'
 import { Chart, checkChart, type StartedActor } from './chart.js'
-import { emptyLogEnd, formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
+import { emptyLogEnd, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
 import {
   type ActorReport,
   createDoneEvent,
@@ -177,8 +177,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #label: string
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
-  /** Sessions of other machines and of agents. */
-  readonly #foreign = new Set<string>()
+  /** Until when the worker leaves a session alone, whatever its inbox has: one of another owner, or one that it cannot open. */
+  readonly #skipped = new Map<string, number>()
   #isDraining = false
 
   constructor(machine: Machine, options: DurableOptions<Machine>) {
@@ -433,13 +433,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     // The event itself may have ended the session.
     if (key !== undefined && record.state.keys.includes(key)) return
     if (record.state.status !== 'active') throw endedError(id)
-    await this.#deliver(id, formatMessage(event, key))
+    await this.#deliver(id, event, key)
   }
 
-  async #deliver(id: string, text: string): Promise<void> {
-    const { message, holder } = (await this.#store.inbox?.put(id, text)) ?? { message: 0, holder: null }
-    notifyOwner(this.#store, id, message)
-    if (holder === null || this.#local.has(id)) this.#driveLater(id)
+  async #deliver(id: string, event: AnyEventObject | null, key?: string): Promise<void> {
+    const delivery = await this.#store.inbox?.put(id, JSON.stringify({ event, key }))
+    if (delivery) notifyOwner(this.#store, id, delivery.message)
+    if (!delivery?.holder || this.#local.has(id)) this.#driveLater(id)
   }
 
   /** Sends a message to a running agent, then wakes the session that runs it. */
@@ -462,13 +462,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       )
     const parts = { store: this.#store, clock: this.#clock, tools: child.agent.tools }
     await sendToStoredSession(parts, child.session, message as SessionMessage, { key, isParent: true })
-    await this.#deliver(id, formatMessage(null, undefined))
+    await this.#deliver(id, null)
   }
 
   /** Whether an agent of the session has read a message with this key. */
   async #hasAnswer(id: string, key: string): Promise<boolean> {
-    for await (const child of listSessions(this.#store, { parent: id }))
-      if ((await readSessionAt(this.#store, child.id)).keys.includes(key)) return true
+    for await (const child of listSessions(this.#store, { parent: id })) {
+      const folded = await readSessionAt(this.#store, child.id).catch(this.#reportDamage(id))
+      if (folded?.keys.includes(key)) return true
+    }
     return false
   }
 
@@ -495,13 +497,16 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (!this.#hasAgents) return
     const inFlight = new Set(this.#listAgents(id, state).map(({ session }) => session))
     for await (const child of listSessions(this.#store, { parent: id }))
-      try {
-        if (!inFlight.has(child.id)) await cancelChild(this.#store, this.#clock, child.id)
-      } catch (error) {
-        if (error instanceof StatewrightError && error.retryable) throw error
-        // A damaged log of an agent must not block the machine.
-        this.#report(error, id)
-      }
+      if (!inFlight.has(child.id))
+        await cancelChild(this.#store, this.#clock, child.id).catch(this.#reportDamage(id))
+  }
+
+  /** For `catch`: a damaged log of an agent must not block the machine. */
+  #reportDamage(id: string): (error: unknown) => undefined {
+    return (error) => {
+      if (error instanceof StatewrightError && error.retryable) throw error
+      this.#report(error, id)
+    }
   }
 
   /** The last record. @throws {StoreError} `unknown_session` */
@@ -555,6 +560,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       },
       (error: unknown) => {
         this.#local.delete(id)
+        if (error instanceof UsageError) this.#skipped.set(id, readElapsed(this.#clock) + leaseMs)
         return nullIfTakenOver(error)
       },
     )
@@ -701,13 +707,14 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       found.push(...((await inbox?.findUnread?.(ids)) ?? []))
     }
     const unread: string[] = []
+    const now = readElapsed(this.#clock)
     for (const { sessionId } of found) {
-      if (this.#foreign.has(sessionId) || this.#local.has(sessionId)) continue
+      if ((this.#skipped.get(sessionId) ?? 0) > now || this.#local.has(sessionId)) continue
       // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
       const listed = await this.#store.get(sessionId)
       // A deleted session may be started again.
       if (listed === null) continue
-      if (listed.summary?.agent !== this.#label) this.#foreign.add(sessionId)
+      if (listed.summary?.agent !== this.#label) this.#skipped.set(sessionId, Infinity)
       else if (listed.holder === null) unread.push(sessionId)
     }
     return unread

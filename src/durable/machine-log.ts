@@ -1,4 +1,3 @@
-import type { AnyEventObject } from 'xstate'
 import { isRecord } from '../../guards/lib/stored.js'
 import { readElapsed } from '../core/base/clock.js'
 import { setAlarm } from '../core/sessions/alarm.js'
@@ -21,10 +20,6 @@ import type { SessionStore, SessionSummary } from '../core/sessions/store/store.
 export interface MachineMessage {
   event: MachineEvent | null
   key?: string
-}
-
-export function formatMessage(event: AnyEventObject | null, key: string | undefined): string {
-  return JSON.stringify({ event, ...(key !== undefined && { key }) })
 }
 
 function parseMessage({ text }: InboxMessage): MachineMessage | null {

@@ -1,6 +1,6 @@
 /* oxlint-disable no-await-in-loop -- one call after the other */
 import { jest } from '@jest/globals'
-import { assign, fromPromise, log, sendTo, setup } from 'xstate'
+import { assign, createMachine, fromPromise, log, sendTo, setup } from 'xstate'
 import { memoryStore } from '../../src/index.js'
 import { durable, idempotencyKey } from '../../src/durable/index.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
@@ -212,4 +212,24 @@ test('an action that logs, and one that sends an event to its machine later, hav
   later()
   await hosts.settle()
   expect(await until(sessions.settled('l'))).toMatchObject({ context: { count: 1 }, head: 3 })
+})
+
+test('a worker that cannot open a session with an unread event tries again after a lease', async () => {
+  const { hosts, open, until } = setUp()
+  const create = (state: string, onError: (error: unknown) => void) => {
+    const on = { GO: { actions: () => undefined } }
+    const machine = createMachine({ id: 'm', initial: state, states: { [state]: { on } } })
+    return durable(machine, { ...open().parts, onError })
+  }
+  const old = create('before', () => undefined)
+  await until(old.start('s'))
+  await until(old.settled('s'))
+  const errors: unknown[] = []
+  const changed = create('after', (error) => errors.push(error))
+  const worker = changed.worker()
+  await until(changed.send('s', { type: 'GO' }))
+  await hosts.pass(65_000)
+  expect(errors).toMatchObject([1, 2, 3].map(() => ({ code: 'chart_changed' })))
+  await until(worker.drain())
+  expect(await until(old.settled('s'))).toMatchObject({ value: 'before', head: 2 })
 })

@@ -12,6 +12,7 @@ import {
   orThrow,
 } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
+import { createOneCallModel } from '../support/manual-model.js'
 import { played, stage, textOf } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 
@@ -397,6 +398,14 @@ describe('a run with an output schema', () => {
       expect(await agent.withObject(plain)).toMatchObject(expected)
       expect(agent.objectOf(plain)).toEqual(expected.object)
     }
+  })
+
+  it('returns the object at once only if the schema is synchronous', async () => {
+    const plain = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
+    const agent = createAgent({ model: createOneCallModel('add'), output: plain })
+    const ended = { state: 'COMPLETED', resumable: false, output: '{"city":"Paris"}' } as never
+    expect(() => agent.objectOf(ended)).toThrow(expect.objectContaining({ code: 'async_schema' }))
+    expect(createAgent({ model: createOneCallModel('add') }).objectOf(ended)).toBeUndefined()
   })
 
   describe('while it streams', () => {
