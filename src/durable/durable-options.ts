@@ -180,7 +180,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   replay(id: string, record?: number): Promise<MachineSnapshot<Machine>>
   /**
    * Copies a session up to a record to a new session, and returns its id. The new session continues with the next
-   * `settled` or `send`. Its agents continue from their own copies, as they were at the time of the record.
+   * `settled` or `send`. Its agents continue from copies of their sessions at the time of the record.
    * @example const id = await claims.fork('claim-17', { at: 1, with: { type: 'APPROVE', by: 'ben' } })
    * @throws {UsageError} `unknown_actor`, `unknown_event`, `invalid_option`
    */

@@ -177,7 +177,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #label: string
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
-  /** Until when the worker leaves a session alone, whatever its inbox has: one of another owner, or one that it cannot open. */
+  /** Sessions that the worker does not open for unread messages, with the end of this wait. Other machines and agents: Infinity. */
   readonly #skipped = new Map<string, number>()
   #isDraining = false
 
@@ -340,7 +340,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return id
   }
 
-  /** Copies the session of an agent as it was at a time. An agent that had not started by then starts in the fork. */
+  /** Copies the session of an agent at a time. An agent without records at that time starts in the fork. */
   async #copyAgent(source: string, time: number, id: string, parent: string): Promise<void> {
     const record = (await this.#store.read(source)).findLast(({ at }) => at <= time)
     if (!record) return
@@ -362,7 +362,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       : createErrorEvent(id, error)
   }
 
-  /** The state after a record, and the time until which it is read: that of the record, or the present for the last. */
+  /** The state after a record, and the time of the record. The last record has the time Infinity. */
   async #readAt(
     id: string,
     to: number | undefined,

@@ -1,4 +1,4 @@
-/** XState machines with stored sessions: every event is durable before it has an effect. */
+/** XState machines with stored sessions. Every event is durable before it has an effect. */
 export { durable, idempotencyKey } from './durable.js'
 export type {
   ActorOutcome,

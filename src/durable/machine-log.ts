@@ -35,7 +35,7 @@ function parseMessage({ text }: InboxMessage): MachineMessage | null {
 
 const inboxFormat = { parse: parseMessage, isQueued: () => false, toSteering: () => null }
 
-/** The end of a machine's log: its last record, or null if the log is empty. */
+/** The end of a machine's log. `record` is null if the log is empty. */
 export interface MachineLogEnd extends LogEnd {
   record: MachineRecord | null
 }
