@@ -30,7 +30,7 @@ export class AgentOutput {
   readonly #steps = new Set<string>()
   /** Streamed messages that no final message has confirmed yet. */
   readonly #unconfirmed = new Set<string>()
-  /** The message ids of future results, by call id. */
+  /** The message ids reserved for results, by call id. */
   readonly #results = new Map<string, string>()
   /** The page's names of open calls, by call id. */
   readonly #open = new Map<string, string>()
@@ -45,7 +45,7 @@ export class AgentOutput {
     return `${this.#prefix.calls}${this.#names.getLatestName(callId)}`
   }
 
-  /** The start of the interrupt id of a call. */
+  /** The first part of the interrupt id of a call. */
   getRequestName(callId: string): string {
     return this.#names.getRequestName(callId)
   }
@@ -286,7 +286,7 @@ export class PageSubAgents {
     this.#closeAll((id) => isOfCall(id, callId), at)
   }
 
-  /** Closes all sub-agents. `interrupts`: interrupt ids of each sub-agent. */
+  /** Closes all sub-agents. `interrupts` holds the interrupt ids of each one. */
   end(at: number, interrupts: ReadonlyMap<string, string[]>): void {
     this.#closeAll(() => true, at, interrupts)
   }

@@ -36,7 +36,7 @@ interface FoldStart {
   ends?: readonly TurnEnd[]
   /** Whether to always send a snapshot. */
   restate?: boolean
-  /** The messages that the page shows. A snapshot is sent if they differ. Absent if the page is up to date. */
+  /** The messages that the page shows, or absent if the page is up to date. A snapshot is sent if they differ. */
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
   /** The state of the run before the first event, if it has started. */
   status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled' | 'wakeAt'>
@@ -117,7 +117,7 @@ export class AGUIEventFold {
     return this.#page.takeEvents()
   }
 
-  /** The run's status, derived only from its events. */
+  /** The status of the run, derived only from its events. */
   get status(): RunStatus {
     const waits = this.#state === 'WAITING_FOR_INPUT'
     const pending = waits ? [...this.#requests.values(), ...this.#listClientCalls()] : []

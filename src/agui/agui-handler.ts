@@ -17,7 +17,7 @@ import { listInterrupts } from './approval-interrupts.js'
 import { type AgentInput, readAnswers, readInput } from './read-input.js'
 
 export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Context> {
-  /** The mount path of the handler. Default: `/api/agui`. */
+  /** The mount path of the handler. Defaults to `/api/agui`. */
   path?: string
 }
 

@@ -218,7 +218,7 @@ function hasSameText({ content, data }: Message, shown: unknown): boolean {
   return data?.['screened'] === true || joinTextParts(content) === joinTextParts(shown)
 }
 
-/** Whether the page shows exactly these messages, compared by id. */
+/** Whether the page shows exactly these messages. Only ids are compared. */
 export function hasAllMessages(
   messages: readonly AGUIMessage[],
   shown: readonly { id: string; role: string; subagentRunId?: string }[],

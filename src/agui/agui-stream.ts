@@ -26,7 +26,7 @@ export interface AGUIRunInput {
 export interface AGUIOptions {
   /** The input that the run answers. Defaults to the ids of the session and the run. */
   input?: AGUIRunInput
-  /** Start with a `MESSAGES_SNAPSHOT`, for a page without messages. Default: false. */
+  /** Whether to start with a `MESSAGES_SNAPSHOT`, for a page without messages. Defaults to false. */
   restate?: boolean
 }
 
@@ -86,7 +86,7 @@ async function* encodeRun(
   return undefined
 }
 
-/** Null before the run has started. */
+/** Returns null until the run has started. */
 function findContext(run: Run): AgentContext | null {
   try {
     return (run.snapshot() as { context: AgentContext }).context
@@ -95,7 +95,7 @@ function findContext(run: Run): AgentContext | null {
   }
 }
 
-/** The page that reads an answer. `shown`: its messages; null if it shows none. */
+/** The page that reads an answer. `shown` lists the messages it shows, or is null if it shows none. */
 export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
   shown: AgentInput['shown'] | null
 }
@@ -124,7 +124,7 @@ export function createAGUIProtocol(
         handleEvent: (event) => fold.handleEvent(event),
         end: async () => {
           const { status } = fold
-          // The log has the open interrupts. Events lack the answers from before the page subscribed.
+          // The log has the open interrupts. The events lack answers given before the page subscribed.
           const session = await read().catch(() => null)
           if (session?.state !== status.state) return fold.end(status)
           return fold.end({ ...status, pending: [...session.pending], messages: session.messages })

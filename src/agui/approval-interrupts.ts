@@ -6,7 +6,7 @@ import type { SessionView } from '../web/chat-service.js'
 import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'
 
-/** The id of a pending call's interrupt. `toolCallId`: page's name for the call. */
+/** The id of a pending call's interrupt. `toolCallId` is the page's name for the call. */
 export function toInterruptId(
   toolCallId: string,
   { fingerprint, messageId }: Pick<PendingCall, 'fingerprint' | 'messageId'>,
@@ -95,7 +95,7 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-/** `wakeAt`: when a sleeping run continues. */
+/** `wakeAt` is the time at which a sleeping run continues. */
 export function createPauseInterrupt(
   id: string,
   { reason, message, wakeAt }: { reason: string; message?: string | undefined; wakeAt: number | null },

@@ -8,7 +8,7 @@ interface Base {
   metadata?: Record<string, Json>
 }
 
-/** `subagentRunId`: sub-agent that the event belongs to; absent for the agent itself. */
+/** `subagentRunId` names the sub-agent that the event belongs to. Absent for the agent itself. */
 interface Attributed extends Base {
   subagentRunId?: string
 }
@@ -85,14 +85,17 @@ export type AGUIOutcome =
 /** A request that a run waits for. Answer it in `resume[]` of the next input by its `id`, which is valid only for this call and these arguments. */
 export interface AGUIInterrupt {
   id: string
-  /** `tool_call`: call needs approval; `elicitation`: tool's server asks a person; `paused`: run waits to be resumed. */
+  /**
+   * A call needs approval (`tool_call`), the server of a tool asks a person (`elicitation`), or the run waits to be
+   * resumed (`paused`).
+   */
   reason: 'tool_call' | 'elicitation' | 'paused'
   message: string
   toolCallId?: string
   subagentRunId?: string
   /** The JSON Schema of the answer's `payload`. */
   responseSchema: Record<string, Json>
-  /** When the request expires, as an ISO date. Absent: never. */
+  /** When the request expires, as an ISO date. It never expires if absent. */
   expiresAt?: string
   metadata?: Record<string, Json>
 }

@@ -64,9 +64,9 @@ export interface AgentInput {
   message: IncomingMessage | null
   resume: readonly InterruptAnswer[]
   outputs: readonly PageOutput[]
-  /** The message to answer again, or the edited message: `forwardedProps.regenerateFrom`. */
+  /** The message to answer again, or the edited message, from `forwardedProps.regenerateFrom`. */
   regenerateFrom: string | undefined
-  /** The branch that the page shows: `forwardedProps.branch`. */
+  /** The branch that the page shows, from `forwardedProps.branch`. */
   branch: number | undefined
 }
 
@@ -155,7 +155,7 @@ function readOutput({ toolCallId, content, error }: Fields, at: string): PageOut
   }
 }
 
-/** The answers of a page: to pending calls, or to a pause. */
+/** The answers of a page, either to pending calls or to a pause. */
 type PageAnswers =
   | { type: 'calls'; answers: readonly AnswerMessage[] }
   | { type: 'resume'; messages: number; steer: string | undefined }

@@ -63,7 +63,7 @@ function toCallFailure(error: unknown): ModelFailure {
   if (lost?.kind === 'transient') return lost
   if (typeof status !== 'number') return toModelFailure(error)
   const body = parseJsonOr(text, undefined) ?? text
-  // An error of the package itself, in the place of a response body.
+  // The package put one of its own errors in place of a response body.
   if (readText(body, 'name').startsWith('AI_')) return malformedFailure(readText(body, 'text'))
   // With status 200, the body is an error or not an answer.
   if (status < 300) {

@@ -31,7 +31,7 @@ interface UsageSource {
   metadata: unknown
 }
 
-/** The usage of an answer; null if nothing was counted. */
+/** The usage of an answer, or null if nothing was counted. */
 export function toUsage(value: unknown, source: UsageSource): TokenUsage | null {
   const usage = asObject(value)
   if (usage === null || [usage.inputTokens, usage.outputTokens].some(isUnreadable)) return null

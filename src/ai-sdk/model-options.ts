@@ -122,7 +122,7 @@ function modelError(code: string, problem: string, cause?: unknown): ConfigError
  * })
  */
 export interface LanguageModelOptions {
-  /** Provider-specific options by provider name; see the documentation of its package. */
+  /** Options for specific providers, by provider name. See the documentation of the provider package. */
   providerOptions?: Record<string, JsonObject> | undefined
   /**
    * Tools that the provider executes, by name: `{ web_search: anthropic.tools.webSearch_20250305() }`. Their calls and results
@@ -137,13 +137,13 @@ export interface LanguageModelOptions {
    */
   cache?: boolean | '5m' | '1h' | undefined
   /**
-   * The media that the model supports in addition to text. Messages with other media are refused before they are sent; `[]`
-   * supports only text. Default: unknown, so that the package or the provider reports the error.
+   * The media that the model supports in addition to text. Messages with other media are refused before they are sent.
+   * `[]` allows only text. By default nothing is checked, and the package or the provider reports the error.
    */
   media?: readonly MediaKind[] | undefined
-  /** The provider's name, for display and prices. Default: derived from the model. */
+  /** The name of the provider, for display and prices. Defaults to a name derived from the model. */
   provider?: string | undefined
-  /** A rate limiter from `createLimiter` of `statewright/fleet`. Default: no limit. */
+  /** A rate limiter from `createLimiter` of `statewright/fleet`. None by default. */
   limiter?: RequestLimiter | undefined
   /**
    * Whether the model supports output schemas: together with tools (`beside_tools`), or only `alone`. `'none'` requests the

@@ -26,9 +26,12 @@ type Block =
       name: string
       input: string
       hosted: boolean
-      /** The index in the reported calls; undefined until it is reported. */
+      /** The index among the reported calls, or undefined until the call is reported. */
       index: number | undefined
-      /** The call is complete. A later part with the same id may be another call, because some providers reuse ids. */
+      /**
+       * Whether the call is complete. A later part with the same id may be another call, because some providers reuse
+       * ids.
+       */
       whole: boolean
       metadata: JsonObject
     }
@@ -49,8 +52,8 @@ export interface PartFold {
 }
 
 /**
- * Assembles an answer of any version of the specification. `provider` is the model's name for its provider; `reportsCalls`
- * includes streamed calls in the additions.
+ * Assembles an answer of any version of the specification. `provider` is the model's name for its provider. With
+ * `reportsCalls`, the additions include streamed calls.
  */
 export function createPartFold(provider: string, version: string, reportsCalls = false): PartFold {
   const blocks: Block[] = []
@@ -157,7 +160,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
     return noDelta
   }
 
-  /** The additions of a call: its arguments, or the start of a provider-executed call. */
+  /** The additions of a call, which are its arguments or the start of a provider-executed call. */
   function addToCall(block: Block & { type: 'call' }, added: string): Delta {
     const { key, name } = block
     if (block.hosted) {
@@ -425,7 +428,7 @@ function toReasoningFile(part: JsonObject): EchoPart {
   }
 }
 
-/** v2 and v3 have plain data, v4 has tagged data. */
+/** Data is plain in v2 and v3, and tagged in v4. */
 function getData({ data }: JsonObject): unknown {
   const tagged: Record<string, unknown> | null = asObject(data)
   return tagged?.['type'] === undefined ? data : (tagged['data'] ?? tagged['url'])

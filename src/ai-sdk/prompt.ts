@@ -35,8 +35,8 @@ export interface PromptTarget extends FileTarget {
 type Turn = Exclude<PromptMessage, { role: 'system' }>
 
 /**
- * Converts the transcript to a prompt: one system message, then user turns, answers with their provider data, and the results
- * of each batch in one message. `translated` caches converted messages.
+ * Converts the transcript to a prompt of one system message, then user turns, answers with their provider data, and the
+ * results of each batch in one message. `translated` caches converted messages.
  */
 export function toPrompt(
   request: ModelRequest,
@@ -88,7 +88,7 @@ function appendTurn(turns: Turn[], turn: Turn): void {
   else turns[turns.length - 1] = { ...last, content: [...last.content, ...turn.content] }
 }
 
-/** Null for a message without content. */
+/** Returns null for a message without content. */
 function toTurn(
   message: Exclude<Message, { role: 'system' }>,
   calls: readonly ToolCall[],

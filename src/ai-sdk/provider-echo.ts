@@ -29,7 +29,7 @@ export interface Echo {
 /** Items of one provider are invalid for another. */
 const getOwner = (provider: string): string => `ai-sdk/${provider}`
 
-/** The provider items to store with an answer; null if there is nothing to send back. */
+/** The provider items to store with an answer, or null if there is nothing to send back. */
 export function toProviderItems(
   provider: string,
   answer: Pick<ModelResponse, 'text' | 'toolCalls'>,
@@ -46,7 +46,7 @@ function isPlain(part: EchoPart): boolean {
   return (part.type === 'text' || part.type === 'call') && part['providerOptions'] === undefined
 }
 
-/** The parts to send back to the provider of a message; null if there are none, or for another provider. */
+/** The parts to send back to the provider of a message. Null if there are none, or for another provider. */
 export function findEcho(
   { content, tool_calls: calls, provider_items: stored }: AssistantMessage,
   provider: string,
@@ -72,7 +72,10 @@ function isPart(part: Json): part is EchoPart {
   return asText(asObject(part)?.type) !== ''
 }
 
-/** Whether a part refers to content on the provider's server. It is stale if the answer was edited, such as by a shield. */
+/**
+ * Whether a part refers to content on the server of the provider. Such a part is stale once the answer was edited, for
+ * example by a shield.
+ */
 function refersToServer(part: EchoPart): boolean {
   const options = asObject(part['providerOptions'])
   return options !== null && Object.values(options).some((entry) => asText(asObject(entry)?.itemId) !== '')
@@ -102,7 +105,7 @@ export function createHostedCallTracker() {
 
   return {
     start,
-    /** `part`: result from the package. `input`: call's input if known. */
+    /** `part` is the result from the package, and `input` the input of the call if it is known. */
     end(part: JsonObject, input: Json | undefined): HostedCall[] {
       const id = asText(part['toolCallId'])
       const starting = start(id, asText(part['toolName']))
@@ -117,8 +120,8 @@ export function createHostedCallTracker() {
 }
 
 /**
- * Removes provider-executed calls without a result, which providers reject: the answer was cut off. If the answer also calls
- * the agent's tools, the result follows in a later answer.
+ * Removes provider-executed calls without a result, because the answer was cut off and providers reject such calls. If
+ * the answer also calls the agent's tools, the result follows in a later answer.
  */
 export function keepAnswered(parts: readonly EchoPart[]): readonly EchoPart[] {
   const waits = parts.some(({ type }) => type === 'call')
@@ -128,7 +131,7 @@ export function keepAnswered(parts: readonly EchoPart[]): readonly EchoPart[] {
 
 /**
  * Whether the package can send a provider-executed call back. Google's package sends code execution as a call without a
- * result, which Gemini rejects; only parts with Gemini's id and type are sent back correctly.
+ * result, which Gemini rejects. Only parts with Gemini's id and type are sent back correctly.
  */
 export function canSendBack(origin: string, options: ProviderData | undefined): boolean {
   if (!/^(google|vertex)\b(?!.*anthropic)/.test(origin)) return true

@@ -16,7 +16,7 @@ export interface CallOptions {
   responseFormat?: { type: 'json'; schema: JsonObject; name: string }
   tools?: CallTool[]
   toolChoice?: { type: 'auto' | 'none' | 'required' } | { type: 'tool'; toolName: string }
-  /** The reasoning effort; only in v4. */
+  /** The reasoning effort. Only in v4. */
   reasoning?: string
   headers?: Record<string, string>
   providerOptions?: ProviderData
@@ -64,7 +64,7 @@ export type PromptPart =
       providerOptions?: ProviderData
     }
 
-/** v2 and v3 have plain data, v4 has tagged data. */
+/** Data is plain in v2 and v3, and tagged in v4. */
 export type FileData =
   | string
   | URL

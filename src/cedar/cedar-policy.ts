@@ -22,11 +22,11 @@ export interface CedarEngine {
 export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
   /** Cedar policies, as one text, or each with its id. */
   policies: string | Readonly<Record<string, string>>
-  /** Default: `cedar`. */
+  /** Defaults to `cedar`. */
   id?: string
   /** Entities of the app. An entity of the requester replaces the default one, whose parents are its roles. */
   entities?: (call: PolicyCall) => readonly CedarEntity[] | Promise<readonly CedarEntity[]>
-  /** The module `@cedar-policy/cedar-wasm`, already initialized. Default: its build for Node. */
+  /** The initialized module `@cedar-policy/cedar-wasm`. Defaults to its build for Node. */
   engine?: CedarEngine
 }
 
@@ -87,7 +87,7 @@ export async function cedar(options: CedarOptions): Promise<Policy> {
   return { id, decide, ...limits }
 }
 
-/** Cedar has neither null nor fractions, and reads keys such as `__entity` as references. */
+/** Cedar has no null and no fractions, and reads keys such as `__entity` as references. */
 function toCedarValue(value: unknown): unknown {
   if (typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)) return value
   if (Array.isArray(value)) return value.map(toCedarValue)

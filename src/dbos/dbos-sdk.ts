@@ -15,9 +15,9 @@ export interface DbosLike {
 
 /** Concurrency and rate limits of the DBOS queue. */
 export interface DbosQueueOptions {
-  /** Per process. */
+  /** The limit of each process. */
   workerConcurrency?: number
-  /** Over all processes. */
+  /** The limit of all processes together. */
   globalConcurrency?: number
   /** Maximum number of workflow starts per period. */
   rateLimit?: { limitPerPeriod: number; periodSec: number }

@@ -32,11 +32,11 @@ import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
 /** Options of `dbosSessions`. */
 export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOptions, HostFunctions<Context> {
-  /** Default: 50 sessions at once in each process. */
+  /** Concurrency and rate limits of the queue. Defaults to 50 concurrent sessions in each process. */
   queue?: DbosQueueOptions
-  /** Maximum time in milliseconds that a session waits for people before it is cancelled. Default: forever. */
+  /** The maximum time in milliseconds that a session waits for people before it is cancelled. Unlimited by default. */
   answerTimeoutMs?: number
-  /** Interval in milliseconds at which a process looks for sessions of dead processes. Default: 10,000. */
+  /** The interval in milliseconds at which a process looks for sessions of dead processes. Defaults to 10,000. */
   sweepMs?: number
   /** The `applicationVersion` of the DBOS configuration, if set. It must stay the same across deploys. */
   appVersion?: string
@@ -203,7 +203,7 @@ export function dbosSessions(
       const look = (): Promise<void> =>
         sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
       const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
-      // Sessions put to sleep by other programs. A session that DBOS drives is already awake.
+      // Other programs can put sessions to sleep. A session that DBOS drives is already awake.
       const alarms = async (): Promise<void> => {
         await wakeSleepers(agents, store, async ({ session, at }) => {
           await put({ session, base: `alarm:${session}:${at}`, attempt: 0 })

@@ -11,7 +11,7 @@ export interface DbosEnqueueRequest {
   /** The turn to run; see `runSession`. Defaults to the first. */
   turn?: number
   agent?: string
-  /** 0 is the highest. Default: 10 for new sessions, 5 for started ones. */
+  /** 0 is the highest priority. Defaults to 10 for new sessions and 5 for started ones. */
   priority?: number
 }
 
@@ -19,16 +19,16 @@ export interface DbosEnqueueRequest {
 export interface QueuedDrive extends DbosEnqueueRequest {
   answers?: readonly SessionAnswer[]
   at?: number
-  /** Id of the first attempt, and the number of attempts. */
+  /** The id of the first attempt, and the number of attempts. */
   base: string
   attempt: number
   /** Starts a run with the result of `loadInput`. */
   begins?: boolean
-  /** Consecutive refusals. */
+  /** The number of consecutive refusals. */
   refused?: number
 }
 
-/** A request that another process must run, or this one later. */
+/** A request that another process must run, or this one after a delay. */
 export interface RefusedDrive {
   /** Delay in milliseconds. */
   later: number
@@ -66,8 +66,8 @@ export function createWaitId(session: string, head: number): string {
 }
 
 /**
- * The single request after a wait, also if more requests arrive in the meantime. A request with answers is queued
- * separately.
+ * The single request that follows a wait, even if more requests arrive in the meantime. A request with answers is
+ * queued separately.
  */
 export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const next = toResumingDrive(queued, rest)
@@ -76,7 +76,7 @@ export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): 
   return { ...next, base, attempt }
 }
 
-/** The request that wakes a sleeping session. Each sleep has one, and another if it came too early. */
+/** The request that wakes a sleeping session. Each sleep has one, and a second one if the first came too early. */
 export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const base = `sleep:${rest.session}:${rest.head}:${rest.wakeAt}`
   return { session: rest.session, base, attempt: base === queued.base ? queued.attempt + 1 : 0 }

@@ -81,7 +81,7 @@ async function listAllWorkflows(
 }
 
 interface InboxPollOptions {
-  /** How long after queueing a session with unread messages is queued again, in milliseconds. */
+  /** How long to wait before a session with unread messages is queued again, in milliseconds. */
   againMs: number
   found: (session: string, head: number) => Promise<void>
 }
@@ -119,8 +119,8 @@ export function createInboxPoll(
 }
 
 /**
- * Whether the session can use its message, which is an answer while it waits, or a queued message after its end. After
- * a cancelled run, queued messages wait for the user.
+ * Whether the session can use its message. A waiting session can use an answer, and an ended one a queued message.
+ * After a cancelled run, queued messages wait for the user.
  */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
   const state = summary?.state ?? null

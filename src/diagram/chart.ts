@@ -35,7 +35,7 @@ export interface ChartState {
 
 /** A transition as declared by its state. */
 export interface ChartTransition extends DeclaredTransition {
-  /** The event key from the config: `CANCEL`, `onDone`, `onError`, `after 1000`; empty for `always`. */
+  /** The event key from the config, such as `CANCEL`, `onDone`, `onError` or `after 1000`. Empty for `always`. */
   on: string
   /** The guard and its parameter values (`isHalted cycle`), `else` after guarded branches, or null. */
   when: string | null

@@ -16,7 +16,7 @@ export interface DotOptions {
   state?: string | undefined
   /** Shows how often each transition was taken and highlights transitions that were never taken. */
   counts?: TransitionCounts | undefined
-  /** Default: `agentLook`. */
+  /** Defaults to `agentLook`. */
   look?: Look | undefined
   /** Card positions from a previous layout, used to pick the side on which each edge leaves. */
   places?: Places | undefined

@@ -393,7 +393,7 @@ interface Note {
   hasLine: boolean
 }
 
-/** The smallest width that fits the name and every chip. */
+/** The smallest width in which the name and every chip fit. */
 function measureBlockWidth({ state }: BlockContent, least: number): number {
   const chips = state.states.length === 0 ? [] : listInnermostStates(state)
   const needed = [

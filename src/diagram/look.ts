@@ -8,13 +8,13 @@ export type Tone = 'success' | 'limit' | 'error' | 'neutral'
  * const look: Look = { tones: { PAID: 'success', REFUSED: 'error' }, mainPath: [['WAITING', 'PAID']] }
  */
 export interface Look {
-  /** Meanings of final states by path. Default: neutral. */
+  /** Meanings of final states by path. Other final states are neutral. */
   tones: Readonly<Record<string, Tone>>
   /** Transitions drawn in bold, as source, target and, if several transitions connect them, the event or guard. */
   mainPath: readonly (readonly [from: string, to: string, by?: string])[]
   /**
-   * Wording for overviews where a transition has no event: by guard name, or by the path of the source state.
-   * Defaults to the events that led to the source.
+   * Words for transitions without an event in overviews, by guard name or by the path of the source state. Defaults to
+   * the events that led to the source.
    */
   words?: Readonly<Record<string, string>>
 }

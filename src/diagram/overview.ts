@@ -11,7 +11,9 @@ import { agentLook, isMainTransition, type Look } from './look.js'
 /** The states of a machine or of a compound state, and the transitions between them. */
 export interface Overview {
   states: readonly OverviewState[]
-  /** The states outside a compound state that it leads to: its siblings, and those of the states around it. */
+  /**
+   * The states outside a compound state that it leads to. These are its siblings, and the siblings of its ancestors.
+   */
   outside: readonly ChartState[]
   /** Transitions declared by the machine or compound state itself, which apply in every nested state. */
   anywhere: readonly OverviewTransition[]
@@ -25,7 +27,7 @@ export interface OverviewState {
 
 /** All transitions from one state to another, merged. */
 export interface OverviewTransition {
-  /** Path of the target. The path of the source if the events do not leave it. */
+  /** The path of the target, or the path of the source if the events do not leave it. */
   to: string
   /** The distinct events or conditions. */
   events: readonly string[]

@@ -82,16 +82,16 @@ function shownEvent(happened: unknown, features: Features, isHidden: boolean): u
 
 /** Limits for redacted events. */
 export interface RedactOptions {
-  /** Maximum text length in characters; longer texts are truncated. Default 200. */
+  /** The maximum length of a text in characters. Longer texts are truncated. Defaults to 200. */
   maxText?: number
-  /** Maximum list length; only the last items are shown. Default 20. */
+  /** The maximum length of a list. Only the last items are shown. Defaults to 20. */
   maxItems?: number
 }
 
-/** Deeper than any machine config; deeper values are omitted. */
+/** No machine config nests this deep. Deeper values are omitted. */
 const maxDepth = 24
 
-/** Keeps scrubbing time bounded for any input. */
+/** Bounds the time to scrub any input. */
 const longestScrubbed = 8000
 
 const secretKey =

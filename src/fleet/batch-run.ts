@@ -79,7 +79,7 @@ const itemCodes: ReadonlySet<string> = new Set([
 interface Slot<Item, Output, Tools> {
   item: Item
   session: string
-  /** Null if the batch was parked first. A function reads the result from the store. */
+  /** Null if the batch was parked first. If it is a function, it reads the result from the store. */
   outcome: Promise<Outcome<Item, Output, Tools>>
 }
 

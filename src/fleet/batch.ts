@@ -11,7 +11,7 @@ import { type AgentState, isRestState } from '../../machines/agent/run-result.js
  * @example const item: BatchItem = { id: 'q1', input: 'Summarise the report on May.', tags: { team: 'sales' } }
  */
 export interface BatchItem {
-  /** Unique in the batch: letters (A-Z, a-z), digits and `. _ : @ -`. */
+  /** Unique in the batch. Letters (A-Z, a-z), digits and `. _ : @ -`. */
   id: string
   /** See `agent.run`. */
   input: RunInput
@@ -21,7 +21,7 @@ export interface BatchItem {
 
 const batchIdPattern = /^[A-Za-z0-9_:@][A-Za-z0-9_:@-]{0,99}$/
 
-/** Why a batch id is invalid, as the end of a sentence, or null. */
+/** Why a batch id is invalid, as the end of a sentence. Null if it is valid. */
 export function findBatchIdFault(id: unknown): string | null {
   if (typeof id === 'string' && batchIdPattern.test(id)) return null
   const shown =
@@ -34,7 +34,7 @@ export function getBatchSessionId(batch: string, item: string): string {
   return `${batch}.${item}`
 }
 
-/** Why an item is invalid, as a sentence, or null. */
+/** Why an item is invalid, as a sentence. Null if it is valid. */
 export function findItemFault(batch: string, item: unknown): string | null {
   if (typeof item !== 'object' || item === null || Array.isArray(item))
     return `is ${describeType(item)}. An item must be { "id", "input", "tags"? }.`
@@ -72,7 +72,7 @@ function describeType(value: unknown): string {
 
 /** Progress of a batch. */
 export interface BatchProgress {
-  /** Number of items, or null while unknown. */
+  /** The number of items, or null while it is unknown. */
   total: number | null
   /** COMPLETED items. */
   done: number
@@ -84,7 +84,7 @@ export interface BatchProgress {
   failed: number
   /** Cost of all settled items in USD, or null if one is unknown. */
   cost: number | null
-  /** Estimated remaining time in milliseconds, from the items of this call, or null. */
+  /** The estimated remaining time in milliseconds, from the items of this call. Null while it is unknown. */
   timeLeftMs: number | null
 }
 

@@ -111,7 +111,7 @@ export function readTerms(options: object): BudgetTerms {
   return { usd, tokens, per, timezone: timezone ?? 'UTC' }
 }
 
-/** The terms as stored and compared. */
+/** The terms in the format in which they are stored and compared. */
 export function formatTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
   return JSON.stringify({ usd, tokens, per, timezone })
 }

@@ -108,7 +108,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
       leases.add(reservation)
       return { settle: (paid) => settle(reservation, amount, paid, onUnsettled) }
     }
-    // The window ended in the meantime. The line retries.
+    // The window ended in the meantime, so the line retries.
     if (!isInWindow(answer.now, { ...window, windowEndsAt: endsAt })) return null
     if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
     if (!fitsBeside(answer.spent, amount, terms)) {
@@ -217,7 +217,7 @@ function describeUnsettled(id: string, error: unknown): string {
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
-/** Whether the amount would fit without any reservations. */
+/** Whether the amount would fit if nothing were reserved. */
 function fitsBeside(spent: BudgetAmount, amount: BudgetAmount, terms: BudgetTerms): boolean {
   const { nanoUsd, tokens } = toAllowance(terms)
   return (

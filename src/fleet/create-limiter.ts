@@ -12,7 +12,7 @@ import { RateWindow, SlotQueue } from './slot-queue.js'
 
 /** Options of `createLimiter`. One of `concurrency`, `requestsPerMinute` and `tokensPerMinute` is required. */
 export interface CreateLimiterOptions {
-  /** Shown in events. */
+  /** The id shown in events. */
   id: string
   /** Maximum number of concurrent requests, at least 1. */
   concurrency?: number
@@ -23,9 +23,9 @@ export interface CreateLimiterOptions {
    * then its actual usage.
    */
   tokensPerMinute?: number
-  /** Share of a minute's allowance that may start at once, above 0 and at most 1. Default: 0.1. */
+  /** The share of a minute's allowance that may start at once, above 0 and at most 1. Defaults to 0.1. */
   burst?: number
-  /** For tests. Defaults to the system clock. */
+  /** The clock to use in tests. Defaults to the system clock. */
   clock?: Clock
 }
 
@@ -115,7 +115,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
       : limitTokens(estimateRequestTokens(request) + (request.sampling.maxTokens ?? 0))
   let refusals = 0
   const hearRefusal = (retryAfterMs: number | null): void => {
-    // Requests in flight together are refused together.
+    // Requests that are in flight together are refused together, so they count once.
     if (queue.pausedMs === 0) refusals += 1
     const ownMs = firstPauseMs * 2 ** Math.min(refusals - 1, 10)
     queue.pause(Math.min(retryAfterMs ?? ownMs, maxPauseMs))

@@ -20,7 +20,7 @@ export interface RunAllOptions {
    * batch again on the same store continues it.
    */
   id: string
-  /** Maximum number of items that run at once. Default: 8. */
+  /** Maximum number of items that run at once. Defaults to 8. */
   concurrency?: number
   /** Parks the batch. No new item starts, and running items stop where the same batch can continue them. */
   signal?: AbortSignal
@@ -36,7 +36,7 @@ export interface RunAllOptions {
    */
   budgets?: BudgetsOption
   /**
-   * Whether items that did not end in COMPLETED get one more run of their session with the same input. Default:
+   * Whether items that did not end in COMPLETED get one more run of their session with the same input. Defaults to
    * false.
    */
   retryFailed?: boolean

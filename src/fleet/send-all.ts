@@ -36,7 +36,7 @@ export interface SendAllOptions {
    * `message` so that the call can be repeated after an error.
    */
   key?: string
-  /** Number of sessions to send to at once. Default: 16. */
+  /** The number of sessions to send to at once. Defaults to 16. */
   concurrency?: number
   /** Called after each session. */
   onProgress?: (receipt: Readonly<SendAllReceipt>) => void

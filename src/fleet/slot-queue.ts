@@ -56,7 +56,7 @@ export class SlotQueue {
     return this.#active
   }
 
-  /** Remaining pause in milliseconds; 0 if not paused. */
+  /** The remaining pause in milliseconds, or 0 if the queue is not paused. */
   get pausedMs(): number {
     return Math.max(0, this.#pausedUntil - readElapsed(this.#clock))
   }
@@ -113,7 +113,7 @@ export class SlotQueue {
     return order
   }
 
-  /** Returns its position. */
+  /** Returns the position of the waiter. */
   #insert(waiter: Waiter): number {
     let low = 0
     let high = this.#waiters.length
@@ -180,7 +180,7 @@ export interface RateEntry {
 const minuteMs = 60_000
 /** Network delays vary, so the local window is one percent longer than the server's. */
 const windowMs = minuteMs * 1.01
-/** Rounding tolerance. */
+/** The tolerance for rounding errors. */
 const tolerance = 1e-6
 
 /**

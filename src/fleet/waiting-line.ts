@@ -76,7 +76,7 @@ export class WaitingLine<Asked, Granted> {
     })
   }
 
-  /** A share was returned. */
+  /** Wakes the first waiter, because a share was returned. */
   wake(): void {
     this.#isStale = true
     this.#resume?.()
@@ -144,7 +144,7 @@ interface OpenSettlement {
  * forever.
  */
 export class ReservationLeases {
-  /** Null while the request is in flight. */
+  /** The settlement of each reservation, or null while the request is in flight. */
   readonly #held = new Map<string, OpenSettlement | null>()
   readonly #options: LeasesOptions
   #timer: unknown = null
@@ -189,7 +189,7 @@ export class ReservationLeases {
       this.#timer = null
       void this.#renew()
     }, leaseMs / 3)
-    // Lets the process exit.
+    // The timer must not keep the process alive.
     unrefTimer(this.#timer)
   }
 

@@ -18,16 +18,19 @@ import { AlarmWaker, getTimers, type Waker } from '../core/sessions/alarm-waker.
 export interface WakerOptions<Context = unknown> {
   /** The application's context for the tools of a session. Called each time the waker works on the session. */
   context?: NonNullable<HostFunctions<Context>['context']>
-  /** Time between two polls of the store, in milliseconds. Default: 1,000. */
+  /** The time between two polls of the store, in milliseconds. Defaults to 1,000. */
   pollMs?: number
-  /** Maximum number of sessions that this process runs at the same time. Default: 50. */
+  /** The maximum number of sessions that this process runs at the same time. Defaults to 50. */
   concurrency?: number
   /**
-   * Grace period for running sessions after `stop`, in milliseconds. They then stop where another process can continue.
-   * Default: 20,000.
+   * The grace period for running sessions after `stop`, in milliseconds. They then stop where another process can
+   * continue. Defaults to 20,000.
    */
   drainMs?: number
-  /** Wakes a session, instead of `runSession` in this process: `(options) => sessions.enqueue(options)` for an engine. */
+  /**
+   * Wakes a session. Defaults to `runSession` in this process. An engine passes `(options) =>
+   * sessions.enqueue(options)`.
+   */
   run?: (options: RunSessionOptions) => Promise<SessionResult | void>
   /** Receives errors with the id of their session. Defaults to a process warning. */
   onError?: (error: unknown, at: { session?: string }) => void

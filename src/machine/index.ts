@@ -1,4 +1,6 @@
-/** The chart, its conditions and its types, for actors of your own. `xstate` is the only package that it needs. */
+/**
+ * The chart, its conditions and its types, for applications that run their own actors. Its only dependency is `xstate`.
+ */
 export { agentMachine } from '../../machines/agent.machine.js'
 export * as conditions from '../../machines/agent/conditions.js'
 export type {

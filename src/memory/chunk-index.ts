@@ -39,7 +39,7 @@ export class ChunkIndex {
     this.#database = database
   }
 
-  /** `vectorSize` is the length of its vectors, undefined without vectors. */
+  /** `vectorSize` is the length of its vectors, or undefined for an index without vectors. */
   static async create(vectorSize: number | undefined): Promise<ChunkIndex> {
     const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
     const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer
@@ -91,7 +91,7 @@ function toOramaQuery(term: string, vector: Vector | undefined, mode: IndexQuery
 
 type Stem = (word: string) => string
 
-/** English words without meaning for a search. They are searched only if the query has no other words. */
+/** English words that carry no meaning in a search. They are searched only if the query has no other words. */
 const functionWords = new Set(
   `a about an and any are as at be but by can could did do does for from had has have how i if in into is it its me my
   no not of on or our please should so some tell than that the their them then there these they this to us was we were
@@ -153,7 +153,7 @@ export interface Chunk {
 
 export interface ChunkOptions {
   chunkChars: number
-  /** Characters at the end of a chunk that the next one repeats. Less than half of `chunkChars`. */
+  /** The number of characters at the end of a chunk that the next one repeats. Less than half of `chunkChars`. */
   overlap: number
 }
 
@@ -165,8 +165,8 @@ const breaks = [
 ]
 
 /**
- * Divides a text for an index at the end of a paragraph, else of a sentence, else of a word. Never splits a surrogate
- * pair. Only whitespace is dropped.
+ * Divides a text for an index at the end of a paragraph, or else of a sentence, or else of a word. It never splits a
+ * surrogate pair, and drops only whitespace.
  */
 export function chunkText(text: string, { chunkChars, overlap }: ChunkOptions): Chunk[] {
   const chunks: Chunk[] = []

@@ -5,7 +5,7 @@ import type { Vector } from './embedder.js'
 export interface MemoryDocument {
   /** Identifies the document. A new text with the same source replaces it. */
   source?: string
-  /** The source, if `source` is missing. */
+  /** Used as the source if `source` is missing. */
   name?: string
   /** The complete text. It is divided when it is indexed. */
   text: string
@@ -54,7 +54,7 @@ function readDocument(document: unknown, path: string): StoredDocument {
 
 /** A memory as JSON, with the embeddings of its documents. */
 export interface StoredMemory {
-  /** The version of the schema. A newer one is refused. */
+  /** The version of the schema. Newer versions are refused. */
   version: 1
   documents: StoredDocument[]
   /** Null without embeddings. Vectors by the SHA-256 of their text, as base64 of 32-bit floats (little-endian). */

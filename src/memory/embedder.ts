@@ -30,11 +30,11 @@ export interface EmbeddingOptions {
   model: string
   /** The size of a vector, for models that can shorten vectors. Defaults to the model's size. */
   dimensions?: number
-  /** Texts per request. Default 64. */
+  /** The number of texts per request. Defaults to 64. */
   batch?: number
   /**
-   * `hybrid` weights words and vectors equally. `vector` uses only vectors. Default `hybrid`, which also finds names,
-   * codes and numbers.
+   * `hybrid` weights words and vectors equally, and also finds names, codes and numbers. `vector` uses only vectors.
+   * Defaults to `hybrid`.
    */
   mode?: 'hybrid' | 'vector'
   /**
@@ -50,7 +50,7 @@ export type Vector = readonly number[]
 
 /** Converts texts into vectors, each text once. */
 export class Embedder {
-  /** By the hash of the text. */
+  /** Vectors by the hash of their text. */
   readonly #known = new Map<string, Vector>()
   readonly #options: EmbeddingOptions
   #size: number | undefined
@@ -59,7 +59,7 @@ export class Embedder {
     this.#options = options
   }
 
-  /** The size of a vector, known after the first. */
+  /** The size of a vector, or undefined before the first one. */
   get size(): number | undefined {
     return this.#size
   }
@@ -242,7 +242,7 @@ async function priceTokens({ prices, provider, model }: PricedModel, tokens: num
   return await prices.price(provider, model, { inputTokens: tokens, totalTokens: tokens, ...nothingElse })
 }
 
-/** Null if the provider reports none. */
+/** Returns null if the provider reports no usage. */
 function readCount({ usage }: CountedAnswer): number | null {
   for (const key of ['prompt_tokens', 'total_tokens']) {
     const count = readTokens(readProperty(usage, key))

@@ -176,7 +176,7 @@ function createMemory(
   return self
 }
 
-/** The best snippets that fit into `maxChars`. The first that does not fit is cut. */
+/** The best snippets that fit into `maxChars`. The first one that does not fit is truncated. */
 function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: number): RetrievedSnippet[] {
   const fitting: RetrievedSnippet[] = []
   let left = maxChars
@@ -339,22 +339,26 @@ export class SharedWork {
 
 /** Options for dividing and searching documents. */
 export interface SearchOptions {
-  /** Maximum snippets of one search. Default 5. */
+  /** Maximum number of snippets of one search. Defaults to 5. */
   topK?: number
   /**
-   * Drops snippets below this score. Word search uses BM25, from 0 without an upper bound. `vector` uses the cosine, up
-   * to 1. `hybrid` scores are 0 to 1, relative to the best snippet. Drops none by default.
+   * Drops snippets below this score. A word search uses BM25, from 0 without an upper bound. `vector` uses the cosine,
+   * up to 1. `hybrid` scores are 0 to 1, relative to the best snippet. By default, nothing is dropped.
    */
   minScore?: number
-  /** Maximum characters of all snippets of one search; the last one is cut. Unlimited by default. */
+  /**
+   * The maximum number of characters of all snippets of one search. The last snippet is truncated. Unlimited by
+   * default.
+   */
   maxChars?: number
-  /** Characters of a chunk, 50 to 10 000. Default 1500. */
+  /** The length of a chunk in characters, from 50 to 10,000. Defaults to 1,500. */
   chunkChars?: number
   /**
-   * Characters that a chunk shares with the previous one, less than half of `chunkChars`. Defaults to a tenth of it.
+   * The number of characters that a chunk shares with the previous one, less than half of `chunkChars`. Defaults to a
+   * tenth of it.
    */
   overlap?: number
-  /** Also searches by meaning. By default, searches by words only. */
+  /** Adds a search by meaning. By default, only words are searched. */
   embeddings?: EmbeddingOptions
 }
 

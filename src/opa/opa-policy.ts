@@ -5,11 +5,11 @@ import type { Policy, PolicyCall, PolicyDecision } from '../core/tools/policy.js
 export interface OpaOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
   /** The address of a rule in OPA's Data API, such as `http://127.0.0.1:8181/v1/data/agent/decision`. */
   url: string
-  /** Default: `opa`. */
+  /** Defaults to `opa`. */
   id?: string
   /** Headers of each request, such as `authorization`. */
   headers?: Readonly<Record<string, string>>
-  /** The input of the rule. Default: the call without the app's `context`. */
+  /** The input of the rule. Defaults to the call without the app's `context`. */
   input?: (call: PolicyCall) => unknown
   fetch?: typeof globalThis.fetch
 }

@@ -3,7 +3,7 @@ import type { Metrics, SemconvNames } from './otel-metrics.js'
 
 export interface OtelKit {
   readonly tracer: Tracer
-  /** Looked up for each run, because a provider may be registered late. Null without a provider. */
+  /** Returns null without a provider. Called for each run, because a provider may be registered late. */
   readonly metrics: () => Metrics | null
   readonly names: SemconvNames
   readonly agentName: string | undefined
@@ -12,7 +12,7 @@ export interface OtelKit {
 
 /** The current parent of a run's spans. */
 export interface SpanPlace {
-  /** Its active span is the span of the stretch. */
+  /** The context whose active span is the span of the stretch. */
   readonly context: Context
   readonly agentName: string | undefined
   readonly sessionId: string

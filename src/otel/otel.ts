@@ -43,7 +43,7 @@ export interface OtelOptions {
    * is SPAN_ONLY, SPAN_AND_EVENT or true.
    */
   captureContent?: boolean
-  /** The version of the GenAI conventions for spans and metrics. Default: `latest`. */
+  /** The version of the GenAI conventions for spans and metrics. Defaults to `latest`. */
   semconv?: Semconv
   /** Shared budgets whose spent, reserved and allowed amounts are gauges, from the first run on. None by default. */
   budgets?: readonly SharedBudget[]
@@ -153,7 +153,7 @@ class RunSpans implements RunTelemetry {
   /** The context that started or resumed the run. */
   readonly #home: Context
   #stretch: Stretch | null = null
-  /** The previous stretch. */
+  /** The `traceparent` of the previous stretch. */
   #last: string | null
 
   constructor(otelKit: OtelKit, run: TelemetryRunInfo) {

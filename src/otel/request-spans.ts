@@ -36,7 +36,7 @@ export class RequestSpans {
   readonly #metrics: Metrics | null
   /** All models of the current attempt, the latest last. */
   #requests: readonly OpenRequest[] = noRequests
-  /** The usage of the attempt, if it is reported before the end. */
+  /** The usage of the attempt, if it was reported before the end. */
   #spent: Usage | null = null
 
   constructor(kit: OtelKit, metrics: Metrics | null) {
@@ -60,7 +60,7 @@ export class RequestSpans {
     return opened.context
   }
 
-  /** A provider-run tool is an event of the request, because it is not executed here. */
+  /** Adds an event to the request for a tool that the provider runs, because it is not executed here. */
   addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
     this.#requests.at(-1)?.span.addEvent('statewright.hosted_tool', {
       'gen_ai.tool.name': name,
@@ -76,7 +76,7 @@ export class RequestSpans {
     })
   }
 
-  /** The attempt has ended, and its usage is not counted yet. */
+  /** Records the end of the attempt, whose usage is not counted yet. */
   complete(completed: CompletedInference): void {
     const last = this.#requests.at(-1)
     if (last === undefined || last.completed) return

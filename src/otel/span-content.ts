@@ -7,7 +7,7 @@ import { readText } from '../core/base/json.js'
 
 // Formats prompts and answers for spans. `RequestSpans` decides whether spans contain them (`captureContent`).
 
-/** Characters of one attribute. Parts beyond it are replaced by a marker. */
+/** The maximum length of one attribute in characters. A marker replaces the parts beyond it. */
 const maxContentChars = 32_000
 
 /** A part of a message by the GenAI conventions. Files are named, not included. */
@@ -119,7 +119,7 @@ function measureMessage(message: Message): MeasuredMessage {
   return one
 }
 
-/** From the newest part back. A marker replaces the parts without room. */
+/** Starts from the newest part. A marker replaces the parts that do not fit. */
 function fitMessages(messages: readonly MeasuredMessage[]): string {
   let left = maxContentChars
   let [parts, characters] = [0, 0]

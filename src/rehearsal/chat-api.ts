@@ -142,7 +142,7 @@ function estimateUsage(
   }
 }
 
-/** Four characters of JSON per token: crude but deterministic. */
+/** Counts four characters of JSON as one token, which is inaccurate but deterministic. */
 function estimateTokens(values: unknown[]): number {
   return Math.ceil((JSON.stringify(values.filter(Boolean)).length - 2) / 4)
 }

@@ -45,13 +45,13 @@ export interface RecordedRequest {
   /** Header names in lower case. */
   headers: IncomingHttpHeaders
   at: number
-  /** The conversation of the request; empty for the default conversation. */
+  /** The conversation of the request. Empty for the default conversation. */
   conversation: string
   /** Key in `scenarios`, or empty for the default scenario. */
   scenario: string
-  /** Index of the turn that answered it; null if the request was rejected. */
+  /** The index of the turn that answered the request, or null if it was rejected. */
   turn: number | null
-  /** Why the rehearsal rejected the request; null if it did not. */
+  /** Why the rehearsal rejected the request, or null if it did not. */
   refused: string | null
   /** Whether the client closed the connection before the response ended. */
   aborted: boolean
@@ -118,7 +118,7 @@ export class Refusal extends Error {
 
 type Expectations = NonNullable<Turn['expect']>
 
-/** The first expectation the request does not meet, as a sentence, or null. */
+/** The first expectation that the request does not meet, as a sentence. Null if it meets all of them. */
 export function findUnmetExpectation(expect: Expectations, { messages, tools }: ChatRequest): string | null {
   const { lastUserIncludes, systemIncludes, toolResultsFor, toolResultsInclude } = expect
   const user = messages.findLast(({ role }) => role === 'user')

@@ -5,10 +5,17 @@ import type { Turn } from './turn-schema.js'
 /** The API-specific parts of a rehearsal. */
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'
-  /** Maximum calls per message and maximum id length. Defaults to the limits of Chat Completions. */
+  /**
+   * The maximum number of calls per message and the maximum length of an id. Defaults to the limits of Chat
+   * Completions.
+   */
   limits?: CallLimits
   idPrefix: string
-  /** Reads a body as a Chat Completions request. Some APIs have parts of it in the path. @throws Refusal */
+  /**
+   * Reads a body as a Chat Completions request. In some APIs, the path contains parts of it.
+   *
+   * @throws Refusal
+   */
   readRequest(sent: unknown, path: string): ChatRequest
   /** The first violation of API-specific rules, or null. */
   findStrictProblem(sent: unknown, request: ChatRequest): { message: string; param: string } | null
@@ -32,13 +39,13 @@ export interface TurnEncoder {
   encodeError(error: NonNullable<Turn['error']> | undefined, status: number): object
 }
 
-/** The server-sent events of a turn. A delta is one event or several. */
+/** The server-sent events of a turn. A delta consists of one or more events. */
 export interface EncodedStream {
   opening: readonly object[]
   deltas: readonly (object | readonly object[])[]
   end: readonly (object | string)[]
   toFailure: (error: NonNullable<Turn['error']>) => object
-  /** Default: only the data. */
+  /** Sends only the data by default. */
   formatEvent?: (event: object | string) => string
 }
 
@@ -105,7 +112,7 @@ function chooseEnding({ hang, cutAfter }: Turn): PlannedResponse['ending'] {
   return cutAfter === undefined ? 'end' : 'cut'
 }
 
-/** Number of deltas (or writes of a raw body) before the turn stops; undefined if it completes. */
+/** The number of deltas (or writes of a raw body) before the turn stops, or undefined if it completes. */
 function getStop({ hang, cutAfter }: Turn): number | undefined {
   return hang === true ? 0 : (hang ?? cutAfter)
 }

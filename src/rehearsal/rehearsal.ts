@@ -26,7 +26,7 @@ export interface Rehearsal {
   readonly url: string
   /** Valid requests for known models, in arrival order. */
   readonly requests: readonly RecordedRequest[]
-  /** Turns the default conversation has not played yet; Infinity if the scenario loops. */
+  /** The number of turns that the default conversation has not played yet. Infinity if the scenario loops. */
   readonly remaining: number
   /**
    * Clears all requests and restarts every conversation.
@@ -217,7 +217,7 @@ class ScenarioPlayer {
     return this.#getPlayback(scenario, conversation).takeNext()
   }
 
-  /** `rehearsal/NAME` plays NAME; every other model plays the default scenario. */
+  /** `rehearsal/NAME` plays NAME. Every other model plays the default scenario. */
   #findScenarioName(model: string): string {
     const { scenarios } = this.#settings
     const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''

@@ -5,13 +5,13 @@ import { parseJsonOr } from '../core/base/json.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
 
 export interface RequestProblem {
-  /** One sentence, starting with the path. */
+  /** A sentence that starts with the path. */
   message: string
   /** For example `messages[2].tool_calls[0].function.name`. */
   param: string
 }
 
-/** OpenAI's limits. */
+/** Limits of OpenAI. */
 const maxTextLength = 10_485_760
 const maxTools = 128
 const chatLimits = { calls: 128, id: 40 }

@@ -314,13 +314,13 @@ function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item
 
 /** A text of an item, as its events identify it. */
 interface Part {
-  /** `output_text`, `refusal`, `reasoning_summary_text`, `function_call_arguments`. */
+  /** One of `output_text`, `refusal`, `reasoning_summary_text` and `function_call_arguments`. */
   name: string
-  /** The field of the final event with the whole text. */
+  /** The field of the final event that contains the whole text. */
   field: string
   text: string
   place: object
-  /** The announced part; arguments have none. */
+  /** The announced part. Absent for arguments. */
   part?: { type: string; event: 'content_part' | 'reasoning_summary_part'; whole: object; empty: object }
 }
 

@@ -47,7 +47,7 @@ export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
 export interface Scenario {
   name?: string | undefined
   description?: string | undefined
-  /** One per request; at least one. */
+  /** One turn per request, at least one. */
   turns: readonly (Turn | TurnFunction)[]
   /**
    * The response after the last turn: status 400 (`error`, the default), the last turn again (`repeatLast`), or
@@ -81,7 +81,11 @@ export function parseScenario(value: unknown, origin = 'The scenario'): Scenario
   return data as Scenario
 }
 
-/** Validates the result of a turn function. @throws RehearsalError `invalid_scenario` */
+/**
+ * Validates the result of a turn function.
+ *
+ * @throws RehearsalError `invalid_scenario`
+ */
 export function parseTurn(value: unknown): Turn {
   const { data, error } = turnSchema.safeParse(value)
   if (error) throw invalidScenarioError('invalid_scenario', 'The result of the turn function', error)
@@ -132,28 +136,31 @@ export interface RehearsalOptions {
   /** Scenarios by name. Requests for the model `rehearsal/NAME` play NAME. */
   scenarios?: Record<string, Scenario> | undefined
   /**
-   * Returns the conversation of a request. Each conversation plays its scenario from the start. Defaults to the
-   * header `x-rehearsal-conversation`, else the body's `user`, else one shared conversation.
+   * Returns the conversation of a request. Each conversation plays its scenario from the start. Defaults to the header
+   * `x-rehearsal-conversation`, or else the `user` of the body, or else one shared conversation.
    */
   conversation?: ((request: ChatRequest, headers: IncomingHttpHeaders) => string) | undefined
-  /** Reject histories that providers reject, such as a tool call without a result, with status 400. Default true. */
+  /**
+   * Whether to reject histories that providers reject, such as a tool call without a result, with status 400. Defaults
+   * to true.
+   */
   strictHistory?: boolean | undefined
   /**
-   * Reject everything that some provider rejects, with status 400 and an explanation: invalid call names,
-   * arguments that are not JSON objects, blank content, unpaired surrogates, roles out of order, and excessive
-   * sizes. Use it to test what your agent or custom provider sends. Default false.
+   * Whether to reject everything that some provider rejects, with status 400 and an explanation. This includes invalid
+   * call names, arguments that are not JSON objects, blank content, unpaired surrogates, roles out of order, and
+   * excessive sizes. Use it to test what your agent or custom provider sends. Defaults to false.
    */
   strict?: boolean | undefined
-  /** Default 0: any free port. */
+  /** The port to listen on. Defaults to 0, which selects any free port. */
   port?: number | undefined
-  /** Default `127.0.0.1`. */
+  /** The address to listen on. Defaults to `127.0.0.1`. */
   host?: string | undefined
   /**
-   * Origins of web pages that may send requests (`https://app.test:8443`), in addition to pages on this
-   * machine; `*` allows all. Default: none.
+   * Origins of web pages that may send requests (`https://app.test:8443`), in addition to pages on this machine. `*`
+   * allows all. None by default.
    */
   origins?: readonly string[] | undefined
-  /** Clock for turn delays and request times. Defaults to the system clock. */
+  /** The clock for turn delays and request times. Defaults to the system clock. */
   clock?: Clock | undefined
 }
 
@@ -178,7 +185,11 @@ const optionsSchema = z.strictObject({
   clock: z.custom<Clock>(isClock, 'expected now, setTimeout and clearTimeout').default(systemClock),
 })
 
-/** Validates a scenario or rehearsal options. @throws RehearsalError */
+/**
+ * Validates a scenario or rehearsal options.
+ *
+ * @throws RehearsalError
+ */
 export function parseOptions(value: Scenario | RehearsalOptions): RehearsalSettings {
   if (typeof value === 'object' && value !== null && 'turns' in value)
     return parseOptions({ scenario: value })

@@ -6,10 +6,10 @@ const milliseconds = z.number().nonnegative()
 const headers = z.record(z.string(), z.string()).refine(isValidHeaders, 'these are not valid HTTP headers')
 
 const toolCall = z.strictObject({
-  /** Default `call_PLAY_N`, unique within the conversation. */
+  /** Defaults to `call_PLAY_N`, which is unique within the conversation. */
   id: z.string().min(1).optional(),
   name: z.string(),
-  /** An object, or the exact text the model writes (broken JSON, an empty string, …). Default `{}`. */
+  /** An object, or the exact text that the model writes, such as broken JSON or an empty string. Defaults to `{}`. */
   arguments: z
     .union(
       [z.string(), z.record(z.string(), z.unknown()).refine(isJson)],
@@ -17,8 +17,8 @@ const toolCall = z.strictObject({
     )
     .optional(),
   /**
-   * Label of an MCP server called by the provider; the Responses API asks for approval. In other APIs it is an
-   * ordinary call.
+   * The label of an MCP server that the provider calls. The Responses API then asks for approval. In other APIs, it is
+   * an ordinary call.
    */
   server: z.string().min(1).optional(),
 })
@@ -44,7 +44,7 @@ const errorObject = z
   .refine(isJson, 'cannot be written as JSON')
 
 const raw = z.strictObject({
-  /** Default 200. */
+  /** Defaults to 200. */
   status: z.int().min(200).max(599).optional(),
   /**
    * Framing headers (`content-length`, `transfer-encoding`, `connection`) are ignored because the server sets
@@ -56,20 +56,20 @@ const raw = z.strictObject({
    * it.
    */
   body: z.string(),
-  /** Encoding of `body`. Default `utf8`. */
+  /** The encoding of `body`. Defaults to `utf8`. */
   encoding: z.enum(['utf8', 'base64']).optional(),
 })
 
 const expect = z.strictObject({
-  /** Text contained in the last user message. */
+  /** Text that the last user message contains. */
   lastUserIncludes: z.string().optional(),
-  /** Text contained in the system or developer messages. */
+  /** Text that the system or developer messages contain. */
   systemIncludes: z.string().optional(),
-  /** The trailing tool results in order, by call id or tool name; `[]` for none. */
+  /** The trailing tool results in order, by call id or tool name. `[]` expects none. */
   toolResultsFor: z.array(z.string()).optional(),
   /** Texts that must each appear in one of those results. */
   toolResultsInclude: z.array(z.string()).optional(),
-  /** Names of tools the request must offer. */
+  /** Names of tools that the request must offer. */
   tools: z.array(z.string()).optional(),
 })
 
@@ -79,12 +79,12 @@ const fields = z.strictObject({
   reasoning: z.string().optional(),
   refusal: z.string().optional(),
   toolCalls: z.array(toolCall).optional(),
-  /** Default `tool_calls` with calls, else `stop`. */
+  /** Defaults to `tool_calls` if there are calls, otherwise `stop`. */
   finishReason: z.string().optional(),
-  /** Defaults to an estimate of four characters per token. `null`: the provider reports no usage. */
+  /** Defaults to an estimate of four characters per token. With `null`, the provider reports no usage. */
   usage: usage.nullable().optional(),
 
-  /** Default 200, or 500 with `error`. From 400 on, the body is `error`. */
+  /** Defaults to 200, or to 500 with `error`. From 400 on, the body is `error`. */
   status: z.int().min(200).max(599).optional(),
   headers: headers.optional(),
   error: errorObject.optional(),
@@ -93,27 +93,27 @@ const fields = z.strictObject({
   /** The `retry-after-ms` header. */
   retryAfterMs: milliseconds.optional(),
 
-  /** Characters per delta. Default 16. */
+  /** The number of characters per delta. Defaults to 16. */
   chunkSize: z.int().positive().optional(),
-  /** Milliseconds before the response starts. */
+  /** The delay before the response starts, in milliseconds. */
   delayMs: milliseconds.optional(),
-  /** Milliseconds between two writes. */
+  /** The delay between two writes, in milliseconds. */
   chunkDelayMs: milliseconds.optional(),
   /**
-   * How the bytes are split into writes: all at once, byte by byte, or pieces of these sizes followed by the
-   * rest. Defaults to one server-sent event per write.
+   * How the bytes are split into writes, which is all at once, byte by byte, or in pieces of these sizes followed by
+   * the rest. Defaults to one server-sent event per write.
    */
   split: z
     .union([z.enum(['whole', 'bytes']), z.array(z.int().positive())], "expected 'whole', 'bytes' or sizes")
     .optional(),
 
-  /** Destroy the socket after this many deltas. */
+  /** Destroys the socket after this many deltas. */
   cutAfter: count.optional(),
-  /** `true`: never respond. A number: stop sending after this many deltas and keep the connection open. */
+  /** `true` never responds. A number stops sending after this many deltas and keeps the connection open. */
   hang: z.union([z.literal(true), count], 'expected true or a number of deltas').optional(),
-  /** End the stream without its finish reason, without `[DONE]`, or without both (and without usage). */
+  /** Ends the stream without its finish reason, without `[DONE]`, or without both (and without usage). */
   endWithout: z.enum(['finish', 'done', 'both']).optional(),
-  /** Send an `error` object after this many deltas and end the stream. */
+  /** Sends an `error` object after this many deltas and ends the stream. */
   errorInStream: z.strictObject({ after: count, error: errorObject }).optional(),
   /** An exact response instead of one built from the fields above. */
   raw: raw.optional(),

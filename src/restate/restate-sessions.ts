@@ -22,20 +22,20 @@ import { isRestState } from '../../machines/agent/run-result.js'
 export interface RestateSessionsOptions<Context = unknown>
   extends SessionRunnerOptions,
     HostFunctions<Context> {
-  /** Name of the virtual object. Default: `session`. */
+  /** The name of the virtual object. Defaults to `session`. */
   name?: string
-  /** Maximum time in milliseconds that a session waits for people before it is cancelled. Default: forever. */
+  /** The maximum time in milliseconds that a session waits for people before it is cancelled. Unlimited by default. */
   answerTimeoutMs?: number
 }
 
 /** The argument of `run`. The key of the virtual object is the session id. */
 export interface RestateTurn {
   /**
-   * Input of the run, at most 800 bytes because Restate stores it. Defaults to the result of `loadInput`, which may be
-   * longer.
+   * The input of the run, at most 800 bytes because Restate stores it. Defaults to the result of `loadInput`, which may
+   * be longer.
    */
   input?: string
-  /** The turn to run; see `runSession`. Defaults to the latest, or the first. */
+  /** The turn to run, as in `runSession`. Defaults to the latest, or the first. */
   turn?: number
   agent?: string
 }
@@ -157,7 +157,7 @@ export function restateSessions(
           promise,
           wakeMs ?? (patience && (await readTimeLeft(context, patience.until, answerTimeoutMs))),
         )
-        // A message sent at the same moment comes first.
+        // A message that was sent at the same moment comes first.
         rest = await step(
           'drive',
           isAnswered || wakeMs !== undefined ? { session } : { session, answers: [patienceAnswer], at: head },
@@ -200,8 +200,8 @@ export function restateSessions(
         // `run` may have changed the state after this call started, so it is loaded when needed.
         send: restate.handlers.object.shared({ enableLazyState: true }, sendHandler as never),
       },
-      // Calls may be long, and no other process can continue the session. Processes restart within seconds, so
-      // retries stay short.
+      // Calls may take long, and no other process can continue the session. Processes restart within seconds, so the
+      // delays between retries stay short.
       options: {
         abortTimeout: { hours: 1 },
         retryPolicy: { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5000 },

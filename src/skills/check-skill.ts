@@ -97,16 +97,16 @@ export function invalidSkillError(where: string, problem: string, options?: Erro
   return new ConfigError('invalid_skill', `Skill ${where}: ${problem}`, where, options)
 }
 
-/** Characters of the index in the instructions. */
+/** The maximum length of the index in the instructions, in characters. */
 export const maxIndexChars = 8_000
-/** Characters of a skill's instructions. */
+/** The maximum length of the instructions of a skill, in characters. */
 export const maxBodyChars = 100_000
-/** Bytes of a SKILL.md. */
+/** The maximum size of a SKILL.md, in bytes. */
 export const maxSkillBytes = 500_000
-/** Characters of the front matter of a SKILL.md. */
+/** The maximum length of the front matter of a SKILL.md, in characters. */
 export const maxFrontMatterChars = 20_000
 /** The limit of the Agent Skills format. */
 const maxDescriptionChars = 1_024
-/** Bytes of a file in a skill's folder. */
+/** The maximum size of a file in the folder of a skill, in bytes. */
 export const maxFileBytes = 1_000_000
 const maxSkills = 500

@@ -132,7 +132,7 @@ export interface ListedSkillsOptions {
   list: readonly (Omit<SkillInfo, 'hash'> & { readonly hash?: string })[]
   /** Returns the instructions of a skill when the model loads it. */
   load: (name: string) => string | Promise<string>
-  /** Returns a file of a skill. The model chooses `path`, so check it. Default: skills have no files. */
+  /** Returns a file of a skill. The model chooses `path`, so check it. By default, skills have no files. */
   readFile?: (name: string, path: string) => string | Promise<string>
 }
 

@@ -135,8 +135,8 @@ interface ChildState {
 }
 
 /**
- * Writes the activity of sub-agents as one `data-child` per call, sent again on each change; their streamed text as transient
- * chunks; and calls that need approval as calls of the message.
+ * Writes the activity of sub-agents as one `data-child` per call, which is sent again on each change. Their streamed
+ * text is sent as transient chunks, and their calls that need approval as calls of the message.
  */
 class ChildFold {
   readonly #write: (chunk: UIMessageChunk) => void

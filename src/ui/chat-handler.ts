@@ -34,9 +34,9 @@ import type { Protocol } from './ui-message-types.js'
 import { toUIMessages } from './ui-messages.js'
 
 export interface ChatHandlerOptions<Context = unknown> extends HandlerOptions<Context> {
-  /** The client's protocol for requests without a header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
+  /** The client's protocol for requests without a header `x-ai-sdk: 6` or `7`. Defaults to `'v7'`. */
   protocol?: Protocol
-  /** The mount path of the handler. Default: `/api/chat`, the default of `useChat`. */
+  /** The mount path of the handler. Defaults to `/api/chat`, as in `useChat`. */
   path?: string
 }
 
@@ -150,7 +150,11 @@ const messageParts = list(fields())
 const filePart = fields({ url: text, mediaType: text, filename: lenientText })
 const approvalAnswer = fields({ id: text, approved: flag, reason: lenientText })
 
-/** Reads a request of `useChat`. Only the last message is read. @throws {UsageError} `invalid_input` */
+/**
+ * Reads a request of `useChat`. Only the last message is read.
+ *
+ * @throws {UsageError} `invalid_input`
+ */
 function readRequest(body: Fields, files: PageFiles): ChatInput {
   refuseSender(body, '')
   const { id: chatId, messages, trigger, messageId, branch } = requestBody(body, '')

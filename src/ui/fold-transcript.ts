@@ -33,17 +33,17 @@ export interface Transcript {
 
 export type TranscriptItem =
   | { type: 'user'; id: string; text: string; content: UserMessage['content'] }
-  /** `isOpen`: more text will follow. */
+  /** `isOpen` is true while more text follows. */
   | { type: 'assistant'; id: string; text: string; reasoning: string; isOpen: boolean; media?: MediaPart[] }
   | CallItem
-  /** The end of a run that did not answer in full. `text`: error, if any. */
+  /** The end of a run that did not answer in full. `text` is the error, if there is one. */
   | { type: 'end'; id: string; state: AgentState; reason: Reason; text?: string }
 
 type CallItem = {
   type: 'call'
   id: string
   name: string
-  /** JSON text. */
+  /** The arguments as JSON text. */
   arguments: string
   status: 'called' | ResultStatus
   isOpen?: true
@@ -57,8 +57,8 @@ type CallItem = {
 const emptyTranscript: Transcript = { state: 'RUNNING', reason: null, items: [], questions: [] }
 
 /**
- * Adds an event to a transcript; `before` is undefined at the start. Streamed text accumulates, and a retry removes the text of
- * the failed attempt. Works with `reduce` and `useReducer`, and in browsers.
+ * Adds an event to a transcript, or to undefined at the start. Streamed text accumulates, and a retry removes the text
+ * of the failed attempt. Works with `reduce` and `useReducer`, and in browsers.
  *
  * @example
  * let shown: Transcript | undefined

@@ -15,7 +15,7 @@ import { AnswerFold } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 
 export interface UIStreamOptions {
-  /** Default: `'v7'`. */
+  /** Defaults to `'v7'`. */
   protocol?: Protocol
 }
 
@@ -79,7 +79,7 @@ export function createUIProtocol(protocol: Protocol): AnswerProtocol<UIMessageCh
 }
 
 export interface EventStreamOptions {
-  /** The id of the last event that the page received; `EventSource` sends it when it reconnects. */
+  /** The id of the last event that the page received, which `EventSource` sends when it reconnects. */
   lastEventId?: string | null
 }
 
@@ -128,7 +128,7 @@ function followRun(run: AnyRun): ReplayBuffer {
   return buffer
 }
 
-/** The number of the event with this id; the beginning for an id of another run. */
+/** The number of the event with this id, or the beginning for an id of another run. */
 function parseLastSeq(run: AnyRun, id: string | null): number | 'beginning' {
   const seq = Number(/:(\d+)$/.exec(id ?? '')?.[1])
   return id !== null && id.startsWith(run.id) && Number.isSafeInteger(seq) ? seq : 'beginning'

@@ -19,7 +19,7 @@ export interface AttachmentContent {
 }
 
 export interface AttachmentSource {
-  /** On one line, at most 200 characters. */
+  /** One line of at most 200 characters. */
   name: string
   mimeType: string | undefined
   read(limits: AttachmentLimits, signal: AbortSignal): Promise<AttachmentContent>

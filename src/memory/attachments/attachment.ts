@@ -15,7 +15,7 @@ import { StatewrightError } from '../../core/base/errors.js'
 export interface DataAttachment {
   data: string | Uint8Array
   name: string
-  /** Default: from the name's extension. */
+  /** The media type. Defaults to the type of the name's extension. */
   mimeType?: string
 }
 
@@ -39,7 +39,7 @@ export type Attachment = DataAttachment | FileAttachment | UrlAttachment
 /** An attachment as text. */
 export interface LoadedAttachment {
   name: string
-  /** Without parameters: `text/html`. */
+  /** The media type without parameters, such as `text/html`. */
   mimeType: string
   /** Size of the original content in bytes. */
   bytes: number
@@ -48,13 +48,18 @@ export interface LoadedAttachment {
 
 /** Allowed origins and sizes of attachments. */
 export interface AttachmentOptions {
-  /** Maximum bytes to read, and to unpack from compressed content. Default 10 MB (10 000 000). */
+  /**
+   * The maximum number of bytes to read, and to unpack from compressed content. Defaults to 10 MB (10,000,000 bytes).
+   */
   maxBytes?: number
-  /** Characters of text to keep. A note marks a cut. Default 200 000. */
+  /** The number of characters to keep. A note marks truncated text. Defaults to 200,000. */
   maxChars?: number
-  /** Pages of a PDF to read. A note marks a cut. Default 500. */
+  /** The number of pages to read from a PDF. A note marks a truncated document. Defaults to 500. */
   maxPages?: number
-  /** Milliseconds for reading, including redirects, and again for the conversion to text. Default 15 000. */
+  /**
+   * The time limit for reading, including redirects, and again for the conversion to text, in milliseconds. Defaults to
+   * 15,000.
+   */
   timeoutMs?: number
   /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal
@@ -63,7 +68,7 @@ export interface AttachmentOptions {
    * readable, so set it if paths come from users or models.
    */
   root?: string
-  /** Private addresses that URLs may lead to: addresses, CIDR blocks or host names. None by default. */
+  /** Private addresses that URLs may lead to, as addresses, CIDR blocks or host names. None by default. */
   allowAddresses?: readonly string[]
 }
 
@@ -109,7 +114,7 @@ export function resolveAttachmentLimits(options: AttachmentOptions): AttachmentL
 
 /** Why an attachment cannot be loaded. */
 export type AttachmentErrorCode =
-  /** Not exactly one of data, path or url. */
+  /** Not exactly one of `data`, `path` and `url` is set. */
   | 'invalid_attachment'
   /** This type cannot be converted to text. */
   | 'unsupported_type'
@@ -118,14 +123,14 @@ export type AttachmentErrorCode =
   /** More than `maxBytes`, or a PDF that unpacks to too much data. */
   | 'too_large'
   | 'not_found'
-  /** A folder, device, pipe or socket. */
+  /** The path is a folder, device, pipe or socket. */
   | 'not_a_file'
   | 'outside_root'
-  /** No permission, damaged, or password-protected. */
+  /** The file is not accessible, damaged, or protected by a password. */
   | 'unreadable'
-  /** A PDF of images only. */
+  /** The PDF contains only images. */
   | 'no_text'
-  /** Not http(s), or with a password. */
+  /** The URL is not http(s), or contains a password. */
   | 'invalid_url'
   | 'blocked_address'
   | 'too_many_redirects'

@@ -117,9 +117,11 @@ const signatures: [RegExp, string][] = [
 ]
 
 /**
- * Checks the content against its type, and decodes text. The charset comes from the byte order mark, else from the
- * type, else it is UTF-8.
+ * Checks the content against its type, and decodes text. The charset is that of the byte order mark, or else of the
+ * type, or else UTF-8.
  *
+ * @returns the text, or undefined for a PDF
+ * @throws {AttachmentError} `type_mismatch`
  * @returns the text; undefined for a PDF
  * @throws {AttachmentError} `type_mismatch`
  */
@@ -167,7 +169,7 @@ function decodeContent(
   return text
 }
 
-/** Undefined for invalid bytes or an unknown charset. */
+/** Returns undefined for invalid bytes or an unknown charset. */
 function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
   const [first, second] = bytes
   const marked =
@@ -193,7 +195,7 @@ function isHtmlPage(text: string): boolean {
 type TextKind = 'text' | 'json' | 'html' | 'pdf'
 
 interface MediaType {
-  /** Without parameters, in lower case. */
+  /** The type without parameters, in lower case. */
   mimeType: string
   kind: TextKind
   charset: string | undefined
@@ -221,7 +223,8 @@ const extensions: Record<string, string> = {
 const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /**
- * The type of an attachment. It is the explicit type, else it comes from the name, else from the server.
+ * The type of an attachment, which is the explicit type, or else that of the name, or else that of the server.
+ * @throws {AttachmentError} `unsupported_type`
  * @throws {AttachmentError} `unsupported_type`
  */
 function getMediaType(

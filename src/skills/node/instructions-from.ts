@@ -10,7 +10,7 @@ export interface InstructionsFromOptions {
   cwd?: string
   /** The last folder to search. Defaults to the folder with `.git`, or otherwise `cwd`. */
   root?: string
-  /** Characters of all files together. Default 40,000. */
+  /** The maximum length of all files together, in characters. Defaults to 40,000. */
   maxChars?: number
 }
 
@@ -30,7 +30,7 @@ const charsRule: ArgumentRule = {
   phrase: 'a whole number above 0',
 }
 
-/** Bytes of one file. */
+/** The maximum size of one file, in bytes. */
 const maxBytes = 1_000_000
 
 /**

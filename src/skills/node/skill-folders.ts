@@ -64,7 +64,7 @@ export function skills(options: SkillFoldersOptions | ListedSkillsOptions): Agen
 export interface SkillFoldersOptions {
   /** Folders with one subfolder with a SKILL.md for each skill, or folders of single skills. */
   dirs: readonly string[]
-  /** The skills of the agent, as names or a function. All by default. */
+  /** The skills of the agent, as names or a function. Defaults to all skills. */
   allow?: readonly string[] | ((skill: SkillInfo) => boolean)
 }
 
@@ -159,7 +159,7 @@ function readSkillText(folder: string, where: string): string {
   }
 }
 
-/** Completes a sentence. */
+/** The message completes a sentence that starts with the path. */
 export class FileRefusal extends Error {}
 
 /**
@@ -257,7 +257,7 @@ function splitFrontMatter(
 function parseYaml(where: string, text: string): unknown {
   yaml ??= loadYaml()
   try {
-    // Aliases could expand a small text.
+    // Aliases could make a small text expand to a huge value.
     return yaml.parse(text, { maxAliasCount: 0, logLevel: 'error' })
   } catch (error) {
     const [why = ''] = (error as Error).message.split('\n')

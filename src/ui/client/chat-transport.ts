@@ -9,26 +9,26 @@ type Value<Type> = Type | (() => Type | Promise<Type>)
 export type HeaderValues = Record<string, string | undefined> | Headers | [string, string][]
 
 export interface ChatTransportOptions {
-  /** The mount path of `chatHandler`. Default: `/api/chat`. */
+  /** The mount path of `chatHandler`. Defaults to `/api/chat`. */
   api?: string
   /** Headers for every request, or a function that is called for each request. */
   headers?: Value<HeaderValues>
-  /** Defaults to the platform's, `same-origin`. */
+  /** Defaults to the default of the platform, `same-origin`. */
   credentials?: RequestCredentials
   /** Sends the requests. Defaults to the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** How long to retry a request while the server is unreachable, in milliseconds. Default: 300,000 (5 minutes). */
+  /** How long to retry a request while the server is unreachable, in milliseconds. Defaults to 300,000 (5 minutes). */
   maxOutageMs?: number
   /**
-   * Whether `stop()` of `useChat` stops the run on the server. `useChat({ transport })` also calls `stop()` when its component
-   * unmounts; `useChat({ chat })` does not. Default: true.
+   * Whether `stop()` of `useChat` stops the run on the server. `useChat({ transport })` also calls `stop()` when its
+   * component unmounts, `useChat({ chat })` does not. Defaults to true.
    */
   stopRuns?: boolean
   /** Called with `lost` when the server becomes unreachable, and with `open` when it is back. */
   onConnection?: (state: ConnectionState) => void
   /** Receives the error if a run could not be stopped. Defaults to a console warning. */
   onStopError?: (error: ChatError) => void
-  /** A clock for tests. Defaults to the platform's. */
+  /** A clock for tests. Defaults to the clock of the platform. */
   clock?: Clock
 }
 
@@ -38,7 +38,7 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
   readonly resumeStreamIsReplay: true
   /** Sends the last message and streams the answer. Called by `useChat`. */
   sendMessages(options: SendOptions): Promise<ReadableStream<ChunkOf<Version>>>
-  /** Streams the answer in progress from its start; null if there is none. Called by `useChat`. */
+  /** Streams the answer in progress from its start, or returns null if there is none. Called by `useChat`. */
   reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<ChunkOf<Version>> | null>
   /**
    * The messages of a chat or of one of its branches, for `useChat({ messages })`. Queued messages come last, with

@@ -16,7 +16,7 @@ import { StatewrightError } from '../../core/base/errors.js'
  */
 export class ChatError extends StatewrightError {
   override readonly name = 'ChatError'
-  /** The HTTP status; null if there was no response. */
+  /** The HTTP status, or null if there was no response. */
   readonly status: number | null
 
   constructor(
@@ -73,7 +73,7 @@ function describeStatus(status: number): string {
     : `The server refused the request (${status}).`
 }
 
-/** `lost`: server is unreachable and requests are retried; `open`: server is reachable again. */
+/** `lost` means that the server is unreachable and requests are retried, and `open` that it is reachable again. */
 export type ConnectionState = 'open' | 'lost'
 
 export interface ConnectionOptions {
@@ -87,7 +87,7 @@ export type RequestSource = () => Promise<[url: string, init: RequestInit]>
 
 interface RequestSettings {
   signal?: AbortSignal | undefined
-  /** Whether the request may reach the server twice. Default: true. */
+  /** Whether the request may reach the server twice. Defaults to true. */
   repeatable?: boolean
   /** Called when an attempt fails, because the server may have received it. */
   onRepeat?: () => void
@@ -105,7 +105,11 @@ export class Connection {
     this.#options = options
   }
 
-  /** Returns a response with a 2xx status. @throws {ChatError} for a refusal; `server_away` */
+  /**
+   * Returns a response with a 2xx status.
+   *
+   * @throws {ChatError} for a refusal, or `server_away`
+   */
   async request(
     source: RequestSource,
     { signal, repeatable = true, onRepeat }: RequestSettings = {},
@@ -136,7 +140,7 @@ export class Connection {
     this.#options.onConnection(state)
   }
 
-  /** Returns an error if the server is unreachable; throws if the page has aborted. */
+  /** Returns an error if the server is unreachable, and throws if the page has aborted. */
   async #send(source: RequestSource, signal: AbortSignal | undefined): Promise<Response | ChatError> {
     signal?.throwIfAborted()
     const [url, init] = await source()

@@ -46,7 +46,7 @@ export interface SendOptions extends ReconnectOptions {
 
 interface OpenAnswer {
   onClose?: () => void
-  /** Sends the message again; the server answers it once. Absent if it must not be sent twice. */
+  /** Sends the message again, which the server answers once. Absent if it must not be sent twice. */
   source?: RequestSource | undefined
   isCut: boolean
   requested: Set<string>
@@ -166,7 +166,7 @@ export class HttpChat {
     await this.#connection.request(this.#createPost(`${toPath(chatId)}/stop`, {}, {}))
   }
 
-  /** Replays the answer from its start; null if none is in progress. */
+  /** Replays the answer from its start. Returns null if none is in progress. */
   async #reopen(options: ReconnectOptions, { source }: OpenAnswer): Promise<Response | null> {
     const { chatId, abortSignal: signal } = options
     try {
@@ -316,7 +316,11 @@ const maxSilenceMs = 45_000
 
 const lastChunks: ReadonlySet<string> = new Set(['finish', 'abort', 'error'])
 
-/** Reads the chunks of an answer. @throws {ChatError} `connection_lost` if the response breaks before the answer ends */
+/**
+ * Reads the chunks of an answer.
+ *
+ * @throws {ChatError} `connection_lost` if the response breaks before the answer ends
+ */
 async function* readChunks(
   body: ReadableStream<Uint8Array> | null,
   clock: Clock,
@@ -382,9 +386,9 @@ async function readInTime(
 type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 
 /**
- * Passes on the chunks of a replayed answer so that `useChat` calls `onToolCall` only for calls without a result; the others
- * would run twice. Sets `providerExecuted` on every call, and clears it for calls that have no result when the answer rests.
- * `requested`: calls that this page was already asked to execute.
+ * Passes on the chunks of a replayed answer so that `useChat` calls `onToolCall` only for calls without a result,
+ * because the others would run twice. It sets `providerExecuted` on every call, and clears it for calls that have no
+ * result when the answer rests. `requested` holds the calls that this page was already asked to execute.
  */
 async function* replayCalls(
   chunks: AsyncIterable<UIMessageChunk> | Iterable<UIMessageChunk>,
