@@ -12,7 +12,13 @@ import {
   isSpanContextValid,
   type SpanContext,
 } from '@opentelemetry/api'
-import { ConfigError } from '../core/base/errors.js'
+import {
+  checkOptions,
+  choiceRule,
+  flagRule,
+  methodRule,
+  type OptionRules,
+} from '../core/config/check-options.js'
 import { checkBudgetList, type SharedBudget } from '../core/budgets/shared-budget.js'
 import type {
   Telemetry,
@@ -53,7 +59,20 @@ export interface OtelOptions {
   meterProvider?: MeterProvider
 }
 
-const optionNames = ['agentName', 'captureContent', 'semconv', 'budgets', 'tracerProvider', 'meterProvider']
+const optionRules: OptionRules<OtelOptions> = {
+  agentName: { is: (value) => typeof value === 'string' && value !== '', phrase: 'a non-empty string' },
+  captureContent: flagRule,
+  semconv: choiceRule(...Object.keys(namesBySemconv)),
+  budgets: null,
+  tracerProvider: methodRule(
+    ['getTracer'],
+    'an object with getTracer(), like the providers of the OpenTelemetry SDK',
+  ),
+  meterProvider: methodRule(
+    ['getMeter'],
+    'an object with getMeter(), like the providers of the OpenTelemetry SDK',
+  ),
+}
 const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
@@ -64,14 +83,21 @@ const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
  * import { otel } from 'statewright/otel'
  *
  * const agent = createAgent({ model, tools: [add], telemetry: otel({ agentName: 'analyst' }) })
- * @throws {ConfigError} `invalid_option`
+ * @throws {UsageError} `invalid_option`
  */
 export function otel(options: OtelOptions = {}): Telemetry {
-  const { agentName, semconv = 'latest', tracerProvider, meterProvider } = checkOtelOptions(options)
+  const {
+    agentName,
+    semconv = 'latest',
+    budgets,
+    tracerProvider,
+    meterProvider,
+  } = checkOptions('otel(options)', options, optionRules)
+  if (budgets !== undefined) checkBudgetList(budgets, 'budgets')
   const names = namesBySemconv[semconv]
   const kit = {
     tracer: (tracerProvider ?? trace).getTracer('statewright'),
-    metrics: createMetricsLookup(meterProvider, names, options.budgets ?? []),
+    metrics: createMetricsLookup(meterProvider, names, budgets ?? []),
     names,
     agentName,
     captureContent: options.captureContent ?? isCaptureEnabled(),
@@ -83,46 +109,6 @@ function isCaptureEnabled(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   const setting = process?.env?.[captureVariable]?.toUpperCase() ?? ''
   return ['SPAN_ONLY', 'SPAN_AND_EVENT', 'TRUE'].includes(setting)
-}
-
-function checkOtelOptions(options: OtelOptions): OtelOptions {
-  if (typeof options !== 'object' || (options as unknown) === null)
-    throw new ConfigError(
-      'invalid_option',
-      'otel takes an object: { agentName, captureContent, semconv, … }.',
-    )
-  for (const key of Object.keys(options)) {
-    if (!optionNames.includes(key))
-      throw otelOptionError(key, `there is no option '${key}'. The options are ${optionNames.join(', ')}.`)
-  }
-  const { agentName, captureContent, semconv, tracerProvider, meterProvider } = options
-  if (agentName !== undefined && (typeof agentName !== 'string' || agentName === ''))
-    throw otelOptionError('agentName', 'agentName must be a non-empty string.')
-  if (captureContent !== undefined && typeof captureContent !== 'boolean')
-    throw otelOptionError('captureContent', 'captureContent must be true or false.')
-  if (semconv !== undefined && !Object.hasOwn(namesBySemconv, semconv))
-    throw otelOptionError(
-      'semconv',
-      `semconv must be one of ${Object.keys(namesBySemconv)
-        .map((name) => `'${name}'`)
-        .join(', ')}.`,
-    )
-  if (options.budgets !== undefined) checkBudgetList(options.budgets, 'budgets')
-  if (tracerProvider !== undefined && typeof tracerProvider?.getTracer !== 'function')
-    throw otelOptionError(
-      'tracerProvider',
-      'tracerProvider must have getTracer(), like the providers of the OpenTelemetry SDK.',
-    )
-  if (meterProvider !== undefined && typeof meterProvider?.getMeter !== 'function')
-    throw otelOptionError(
-      'meterProvider',
-      'meterProvider must have getMeter(), like the providers of the OpenTelemetry SDK.',
-    )
-  return options
-}
-
-function otelOptionError(key: string, problem: string): ConfigError {
-  return new ConfigError('invalid_option', `otel: ${problem}`, key)
 }
 
 /** Deltas and progress are too frequent for spans. */

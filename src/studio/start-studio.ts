@@ -2,8 +2,7 @@ import type { AnyActorRef, AnyStateMachine } from 'xstate'
 import type { Principal } from '../../machines/agent/principal.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
-import type { ArgumentRule } from '../core/base/values.js'
-import { checkOptions, type OptionRules } from '../core/config/check-options.js'
+import { checkOptions, methodRule, type OptionRules } from '../core/config/check-options.js'
 import { readSender } from '../core/sessions/principal.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -159,11 +158,6 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     },
   }
 }
-
-const methodRule = (names: readonly string[], phrase: string): ArgumentRule => ({
-  is: (value) => names.every((name) => isMethod(value, name)),
-  phrase,
-})
 
 const optionRules: OptionRules<StudioOptions> = {
   store: null,

@@ -6,6 +6,7 @@ import {
   createAgent,
   type RunTelemetry,
   type Telemetry,
+  UsageError,
 } from '../../src/index.js'
 import { otel } from '../../src/otel/index.js'
 import { ManualModel } from '../support/manual-model.js'
@@ -179,15 +180,15 @@ describe('without a context manager', () => {
 
 describe('options of otel', () => {
   it.each([
-    [{ captureContents: true }, /there is no option 'captureContents'/],
+    [{ captureContents: true }, /otel has no option 'captureContents'/],
     [{ captureContent: 'yes' }, /captureContent must be true or false/],
     [{ agentName: '' }, /agentName must be a non-empty string/],
-    [{ semconv: 'v1.40' }, /semconv must be one of 'latest', 'v1.41'/],
-    [{ tracerProvider: {} }, /tracerProvider must have getTracer/],
-    [{ meterProvider: {} }, /meterProvider must have getMeter/],
-    [null, /otel takes an object/],
+    [{ semconv: 'v1.40' }, /semconv must be 'latest' or 'v1.41'/],
+    [{ tracerProvider: {} }, /tracerProvider must be an object with getTracer/],
+    [{ meterProvider: {} }, /meterProvider must be an object with getMeter/],
+    [null, /otel\(options\) must be an object of options/],
   ])('%j is refused', (options, words) => {
     expect(() => otel(options as never)).toThrow(words)
-    expect(() => otel(options as never)).toThrow(ConfigError)
+    expect(() => otel(options as never)).toThrow(UsageError)
   })
 })

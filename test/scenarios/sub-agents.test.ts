@@ -160,14 +160,14 @@ describe('depth', () => {
   })
 
   it.each([
-    [{ maxDepth: 0 }, /maxDepth must be a positive integer, how deep sub-agents may be nested/],
+    [{ maxDepth: 0 }, /maxDepth, how deep sub-agents may be nested, must be a positive integer/],
     [{ maxSteps: -1 }, /limits\.maxSteps/],
     [{ maxSteps: Number.NaN }, /limits\.maxSteps/],
     [{ timeoutMs: 'soon' }, /limits\.timeoutMs/],
     [{ prompt: 'Do.' }, /prompt must be a function/],
     [{ name: 'a b' }, /cannot be named 'a b'/],
     [{ description: '' }, /description is missing/],
-    [{ steps: 3 }, /asTool has no option 'steps'/],
+    [{ steps: 3 }, /there is no option 'steps'/],
   ])('and every other option is checked: %j', async (options, message) => {
     const child = await stage([text('Hi.')])
     expect(() => research(child, options)).toThrow(message)

@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { readProperty } from '../base/json.js'
 import {
   type ArgumentRule,
   describeArgument,
@@ -64,12 +65,15 @@ export const durationRule: ArgumentRule = {
 
 export const flagRule: ArgumentRule = { is: (value) => typeof value === 'boolean', phrase: 'true or false' }
 
-export const callbackRule: ArgumentRule = functionRule('a function')
+export const callbackRule: ArgumentRule = /* @__PURE__ */ functionRule('a function')
 
-export const signalRule: ArgumentRule = {
-  is: (value) => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
-  phrase: 'an AbortSignal',
-}
+/** A value with these methods. */
+export const methodRule = (names: readonly string[], phrase: string): ArgumentRule => ({
+  is: (value) => names.every((name) => typeof readProperty(value, name) === 'function'),
+  phrase,
+})
+
+export const signalRule: ArgumentRule = /* @__PURE__ */ methodRule(['addEventListener'], 'an AbortSignal')
 
 /** One of these strings. */
 export const choiceRule = (...values: string[]): ArgumentRule => ({

@@ -1,5 +1,3 @@
-import { functionRule } from '../base/values.js'
-import { checkOptions, countRule, type OptionRules } from '../config/check-options.js'
 import { overrideLimits } from '../config/resolve-config.js'
 import { ConfigError } from '../base/errors.js'
 import { loadOnce } from '../base/platform.js'
@@ -41,18 +39,18 @@ export interface AsToolOptions<
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
 }
 
-const optionRules: OptionRules<AsToolOptions> = {
-  name: null,
-  description: null,
-  input: null,
-  prompt: functionRule('a function that turns the input into a string'),
-  maxSteps: null,
-  timeoutMs: null,
-  maxDepth: { is: countRule.is, phrase: 'a positive integer, how deep sub-agents may be nested' },
-  maxCalls: null,
-  endsRun: null,
-  needsApproval: null,
-}
+const keys = [
+  'name',
+  'description',
+  'input',
+  'prompt',
+  'maxSteps',
+  'timeoutMs',
+  'maxDepth',
+  'maxCalls',
+  'endsRun',
+  'needsApproval',
+]
 
 /** The parts of each sub-agent by its delegate, used to compare definitions. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
@@ -75,12 +73,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     maxCalls,
     endsRun,
     needsApproval,
-  } = checkOptions<AsToolOptions<Schema, Name>>(
-    'asTool(options)',
-    options,
-    optionRules as OptionRules<AsToolOptions<Schema, Name>>,
-    (message, key) => new ConfigError('invalid_tool', message, key),
-  )
+  } = readOptions(options)
   const tool = defineTool({
     name,
     description,
@@ -118,6 +111,29 @@ function formatTaskMessage(input: unknown): string {
   const [only] = fields
   if (fields.length === 1 && only?.[0] === 'task' && typeof only[1] === 'string') return only[1]
   return JSON.stringify(input)
+}
+
+/** `checkOptions` of config would make the first load of every page larger. */
+function readOptions<Schema extends InputSchema, Name extends string>(
+  options: AsToolOptions<Schema, Name>,
+): AsToolOptions<Schema, Name> {
+  if (typeof options !== 'object' || (options as unknown) === null) {
+    throw new ConfigError('invalid_tool', 'asTool takes an object: { name, description, maxSteps, … }.')
+  }
+  const refuse = (key: string, problem: string): never => {
+    throw new ConfigError('invalid_tool', `asTool: ${problem}`, key)
+  }
+  for (const key of Object.keys(options)) {
+    if (!keys.includes(key)) refuse(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+  }
+  const { maxDepth, prompt } = options
+  if (maxDepth !== undefined && !(Number.isSafeInteger(maxDepth) && maxDepth >= 1)) {
+    refuse('maxDepth', 'maxDepth, how deep sub-agents may be nested, must be a positive integer.')
+  }
+  if (prompt !== undefined && typeof prompt !== 'function') {
+    refuse('prompt', 'prompt must be a function that turns the input into a string.')
+  }
+  return options
 }
 
 /** The input of a sub-agent's tool if `asTool` has no `input`. */

@@ -158,8 +158,8 @@ function readNames(value: unknown): readonly string[] {
 
 const optionRules: OptionRules<ToolSearchOptions> = {
   limit: { is: (value) => countRule.is(value) && Number(value) <= 20, phrase: 'a whole number from 1 to 20' },
-  loading: choiceRule('append', 'dispatch'),
-  search: functionRule('a function: (query, tools) => names'),
+  loading: /* @__PURE__ */ choiceRule('append', 'dispatch'),
+  search: /* @__PURE__ */ functionRule('a function: (query, tools) => names'),
   hosted: flagRule,
 }
 
