@@ -13,7 +13,7 @@ export interface Expiry {
   expiresMs?: number
   /**
    * `reject`: the call does not run, and the run continues. `pause`: the run also pauses until it is resumed. `cancel`:
-   * the run is cancelled. Default: `reject`.
+   * the run is cancelled. Defaults to `reject`.
    */
   onExpiry?: (typeof expiryEnds)[number]
 }

@@ -133,7 +133,7 @@ export interface LanguageModelOptions {
   headers?: Record<string, string> | undefined
   /**
    * Whether to mark the stable part of each request for the provider's cache if the provider needs marks (Anthropic). `'1h'`
-   * keeps it for an hour instead of five minutes. Default: true.
+   * keeps it for an hour instead of five minutes. Defaults to true.
    */
   cache?: boolean | '5m' | '1h' | undefined
   /**
@@ -147,7 +147,7 @@ export interface LanguageModelOptions {
   limiter?: RequestLimiter | undefined
   /**
    * Whether the model supports output schemas: together with tools (`beside_tools`), or only `alone`. `'none'` requests the
-   * answer through a tool. Default: depends on the provider.
+   * answer through a tool. The default depends on the provider.
    */
   structuredOutput?: StructuredOutputSupport | 'none' | undefined
 }

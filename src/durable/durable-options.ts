@@ -25,7 +25,7 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
    * their error event instead, and `event.error.code` is `in_doubt`.
    */
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
-  /** Measures the waits of this process. Default: the system clock. Delays follow the clock of the store. */
+  /** Measures the waits of this process. Defaults to the system clock. Delays follow the clock of the store. */
   clock?: Clock
   /**
    * Returns the state to open, when the chart has another `version`, or lacks a state or an actor of a session. `from` is
@@ -106,7 +106,7 @@ export interface ActorOutcome {
 
 /** Options of `fork`. */
 export interface ForkOptions<Machine extends AnyStateMachine> {
-  /** The record to start from. Default: the last. */
+  /** The record to start from. Defaults to the last one. */
   at?: number
   /** The first event of the fork, or the outcome of a running actor. Actors in `once` are in doubt in a fork. */
   with?: EventFromLogic<Machine> | ActorOutcome
@@ -114,9 +114,9 @@ export interface ForkOptions<Machine extends AnyStateMachine> {
 
 /** Options of `worker`. */
 export interface WorkerOptions {
-  /** Time between two polls of the store, in milliseconds. Default: 1,000. */
+  /** The time between two polls of the store, in milliseconds. Defaults to 1,000. */
   pollMs?: number
-  /** Maximum number of sessions that the worker continues at the same time. Default: 50. */
+  /** The maximum number of sessions that the worker continues at the same time. Defaults to 50. */
   concurrency?: number
 }
 

@@ -545,7 +545,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     }
   }
 
-  /** Acquires a session and drives it until it settles. Null if another process holds it. */
+  /** Acquires a session and drives it until it settles. Returns null if another process holds it. */
   #take(id: string, start?: { input: unknown }): Promise<LocalSession | null> {
     const known = this.#local.get(id)
     // The start of another call may fail because of its input.
@@ -679,7 +679,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       const child = { session: getChildId(session, key), parent: session, src }
       return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, report })
     }
-    // As after a restart.
+    // The copy is what the actor would receive after a restart.
     const actor = createActor(logic, { id, input: copyJson(input, 'input') })
     keysByActor.set(actor, `${session}:${key}`)
     actor.subscribe({
@@ -773,7 +773,7 @@ function toCanonical(value: unknown): string {
   return canonicalForms(text)?.exact ?? text
 }
 
-/** For `catch`: null if another process holds the session, or has taken it over. */
+/** For `catch`. Returns null if another process holds the session, or has taken it over. */
 function nullIfTakenOver(error: unknown): null {
   if (error instanceof StoreError && ['session_busy', 'lease_lost', 'out_of_order'].includes(error.code))
     return null

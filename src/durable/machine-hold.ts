@@ -62,7 +62,7 @@ interface Incoming {
   isHeld?: true
 }
 
-/** Maximum number of events per write. More would delay their effects. */
+/** The maximum number of events per write. More events would delay their effects. */
 const mostPerWrite = 100
 
 /** One machine's session while this process holds it. It drives the machine until it settles. */
@@ -94,7 +94,11 @@ export class MachineHold {
     return this.#record.state
   }
 
-  /** Writes the first record. @throws if the chart cannot start */
+  /**
+   * Writes the first record.
+   *
+   * @throws if the chart cannot start
+   */
   async begin(input: unknown): Promise<void> {
     const event: MachineEvent = { type: 'xstate.init', input }
     const step = this.#step(null, event)

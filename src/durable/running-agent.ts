@@ -24,7 +24,7 @@ interface AgentParts {
   store: SessionStore
   clock: Clock
   child: { session: string; parent: string; src: string }
-  /** As the chart returned it, or as plain JSON after a restart. */
+  /** The input as the chart returned it, or as plain JSON after a restart. */
   input: unknown
   report: ActorReport
 }

@@ -9,17 +9,17 @@ import { checkOptions, choiceRule, type OptionRules } from '../core/config/check
 export interface CreateBudgetOptions {
   /** Unique in its store. All processes that use one id share the budget. */
   id: string
-  /** US dollars, more than 0. */
+  /** The limit in US dollars, more than 0. */
   usd?: number
-  /** Input and output tokens, at least 1. */
+  /** The limit on input and output tokens, at least 1. */
   tokens?: number
-  /** When the budget resets. Default: never. */
+  /** When the budget resets. Never by default. */
   per?: BudgetPeriod
-  /** IANA time zone for the start of hours, days and months. Default: UTC. */
+  /** The IANA time zone in which hours, days and months start. Defaults to UTC. */
   timezone?: string
   /** A session store of Statewright, or a custom `BudgetStore`. */
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
-  /** Output tokens to reserve for a request without `sampling.maxTokens`. Default: 8192. */
+  /** The output tokens to reserve for a request without `sampling.maxTokens`. Defaults to 8192. */
   reserveOutputTokens?: number
   /** How to count the reservation of a dead process. Its request may have cost money, so the default is `spent`. */
   lostReservations?: 'spent' | 'free'
@@ -28,9 +28,9 @@ export interface CreateBudgetOptions {
    * until the next window and requires `per`.
    */
   onEmpty?: 'end' | 'wait'
-  /** Time after which the reservation of a dead process expires, in milliseconds. Default: 60000. */
+  /** How long the reservation of a dead process stays valid, in milliseconds. Defaults to 60,000. */
   leaseMs?: number
-  /** For tests. Defaults to the system clock. */
+  /** The clock to use in tests. Defaults to the system clock. */
   clock?: Clock
 }
 

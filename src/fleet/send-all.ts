@@ -82,7 +82,7 @@ const mostRefusals = 100
  * matching session has the message in its inbox or has ended. A process that holds a session starts no further work for
  * it after one second. After an error, repeat the call. With a `key`, each session receives the message once.
  *
- * Default states: unfinished runs, or all states for a `message`.
+ * By default it reaches unfinished runs, and for a `message` also ended ones.
  *
  * @example
  * const receipt = await sendAll(memoryStore(), { tags: { tenant: 'acme' } }, { type: 'cancel', why: 'The contract has ended.' })

@@ -5,11 +5,11 @@ import type { PropertyStory } from './properties/play-story.js'
 
 /** Options of `generateJestTests`. */
 export interface JestTestsOptions {
-  /** Title of the `describe` block. Default `every transition`. */
+  /** The title of the `describe` block. Defaults to `every transition`. */
   title?: string
   /** Lines above the tests. They must import `replay` and what `harness` uses. */
   imports: readonly string[]
-  /** Expression that creates a harness for each test. Default `createHarness()`. */
+  /** The expression that creates a harness for each test. Defaults to `createHarness()`. */
   harness?: string
   /** First line of the file, as a comment. Explain how the file is generated. */
   header?: string
@@ -173,15 +173,15 @@ function formatAssertion(runner: TestRunner | undefined, actual: string, expecte
 
 /** Options of `generateStoryTests`. */
 export interface StoryTestsOptions {
-  /** Title of the `describe` block. Default `stories that broke a property`. */
+  /** The title of the `describe` block. Defaults to `stories that broke a property`. */
   title?: string
   /** Lines above the tests. They must import `checkStory` and what the expressions below use. */
   imports: readonly string[]
-  /** Expression for the machine. Default `machine`. */
+  /** The expression for the machine. Defaults to `machine`. */
   machine?: string
-  /** Expression for the properties by name. Default `properties`. */
+  /** The expression for the properties by name. Defaults to `properties`. */
   properties?: string
-  /** Expression for the options of `checkProperties`. Default `options`. */
+  /** The expression for the options of `checkProperties`. Defaults to `options`. */
   options?: string
   /** First line of the file, as a comment. */
   header?: string

@@ -53,7 +53,7 @@ export interface ReplayHarness {
 
 /** Options of `replay`. */
 export interface ReplayOptions {
-  /** Time limit per harness call in milliseconds. Default 10,000. */
+  /** The time limit per harness call in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
   /** Clock for time limits. Defaults to the system clock. */
   clock?: ReplayClock

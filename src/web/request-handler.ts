@@ -27,7 +27,7 @@ export interface HandlerOptions<Context = unknown> extends PageFileOptions, Hand
   path?: string
   /** Maximum size of a request body, in bytes. Defaults to 10,000,000. */
   maxBodyBytes?: number
-  /** What pages may see of errors, retries, usage and models. Default: only error codes. */
+  /** What pages may see of errors, retries, usage and models. Only error codes by default. */
   expose?: ExposeOptions
   /**
    * How to handle a message while the previous answer is in progress.

@@ -14,7 +14,7 @@ import { defineShield, isTimeout, timeoutRule, type Shield, type ShieldPoint } f
  * createAgent({ model, shields })
  */
 export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
-  /** Default timeout of a check in milliseconds. Defaults to 10,000. */
+  /** The timeout of a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
   /** Whether failing shields (exception, timeout, invalid verdict) warn instead of blocking. Defaults to false. */
   failOpen?: boolean

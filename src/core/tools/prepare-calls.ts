@@ -14,7 +14,7 @@ const loadPolicies = loadOnce(() => import('./ask-policies.js'))
 
 export interface PrepareOptions {
   context: unknown
-  /** Default timeout in milliseconds. 0 means none. */
+  /** The default timeout in milliseconds. 0 means none. */
   defaultTimeoutMs: number
   clock: Clock
   /** Whether a call of this tool only loads it. */

@@ -28,7 +28,7 @@ export type RunnableCall = Pick<
 
 export interface RunCallOptions {
   tools: ToolSet
-  /** Default timeout in milliseconds. 0 = off. */
+  /** The default timeout in milliseconds. 0 means none. */
   defaultTimeoutMs: number
   /** Maximum characters of a result. */
   maxResultChars: number

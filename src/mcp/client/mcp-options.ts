@@ -59,7 +59,7 @@ export interface McpCommonOptions {
   /**
    * Whether a person must approve each call. A function decides based on the tool's name on the server. `annotations`
    * requires approval for tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint:
-   * false`). Default false.
+   * false`). Defaults to false.
    */
   needsApproval?: boolean | 'annotations' | McpApproval
   /**

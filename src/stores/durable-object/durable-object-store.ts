@@ -21,7 +21,7 @@ import {
 export interface DurableObjectStoreOptions {
   /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. The store uses its alarm. */
   storage: ObjectStorage
-  /** Milliseconds since the epoch. Default: `Date.now`. */
+  /** Returns the time in milliseconds since the epoch. Defaults to `Date.now`. */
   now?: () => number
 }
 

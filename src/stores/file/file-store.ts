@@ -36,7 +36,7 @@ export interface FileStoreOptions {
   dir: string
   /** `normal` survives a process crash, `full` also survives a power loss. Defaults to `normal`. */
   sync?: 'normal' | 'full'
-  /** Milliseconds since the epoch. Default: `Date.now`. */
+  /** Returns the time in milliseconds since the epoch. Defaults to `Date.now`. */
   now?: () => number
 }
 

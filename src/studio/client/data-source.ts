@@ -35,7 +35,7 @@ export interface Source {
   machine: (id: string) => Promise<MachineView>
   /** `all` includes the messages that earlier requests had. A file has no requests. */
   request: (id: string, seq: number, all: boolean) => Promise<RequestView>
-  /** `latest` limits each moment to its last messages (a minimum). */
+  /** `latest` is the minimum number of last messages that each moment contains. */
   moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>

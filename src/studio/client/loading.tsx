@@ -9,7 +9,7 @@ export interface LoadedState<T> {
   set: (change: (value: T) => T) => void
 }
 
-/** Loads a value, and again when `key` changes or `reload` is called. Keeps the old value during a reload. */
+/** Loads a value, and loads it again when `key` changes or `reload` is called. Keeps the old value during a reload. */
 export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
     key,

@@ -11,7 +11,7 @@ import type { WhatIf } from './what-if.js'
 export interface ShownAs {
   isLast: boolean
   isRaw: boolean
-  /** Matches the search and is fully expanded. */
+  /** Whether the message matches the search and is fully expanded. */
   isFound: boolean
   isCurrent: boolean
 }

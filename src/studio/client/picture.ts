@@ -36,7 +36,7 @@ export class Picture {
   readonly isOverview: boolean
   /** Whether it is drawn at text size for a narrow pane. */
   readonly isNarrow: boolean
-  /** In its own units. */
+  /** The size in the units of the picture. */
   readonly size: { readonly width: number; readonly height: number }
   readonly #ownStyle: string
   readonly #states = new Map<string, Element[]>()

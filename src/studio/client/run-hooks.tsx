@@ -29,8 +29,8 @@ export function useMoment(
     if (seq === 0) return undefined
     let isOver = false
     const show = (moment: MomentView | Error | null): void => {
-      // A moment that was available at once is already drawn. Effects run late, so the next key may have been
-      // pressed before.
+      // A moment that was available at once is already drawn. Effects run late, so the next key may have been pressed
+      // in the meantime.
       if (isOver || seq !== wanted.current || moment === shown.current) return
       shown.current = moment
       draw({})

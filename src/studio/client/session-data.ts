@@ -5,7 +5,7 @@ import { latestMessages } from '../routes.js'
 import type { Source } from './data-source.js'
 import { type LoadedState, useLoaded } from './loading.js'
 
-/** Records per block. */
+/** The number of records per block. */
 const blockSize = 128
 
 /** Loaded moments of one session, by block, with all messages or only the latest. */

@@ -17,7 +17,7 @@ interface RowsProps {
 }
 
 interface TableProps {
-  /** `no-agents`, `no-models`: a column without values gives its room to the title. */
+  /** Columns without values, `no-agents` and `no-models`, whose room the title gets. */
   hidden: readonly string[]
   /** A sort order, or its reverse with a leading `-`. */
   sort: string

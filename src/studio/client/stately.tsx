@@ -6,7 +6,7 @@ const patienceMs = 9000
 interface Props {
   editor: NonNullable<ChartView['editor']>
   row: RecordRow
-  /** May still be the moment of another record. */
+  /** The moment, which may still be that of another record. */
   moment: MomentView
   isDone: boolean
   onReady: (isReady: boolean) => void

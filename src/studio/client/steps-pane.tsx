@@ -44,7 +44,7 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
   const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
-  /** 0 if unknown. */
+  /** The visible height in pixels, or 0 if unknown. */
   const [seen, setSeen] = useState(0)
   const height = seen || 600
   useLayoutEffect(() => {
@@ -306,7 +306,7 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
   )
 }
 
-/** Short, because a session without prices has one on every line. */
+/** The price is short, because a session without prices has one on every line. */
 function Price({ cost }: { cost: CostSum }) {
   return cost.isWhole || cost.usd > 0 ? (
     <span>{formatCost(cost)}</span>

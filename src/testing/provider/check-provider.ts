@@ -25,7 +25,7 @@ export interface ProviderReport {
 export interface CheckProviderOptions {
   /** Checks to skip by name, with the reason. */
   skip?: Record<string, string> | undefined
-  /** Time limit per check in milliseconds. Default 10 000. */
+  /** The time limit per check in milliseconds. Defaults to 10,000. */
   withinMs?: number | undefined
 }
 

@@ -69,9 +69,9 @@ export const authKind = record({
 export interface LoopbackOptions {
   /** Displays the address, or opens it in a browser. */
   open: (url: string) => void
-  /** The local port of the redirect. Default 41415. */
+  /** The local port of the redirect. Defaults to 41415. */
   port?: number
-  /** Time limit for the user in milliseconds. Default 300 000. */
+  /** The time limit for the user in milliseconds. Defaults to 300,000. */
   timeoutMs?: number
   clock?: Clock
 }
