@@ -4,7 +4,7 @@ import { formatWakeTime } from '../../core/base/clock.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, MomentView, PendingView } from '../protocol.js'
-import { formatJson } from './format.js'
+import { formatJson, formatError } from './format.js'
 
 interface ActionsProps {
   moment: MomentView
@@ -30,7 +30,7 @@ export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent
     try {
       await onAnswer(answer)
     } catch (error) {
-      setTrouble(error instanceof Error ? error.message : String(error))
+      setTrouble(formatError(error))
     } finally {
       setBusy(false)
     }

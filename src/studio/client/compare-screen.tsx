@@ -5,7 +5,7 @@ import { type CostSum, formatChange, formatCost, formatCostChange, sumCosts } fr
 import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
-import { formatJson, formatShort } from './format.js'
+import { formatJson, formatShort, sessionAddress } from './format.js'
 import { LongText } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { Said } from './message.js'
@@ -105,7 +105,7 @@ function SessionHead({ side, name, view, other }: HeadProps) {
     <header class={`compare-head letter-${side}`}>
       <span class="letter">{name}</span>
       <div>
-        <a class="session-title" href={`#/session/${encodeURIComponent(session.id)}`}>
+        <a class="session-title" href={sessionAddress(session.id)}>
           {session.title || session.name || session.id}
         </a>
         <p>
@@ -199,12 +199,12 @@ function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boole
   const again = lastTried.id === sessionId && lastTried.wanted !== null
   return (
     <p class="buttons next-buttons">
-      <a class="button primary" href={`#/session/${encodeURIComponent(fork.session.id)}`}>
+      <a class="button primary" href={sessionAddress(fork.session.id)}>
         Keep this one
       </a>
       <a
         class="button"
-        href={`#/session/${encodeURIComponent(sessionId)}${again ? '' : `/${seq}`}`}
+        href={sessionAddress(sessionId, again ? undefined : seq)}
         onClick={() => (lastTried.isDue = again)}
       >
         Try another
@@ -274,7 +274,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
   return (
     <div class="pair-side">
       <p class="pair-facts">
-        <a href={`#/session/${encodeURIComponent(id)}/${side.seq}`}>record {side.seq}</a>
+        <a href={sessionAddress(id, side.seq)}>record {side.seq}</a>
         {isInherited ? (
           <span>from the original</span>
         ) : (

@@ -2,7 +2,8 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ForkEdit, ForkRequest, MomentView, RecordRow } from '../protocol.js'
 import { shorten } from '../../core/format/format-words.js'
-import { formatJson } from './format.js'
+import { Refusal } from './loading.js'
+import { formatJson, formatError } from './format.js'
 import type { RunStep } from './run-steps.js'
 import { type Choice, describeFork, listChanges, type WhatIf } from './what-if.js'
 import { forkableStates } from '../session-query.js'
@@ -80,7 +81,7 @@ function ForkForm(props: FormProps) {
     try {
       await onFork({ at: seq, run, askFirst: asksFirst, ...request }, wanted)
     } catch (error) {
-      setTrouble(error instanceof Error ? error.message : String(error))
+      setTrouble(formatError(error))
       setBusy(false)
     }
   }
@@ -144,11 +145,7 @@ function ForkForm(props: FormProps) {
         <Check isOn={asksFirst} onChange={setAsksFirst}>
           Ask me before each call that is not read-only
         </Check>
-        {trouble !== '' && (
-          <p class="refusal" role="alert">
-            {trouble}
-          </p>
-        )}
+        <Refusal text={trouble} />
         <div class="buttons">
           <button type="submit" class="primary" disabled={isBusy || isWrong}>
             {decided ? 'Approve and compare' : run ? 'Run and compare' : 'Fork'}

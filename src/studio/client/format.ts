@@ -7,6 +7,19 @@ export function formatShort(value: number): string {
   return `${(value / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
 }
 
+/** The address of a session's page, or of one of its records. */
+export function sessionAddress(id: string, seq?: number): string {
+  return `#/session/${encodeURIComponent(id)}${seq === undefined ? '' : `/${seq}`}`
+}
+
+export function compareAddress(a: string, b: string): string {
+  return `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
+}
+
+export function formatError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 const clockFormat = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 export function formatClock(at: number): string {
   return clockFormat.format(at)

@@ -1,6 +1,7 @@
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { SourceError } from './data-source.js'
+import { formatError } from './format.js'
 
 export interface LoadedState<T> {
   value: T | null
@@ -60,7 +61,7 @@ export function Trouble({
   const alert = (
     <div class="trouble" role="alert">
       {isPart ? <h2>{title}</h2> : <h1>{title}</h1>}
-      <p>{error instanceof Error ? error.message : String(error)}</p>
+      <p>{formatError(error)}</p>
       <div class="buttons">
         {onRetry && (
           <button type="button" onClick={onRetry}>
@@ -111,4 +112,12 @@ export function createLazyScreen<Props extends object>(
     if (error !== null) return <Trouble error={error} onRetry={reload} />
     return Screen === null ? <Loading what="Loading" /> : <Screen {...props} />
   }
+}
+
+export function Refusal({ text }: { text: string }) {
+  return text === '' ? null : (
+    <p class="refusal" role="alert">
+      {text}
+    </p>
+  )
 }

@@ -5,6 +5,7 @@ import type { Source } from './data-source.js'
 import { JsonTree } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import type { RowPill } from './run-head.js'
+import { sessionAddress } from './format.js'
 
 const reloadMs = 2_000
 
@@ -53,8 +54,7 @@ export function MachineScreen({ source, id, Pill }: MachineProps) {
           <ul class="plain">
             {children.map((child) => (
               <li key={child.id}>
-                <a href={`#/session/${encodeURIComponent(child.id)}`}>{child.title || child.id}</a>{' '}
-                <Pill row={child} />
+                <a href={sessionAddress(child.id)}>{child.title || child.id}</a> <Pill row={child} />
               </li>
             ))}
           </ul>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { RequestView } from '../protocol.js'
@@ -24,17 +25,18 @@ export function RequestTab({ seq, load }: RequestProps) {
   return (
     <div class="stack request">
       <dl class="facts">
-        <Fact name="Model" value={answer?.model ?? model?.name} />
-        {model && <Fact name="Provider" value={[model.provider, model.host].filter(Boolean).join(', ')} />}
-        <Fact name="Step" value={`${value.step}, record ${value.seq}`} />
+        <Fact name="Model">{answer?.model ?? model?.name ?? 'unknown'}</Fact>
+        {model && <Fact name="Provider">{[model.provider, model.host].filter(Boolean).join(', ')}</Fact>}
+        <Fact name="Step">
+          {value.step}, record {value.seq}
+        </Fact>
         {answer && (
           <>
-            <Fact name="Stopped" value={answer.finishReason} />
-            <Fact
-              name="Tokens"
-              value={`${formatCount(answer.inputTokens)} in (${formatCount(answer.cachedTokens)} cached), ${formatCount(answer.outputTokens)} out${answer.reasoningTokens > 0 ? ` (${formatCount(answer.reasoningTokens)} reasoning)` : ''}${answer.isEstimated ? ', estimated' : ''}`}
-            />
-            <Fact name="Cost" value={answer.cost === null ? 'unknown price' : formatMoney(answer.cost)} />
+            <Fact name="Stopped">{answer.finishReason ?? 'unknown'}</Fact>
+            <Fact name="Tokens">
+              {`${formatCount(answer.inputTokens)} in (${formatCount(answer.cachedTokens)} cached), ${formatCount(answer.outputTokens)} out${answer.reasoningTokens > 0 ? ` (${formatCount(answer.reasoningTokens)} reasoning)` : ''}${answer.isEstimated ? ', estimated' : ''}`}
+            </Fact>
+            <Fact name="Cost">{answer.cost === null ? 'unknown price' : formatMoney(answer.cost)}</Fact>
           </>
         )}
       </dl>
@@ -120,11 +122,11 @@ export function RequestTab({ seq, load }: RequestProps) {
   )
 }
 
-function Fact({ name, value }: { name: string; value: string | null | undefined }) {
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{value ?? 'unknown'}</dd>
+      <dd>{children}</dd>
     </div>
   )
 }

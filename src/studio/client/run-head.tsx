@@ -4,8 +4,9 @@ import { formatCount, formatDuration, getCachedPercent } from '../../core/format
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort, formatStatePath, getTone } from './format.js'
+import { formatShort, formatStatePath, getTone, compareAddress, formatError } from './format.js'
 import { Icon, type IconName } from './icons.js'
+import { Refusal } from './loading.js'
 import { showTabs } from './run-hooks.js'
 import { type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
 
@@ -41,8 +42,6 @@ export function RunHead({
         .join(', '),
     [rows, session.models],
   )
-  const compare = (a: string, b: string): string =>
-    `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
   return (
     <div class="run-head">
       <div class="run-title">
@@ -62,12 +61,12 @@ export function RunHead({
           {children}
           {models !== '' && <span class="run-model">{models}</span>}
           {session.forkedFrom && (
-            <a href={compare(session.forkedFrom.sessionId, id)}>
+            <a href={compareAddress(session.forkedFrom.sessionId, id)}>
               Fork at record {session.forkedFrom.seq}: compare with the original
             </a>
           )}
           {forks.length > 0 && (
-            <a href={compare(id, forks.at(-1)?.sessionId ?? '')}>
+            <a href={compareAddress(id, forks.at(-1)?.sessionId ?? '')}>
               {formatCount(forks.length, 'fork')}: compare
             </a>
           )}
@@ -146,7 +145,7 @@ export function VerdictStrip({
   const hasStopped = tone !== 'busy' && session.status !== 'damaged'
   const attempt = (act: () => Promise<void>): void => {
     setTrouble('')
-    act().catch((error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)))
+    act().catch((error: unknown) => setTrouble(formatError(error)))
   }
   return (
     <section class={`verdict tone-${tone}`} aria-label="Verdict">
@@ -186,11 +185,7 @@ export function VerdictStrip({
         </div>
       </div>
       {onResume && otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
-      {trouble !== '' && (
-        <p class="refusal" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Refusal text={trouble} />
       {/* The end of a log does not contain the totals. */}
       {view.isPart ? (
         <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>

@@ -29,7 +29,7 @@ import { StepMarks } from './step-marks.js'
 import { findMark, findSteps, StepsPane } from './steps-pane.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
-import { formatStatePath } from './format.js'
+import { formatStatePath, compareAddress, formatError, sessionAddress } from './format.js'
 
 const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]
@@ -198,8 +198,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     else return false
     return true
   })
-  const seqPart = isLive || !row ? '' : `/${row.seq}`
-  useWrittenAddress(source.isFile ? null : `#/session/${encodeURIComponent(id)}${seqPart}`)
+  useWrittenAddress(source.isFile ? null : sessionAddress(id, isLive ? undefined : row?.seq))
 
   useEffect(() => {
     document.title = showControls(`${session.title || session.id} – Statewright`)
@@ -217,7 +216,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const openFork = (wanted: WhatIf | null, seq = row?.seq ?? 1): void => {
     loadPart(() => import('./fork-dialog.js')).then(
       ({ ForkDialog: Dialog }) => setFork({ Dialog, wanted, seq }),
-      (error: unknown) => onProblem(error instanceof Error ? error.message : String(error)),
+      (error: unknown) => onProblem(formatError(error)),
     )
   }
   const openPlainFork = useLatest((seq: number) => openFork(null, seq))
@@ -449,8 +448,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
             const { sessionId } = await source.fork(id, request)
             setFork(null)
             Object.assign(lastTried, { id, wanted })
-            const [from, to] = [id, sessionId].map(encodeURIComponent)
-            location.hash = request.run ? `#/compare/${from}/${to}` : `#/session/${to}`
+            location.hash = request.run ? compareAddress(id, sessionId) : sessionAddress(sessionId)
           }}
           onClose={() => setFork(null)}
         />

@@ -1,11 +1,10 @@
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
-import type { ComponentChildren } from 'preact'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
 import { type RunStep, toStepKey } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
-import { RequestTab } from './request-tab.js'
-import { formatClock, formatStatePath } from './format.js'
+import { Fact, RequestTab } from './request-tab.js'
+import { formatClock, formatStatePath, sessionAddress } from './format.js'
 
 interface RunTabProps extends Omit<CostProps, 'budget'> {
   tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
@@ -52,7 +51,7 @@ function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; 
           <ul class="plain">
             {children.map(({ id, label, sessionId = '' }) => (
               <li key={id}>
-                <a href={`#/session/${encodeURIComponent(sessionId)}`}>{label}</a>
+                <a href={sessionAddress(sessionId)}>{label}</a>
               </li>
             ))}
           </ul>
@@ -72,15 +71,6 @@ function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; 
         <h2>Raw record</h2>
         <JsonTree value={moment.record} />
       </section>
-    </div>
-  )
-}
-
-function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
     </div>
   )
 }
@@ -245,11 +235,7 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
           return (
             <tr key={`${by} ${name}`}>
               <th scope="row">
-                {child ? (
-                  <a href={`#/session/${encodeURIComponent(child.sessionId ?? '')}`}>{name}</a>
-                ) : (
-                  name || 'unnamed model'
-                )}
+                {child ? <a href={sessionAddress(child.sessionId ?? '')}>{name}</a> : name || 'unnamed model'}
                 <small>
                   {by}, {formatCount(count, by === 'model' ? 'request' : 'report')}
                 </small>

@@ -10,6 +10,7 @@ import { RunScreen } from './run-screen.js'
 import { SessionDays, SharedBudgets } from './session-days.js'
 import { SavedViews, SessionFilters } from './session-filters.js'
 import { SessionRows, SessionTable } from './session-list.js'
+import { compareAddress } from './format.js'
 
 const titles: Record<SessionRow['status'], string> = {
   waiting: 'Waiting for you',
@@ -95,7 +96,7 @@ export function SessionsScreen({
           </label>
           <StatusFilter view={view} q={q} onQuery={setQuery} />
           {a !== undefined && b !== undefined && (
-            <a class="button primary" href={`#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`}>
+            <a class="button primary" href={compareAddress(a, b)}>
               Compare
             </a>
           )}

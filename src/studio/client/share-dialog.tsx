@@ -1,6 +1,7 @@
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SharedView, ShareForm } from '../protocol.js'
+import { sessionAddress } from './format.js'
 
 interface ShareProps {
   id: string
@@ -48,7 +49,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     await navigator.clipboard.writeText(text)
     return `Copied: ${text}`
   }
-  const link = `${location.origin}${location.pathname}#/session/${encodeURIComponent(id)}/${seq}`
+  const link = `${location.origin}${location.pathname}${sessionAddress(id, seq)}`
   const command = `npx statewright sessions export ${quoteShellWord(id)} --as test --agent ./agent.mjs --out ${quoteShellWord(`test/${name}.test.mjs`)}`
   return (
     <dialog ref={dialog} class="fork share" aria-labelledby="share-title" onClose={onClose}>

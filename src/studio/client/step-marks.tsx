@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { MarkRequest } from '../requests.js'
 import { Icon } from './icons.js'
+import { formatError } from './format.js'
 
 type Mark = SessionRow['marks'][number]
 
@@ -34,7 +35,7 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
     setTrouble('')
     onMark({ seq: at, mark: kind, note: text }).then(
       () => setNote(null),
-      (error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)),
+      (error: unknown) => setTrouble(formatError(error)),
     )
   }
   const save = (event: Event): void => {

@@ -3,7 +3,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type CostSum, formatCost, addCosts } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort } from './format.js'
+import { formatShort, sessionAddress } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { showTabs, useLatest } from './run-hooks.js'
 import {
@@ -102,7 +102,7 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
             {formatCount(found.length, 'step')} of {steps.length}
           </p>
         )}
-        {parent !== null && <a href={`#/session/${encodeURIComponent(parent)}`}>← A sub-agent of {parent}</a>}
+        {parent !== null && <a href={sessionAddress(parent)}>← A sub-agent of {parent}</a>}
       </div>
       <div
         class="steps-box"
@@ -132,7 +132,7 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
               ) : line.kind === 'child' ? (
                 <ChildHead {...line} isOpen={shownChildren.has(line.id)} onToggle={toggleChild} />
               ) : (
-                <a class="step inner" href={`#/session/${encodeURIComponent(line.id)}/${line.seq}`}>
+                <a class="step inner" href={sessionAddress(line.id, line.seq)}>
                   <span class="step-number">{line.step.step}</span>
                   <Said step={line.step} />
                   <Took step={line.step} longest={longest} />
@@ -330,7 +330,7 @@ function ChildHead({ id, label, isOpen, onToggle }: ChildProps) {
       <button type="button" class="folds" aria-expanded={isOpen} onClick={() => onToggle(id)}>
         {label}
       </button>
-      <a href={`#/session/${encodeURIComponent(id)}`}>Open</a>
+      <a href={sessionAddress(id)}>Open</a>
     </span>
   )
 }
