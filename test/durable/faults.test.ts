@@ -80,8 +80,7 @@ test('an actor of a process that was suspended and lost the session is aborted',
   expect(await until(second.settled('c'))).toMatchObject({ value: 'paid' })
   expect(signal?.aborted).toBe(false)
   first.host.wake()
-  await hosts.pass(1000)
-  expect(signal?.aborted).toBe(true)
+  await hosts.settleUntil(() => signal?.aborted === true)
   expect(await until(settled)).toMatchObject({ value: 'paid' })
 })
 
@@ -108,7 +107,7 @@ test('events that a machine sends to itself without end do not keep others out',
   expect(await until(loops.settled('l'))).toMatchObject({ value: 'off' })
   await until(loops.start('m'))
   await hosts.pass(6000)
-  expect(await until(loops.replay('m'))).toMatchObject({ value: 'late' })
+  await hosts.settleUntil(async () => (await loops.replay('m')).value === 'late')
 })
 
 test('the error of a custom store is typed', async () => {
@@ -190,7 +189,7 @@ test('a store that does not answer is named, and settled keeps its time limit', 
 })
 
 test('an action that logs, and one that sends an event to its machine later, have their effect', async () => {
-  const { hosts, open, until } = setUp()
+  const { hosts, open, shared, until } = setUp()
   let later: () => void = () => undefined
   const machine = setup({ types: { context: {} as { count: number } } }).createMachine({
     id: 'late',
@@ -210,7 +209,7 @@ test('an action that logs, and one that sends an event to its machine later, hav
   expect(print.mock.calls).toEqual([['The machine goes.']])
   print.mockRestore()
   later()
-  await hosts.settle()
+  await hosts.settleUntil(() => shared.get('l')?.head === 3)
   expect(await until(sessions.settled('l'))).toMatchObject({ context: { count: 1 }, head: 3 })
 })
 
@@ -229,7 +228,10 @@ test('a worker that cannot open a session with an unread event tries again after
   const worker = changed.worker()
   await until(changed.send('s', { type: 'GO' }))
   await hosts.pass(65_000)
-  expect(errors).toMatchObject([1, 2, 3].map(() => ({ code: 'chart_changed' })))
+  expect(new Set(errors.map((error) => (error as { code: string }).code))).toEqual(new Set(['chart_changed']))
+  // Not at each of the 65 polls.
+  expect(errors.length).toBeGreaterThan(1)
+  expect(errors.length).toBeLessThan(5)
   await until(worker.drain())
   expect(await until(old.settled('s'))).toMatchObject({ value: 'before', head: 2 })
 })
