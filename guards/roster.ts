@@ -9,8 +9,10 @@ import type { Fact, Guard, Rule } from './types.js'
  * configuration and reasons are derived from this table, so a new guard needs only a file, a line here, and tests.
  */
 export const roster = {
+  /** Sub-agents that failed permanently. */
   terminalDelegation,
   ...presetGuards,
+  /** The default guard against lack of progress. */
   progress,
 }
 

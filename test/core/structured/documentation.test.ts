@@ -34,7 +34,7 @@ describe('docs/structured-output.md', () => {
 
   it('names the providers that are known, and no others', () => {
     const [, beside = '', alone = ''] =
-      /^(OpenAI[^.]*?) are known to support it with tools\. ([^.]*?) support it in requests/m.exec(page) ?? []
+      /(OpenAI[^.]*?) support it together with tools\. ([^.]*?) support it only in requests/.exec(page) ?? []
     const names = (list: string) =>
       list.split(/,|\band\b/).map((name) => name.toLowerCase().replaceAll(/\s/g, ''))
     const asWritten: Record<string, string> = { xai: 'x-ai' }
