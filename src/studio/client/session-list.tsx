@@ -202,6 +202,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
   )
 }
 
+/** The origin first, because a generated id fills a narrow column. */
 function describeOrigin({
   id,
   name,
@@ -214,9 +215,9 @@ function describeOrigin({
   tags,
 }: SessionRow): string {
   return [
-    ...(title === (name ?? id) ? [] : [name ?? id]),
     ...(forkedFrom ? [`fork of ${forkedFrom.sessionId}`] : []),
     ...(parent === null ? [] : [`sub-agent of ${parent}`]),
+    ...(title === (name ?? id) ? [] : [name ?? id]),
     ...(isAttached ? ['live'] : holder === null ? [] : [holder]),
     ...Object.entries(tags).map(([tag, value]) => `${tag}=${value}`),
     ...(problem === null ? [] : [problem]),
