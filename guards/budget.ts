@@ -4,7 +4,7 @@ export interface BudgetTotals {
   outputTokens: number
   /** Cached part of `inputTokens`. */
   cachedInputTokens: number
-  /** USD. Null if a price is unknown, in which case no cost limit applies. */
+  /** The cost in USD. Null if a price is unknown, and then no cost limit applies. */
   cost: number | null
 }
 
@@ -44,7 +44,7 @@ export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): Bu
 
 export type NearReason = Exclude<BudgetReason, 'output_tokens'>
 
-/** The first limit of which only the reserve is left, in the order tokens, cost. */
+/** The first limit that is down to its reserve, in the order tokens, cost. */
 export function findNearLimit(
   totals: BudgetTotals,
   limits: BudgetLimits,

@@ -68,7 +68,6 @@ export function createCallsFact(calls: CallFact[], config: GuardrailsConfig): Fa
 }
 
 /**
- * @param at transcript index of the message with the calls
  * @param at transcript index of the message that made the calls
  */
 export function createResultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {

@@ -8,7 +8,7 @@ import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on consecutive rounds of successful calls with equal results, regardless of arguments. */
 export interface RepeatedOutputConfig {
-  /** The number of rounds at which the run halts. */
+  /** The run halts after this many rounds. */
   rounds: number
   /** Whether to halt even if a tool of the round is not `readOnly`. If false, such a round gets a nudge. */
   strict: boolean

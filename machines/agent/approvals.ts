@@ -113,7 +113,7 @@ export interface Question {
   /** All of these terms must be met. Anyone may approve if absent. */
   approvers?: readonly Approvers[]
   approvals?: readonly Approval[]
-  /** After this time the call can neither be approved nor start. In milliseconds since the epoch. */
+  /** When the call can no longer be approved or start, in milliseconds since the epoch. */
   expiresAt?: number
   onExpiry?: Expiry['onExpiry']
 }

@@ -114,7 +114,7 @@ export interface BatchCall {
   wakeAt?: number
   /** A skill change that takes effect when the call succeeds. */
   skill?: SkillChange
-  /** A handle, such as a job id, from which its tool can continue in another process. */
+  /** A handle, such as a job id, that lets its tool continue in another process. */
   handle?: Json
   /** A handoff that takes effect when the call succeeds and the batch ends. */
   handoff?: Handoff
@@ -154,7 +154,7 @@ export interface ToolTraits {
   skill?: true
   /** Hands the conversation to another agent. */
   handoff?: true
-  /** The tool is a sub-agent. It has its own log, from which an interrupted call resumes. */
+  /** The tool is a sub-agent. An interrupted call resumes from the log of the sub-agent. */
   delegate?: true
 }
 

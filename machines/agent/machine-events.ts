@@ -99,7 +99,7 @@ export type ActorEvent = EventBase &
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     /** A running call loads or unloads a skill. The change takes effect when the call succeeds. */
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
-    /** A running call stores a handle from which another process can continue it. */
+    /** A running call stores a handle that lets another process continue it. */
     | { type: 'HANDLE_SAVED'; callId: string; handle: Json }
     /**
      * A running call hands the conversation over. The handoff takes effect when the call succeeds and the batch ends.

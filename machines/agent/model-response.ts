@@ -147,7 +147,7 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'>
   jitter: number
   /** Usage of the failed attempt, if known. */
   usage: Usage | null
-  /** The shared budget that refused the request, in which case nothing was sent. */
+  /** The shared budget that refused the request. Nothing was sent then. */
   budget?: string
   /**
    * When a run that waits for that budget continues, in milliseconds since the epoch. Absent if the run does not wait.

@@ -95,7 +95,7 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-/** `wakeAt` is the time at which a sleeping run continues. */
+/** `wakeAt` is when a sleeping run continues. */
 export function createPauseInterrupt(
   id: string,
   { reason, message, wakeAt }: { reason: string; message?: string | undefined; wakeAt: number | null },

@@ -15,7 +15,7 @@ export interface CreateBudgetOptions {
   tokens?: number
   /** When the budget resets. Never by default. */
   per?: BudgetPeriod
-  /** The IANA time zone in which hours, days and months start. Defaults to UTC. */
+  /** The IANA time zone that hours, days and months start in. Defaults to UTC. */
   timezone?: string
   /** A session store of Statewright, or a custom `BudgetStore`. */
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
@@ -111,7 +111,7 @@ export function readTerms(options: object): BudgetTerms {
   return { usd, tokens, per, timezone: timezone ?? 'UTC' }
 }
 
-/** The terms in the format in which they are stored and compared. */
+/** The terms as they are stored and compared. */
 export function formatTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
   return JSON.stringify({ usd, tokens, per, timezone })
 }

@@ -41,7 +41,7 @@ import {
 } from './step-spans.js'
 
 export interface OtelOptions {
-  /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. None by default. */
+  /** The attribute `gen_ai.agent.name`, also used in span names. A sub-agent has the name of its tool. None by default. */
   agentName?: string
   /**
    * Whether spans contain text of people, models and tools. Content withheld by shields and secrets are always omitted.

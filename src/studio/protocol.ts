@@ -202,7 +202,7 @@ export interface SessionView {
   parent: string | null
   rows: RecordRow[]
   bars: Bar[]
-  /** Periods between records in which no process ran the session. */
+  /** Periods between records when no process ran the session. */
   gaps: { from: number; to: number }[]
   forks: { sessionId: string; seq: number }[]
 }
@@ -481,7 +481,7 @@ export interface InstructionsView {
   text: string
   /** Where the instructions come from: the `agent` (current), this `step` only, or this `fork` only. */
   from: 'agent' | 'step' | 'fork'
-  /** The record from which a fork with other instructions starts. It is the first of the run. Null if unknown. */
+  /** The first record of the run, where a fork with other instructions starts. Null if unknown. */
   forkAt: number | null
 }
 
@@ -491,7 +491,7 @@ export interface ShownMessage {
   speaker?: string
   id: string
   at: number
-  /** The record at which a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
+  /** The record where a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
   forkAt: number | null
   text: string
   media: ShownMedia[]
@@ -501,7 +501,7 @@ export interface ShownMessage {
     name: string
     arguments: string
     result: string | null
-    /** The record at which a fork applies another result. Null if there is none yet. */
+    /** The record where a fork applies another result. Null if there is none yet. */
     forkAt: number | null
     media: ShownMedia[]
     status: string | null

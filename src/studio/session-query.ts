@@ -57,7 +57,7 @@ export const queryKeys = [
 export type QueryKey = (typeof queryKeys)[number]
 
 export interface Findable {
-  /** Texts in which plain words are searched, normalized by `normalizeText`. */
+  /** Texts that plain words are searched in, normalized by `normalizeText`. */
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>

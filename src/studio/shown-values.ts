@@ -50,7 +50,7 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** Records at which forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
+  /** Records where forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>
 }
 

@@ -32,7 +32,7 @@ const activityByState: Record<string, Activity> = {
 
 export class TimelineBars {
   readonly all: Bar[] = []
-  /** Periods between records in which no process ran the session. */
+  /** Periods between records when no process ran the session. */
   readonly gaps: { from: number; to: number }[] = []
   readonly #open = new Map<string, Bar>()
   #last = 0

@@ -29,7 +29,7 @@ import { getStateName, type DefinedTransition, describeState } from '../core/cha
 export interface ExploredState<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The first of the snapshots with the same key. */
   snapshot: SnapshotFrom<TMachine>
-  /** Label of the input from which it was reached. */
+  /** Label of the input that led to it. */
   input: string
   /** Length of the shortest path. */
   depth: number

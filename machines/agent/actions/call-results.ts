@@ -68,7 +68,7 @@ export const noteSkillChange = toAction((context, event) =>
   event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
 )
 
-/** Stores a call's handle, from which another process can continue it. */
+/** Stores a call's handle, which lets another process continue it. */
 export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )

@@ -42,7 +42,7 @@ function sleepUntil({ wakeAt }: AgentContext, at: number): Pick<AgentContext, 'w
   return { wakeAt: Math.max(wakeAt ?? at, at) }
 }
 
-/** The time at which a run that waits for a shared budget continues, or null. */
+/** When a run that waits for a shared budget continues. Null for any other run. */
 export function findBudgetWait(event: AgentMachineEvent): number | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const { code, wakeAt } = (event.error as Partial<ModelActorError> | null) ?? {}

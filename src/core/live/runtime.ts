@@ -42,21 +42,21 @@ export interface Binding {
   depth?: number
   /** Maximum nesting depth of sub-agents. */
   maxDepth?: number
-  /** For a sub-agent: its prices combined with those of the parent run. */
+  /** The prices of a sub-agent, combined with those of the parent run. */
   prices?: PriceBook
   /** Shared budgets of the run, in addition to the agent's. */
   budgets?: BudgetsOption | undefined
-  /** For a sub-agent: the shared budgets of the parent run. */
+  /** The shared budgets of the parent run, if this is a sub-agent. */
   budgetsAbove?: readonly SharedBudget[] | undefined
   /** The current tags of the session. */
   tags?: () => Readonly<Record<string, string>>
-  /** For a sub-agent: the policies of the parent run, and the names of the sub-agents that lead to it. */
+  /** The policies of the parent run and the names of the sub-agents that lead here, if this is a sub-agent. */
   policiesAbove?: PoliciesAbove | undefined
-  /** For a sub-agent: the parent run's terms of approval. */
+  /** The parent run's terms of approval, if this is a sub-agent. */
   termsAbove?: Pick<AgentInput, 'approvers' | 'expiry'> | undefined
   /** Link to the telemetry of an earlier process, from the log. */
   link?: string | null
-  /** For a sub-agent: the telemetry of the parent run. */
+  /** The telemetry of the parent run, if this is a sub-agent. */
   above?: TelemetryParent | undefined
 }
 

@@ -98,7 +98,7 @@ interface EditScene {
 interface AppliedEdit {
   messages: Message[]
   written: LoggedEdit
-  /** The changes to an active run, and the state from which it continues. */
+  /** The changes to an active run, and the state that it continues from. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }
 

@@ -105,7 +105,7 @@ export class BlockedError extends RunError {
   override readonly name = 'BlockedError'
 }
 /**
- * A guard halted the run in ERROR, or in PAUSED, in which case it can be resumed.
+ * A guard halted the run in ERROR or PAUSED. A paused run can be resumed.
  *
  * @example
  * try {

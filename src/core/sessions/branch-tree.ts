@@ -85,7 +85,7 @@ function listClientIds(messages: readonly Message[]): string[] {
   })
 }
 
-/** An index of a transcript at which branches diverge. */
+/** An index of a transcript where branches diverge. */
 export interface BranchPoint {
   /** Index of the first message that differs, or the length of the transcript. */
   at: number
@@ -96,7 +96,7 @@ export interface BranchPoint {
   branches: number[]
 }
 
-/** The points at which a branch diverges from others, in order. */
+/** The points where a branch diverges from others, in order. */
 export function listBranchPoints(tree: BranchTree, number = tree.current): BranchPoint[] {
   const places = [...new Set(tree.branches.slice(1).map(({ at }) => at))].toSorted((a, b) => a - b)
   return places.flatMap((at) => {

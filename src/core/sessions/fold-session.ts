@@ -39,7 +39,7 @@ export interface FoldedSession {
   /** For a sub-agent, the session of the run that called it. */
   parent: string | undefined
   runs: number
-  /** The state from which the next run starts. */
+  /** The state that the next run starts from. */
   state: SessionState
   /** The latest run, whether ended or not. Null before the first. */
   run: FoldedRun | null
@@ -105,7 +105,7 @@ export function foldRecords(
   return folded
 }
 
-/** The state from which the next run starts, after the latest run. */
+/** The state that the next run starts from, after the latest run. */
 function getCurrentState({ run, state, branches }: FoldedSession): SessionState {
   if (run === null) return state
   return {

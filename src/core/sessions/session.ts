@@ -72,7 +72,7 @@ export class Session {
     this.name = name
   }
 
-  /** The state from which the next run starts. */
+  /** The state that the next run starts from. */
   get state(): SessionState {
     return { messages: [...this.messages], usage: this.usage, ...this.metadata }
   }

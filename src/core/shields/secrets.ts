@@ -4,8 +4,8 @@ import { createWordStart, type Finder } from './finder.js'
 const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
 
 /**
- * Creates the pattern of a key with a known prefix. In the pattern, the prefix comes before its boundary, because
- * engines find literals quickly. `behind` must not follow the key.
+ * Creates the pattern of a key with a known prefix. The pattern starts with the prefix and checks the boundary
+ * afterwards, because engines find literals quickly. The key must not be followed by `behind`.
  */
 function createKeyPattern(start: string, rest: string, behind?: string): RegExp {
   const end = behind === undefined ? '' : `(?!${behind})`

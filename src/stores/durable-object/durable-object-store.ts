@@ -27,7 +27,7 @@ export interface DurableObjectStoreOptions {
 
 const soonestMs = 10
 /**
- * Minimum delay before the next alarm. An alarm set to the time at which it fires is dropped, and the object's clock
+ * Minimum delay before the next alarm. An alarm set to the time when it fires is dropped, and the object's clock
  * may lag behind.
  */
 const soonestAgainMs = 1000

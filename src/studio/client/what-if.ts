@@ -6,7 +6,7 @@ import type { RunStep } from './run-steps.js'
 
 type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result'>
 
-/** A change that a user wants to try, and the record at which the fork starts. `call` is the call that it concerns. */
+/** A change that a user wants to try, and the record where the fork starts. `call` is the call that it concerns. */
 export type WhatIf = { at: number } & ({ edit: ForkEdit; call?: Call } | { decided: Decision; call: Call })
 
 export interface Choice {

@@ -49,7 +49,7 @@ export function expectNormal(result: RunResult): void {
   expectTrue(isNormal(result), `it ended ${describeEnd(result)}`)
 }
 
-/** Expects that a failure is not reported as a normal end. @throws CheckFailure */
+/** @throws CheckFailure if a failure is reported as a normal end */
 export function expectTold(result: RunResult, after = ''): void {
   expectTrue(!isNormal(result), `reported as a normal end${after} (${describeEnd(result)})`)
 }

@@ -27,7 +27,7 @@ export interface EvaluationCase<Expected = unknown> {
   input: RunInput
   /** An answer, a pattern, or any other reference for the scorers. */
   expected?: Expected
-  /** Tags, by which the report groups scores. */
+  /** Tags. The report groups scores by tag. */
   tags?: SessionTags
   /** A recorded session to replay. See `readSessionCases`. */
   recorded?: RecordedSession

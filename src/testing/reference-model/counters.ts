@@ -187,7 +187,7 @@ export function findSpent({ limits, budget }: Json, { run, session }: Totals): s
   return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
 }
 
-/** The limit of which only the reserve is left, or null. */
+/** The limit that is down to its reserve, or null. */
 export function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
   const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
   const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)

@@ -27,7 +27,7 @@ export interface SessionLogParts extends FirstFacts, WriteAheadLogParts {
 /** The write-ahead log of an agent's session, written by one run. */
 export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   readonly inbox: InboxReader<ControlEvent>
-  /** The time at which the run starts or resumes here. */
+  /** When the run starts or resumes here. */
   readonly resumesAt: number
   /** The identity of the session. */
   readonly facts: CurrentFacts
