@@ -122,8 +122,6 @@ const signatures: [RegExp, string][] = [
  *
  * @returns the text, or undefined for a PDF
  * @throws {AttachmentError} `type_mismatch`
- * @returns the text; undefined for a PDF
- * @throws {AttachmentError} `type_mismatch`
  */
 function decodeContent(
   bytes: Uint8Array,
@@ -224,7 +222,6 @@ const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /**
  * The type of an attachment, which is the explicit type, or else that of the name, or else that of the server.
- * @throws {AttachmentError} `unsupported_type`
  * @throws {AttachmentError} `unsupported_type`
  */
 function getMediaType(

@@ -5,7 +5,7 @@ import type { SampledTool } from './agent-facts.js'
 import type { AgentScene } from './agent-scene.js'
 import type { Turn } from './scripted-model.js'
 
-/** Those classes of the conformance suite that apply to any agent. */
+/** The classes of the conformance suite that apply to any agent. */
 export const agentCheckClasses = [
   'basics',
   'truncation',
