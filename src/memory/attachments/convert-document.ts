@@ -96,7 +96,7 @@ async function runConversion(task: ConversionTask, name: string, signal: AbortSi
       worker.on('message', resolve)
       worker.on('error', reject)
       worker.on('exit', () => {
-        reject(new Error('The conversion ended without an answer.'))
+        reject(new Error('The conversion ended without a result.'))
       })
     })
     if ('problem' in answer) throw conversionError(answer.problem, name, answer.detail)

@@ -114,7 +114,7 @@ export const truncationChecks: readonly AgentCheckSpec[] = [
     undefined,
     'unfinished',
   ),
-  text('cut-text', 'A text truncated by length is continued or reported', 'length'),
+  text('cut-text', 'A text cut off by the length limit is continued or reported', 'length'),
   text('filtered-text', 'Text stopped by a content filter is reported', 'content_filter'),
 ]
 
