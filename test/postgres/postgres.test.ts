@@ -106,6 +106,8 @@ describe('the store in Postgres', () => {
     const { clock, broken } = await checkStore(
       ({ place: schema }) => postgresStore({ connectionString: url, schema }),
       {
+        // Also the tolerance of a machine that stalls.
+        leaseMs: 1_500,
         remove: async (schema) => {
           schemas.push(schema)
           await runSql(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)
@@ -114,7 +116,7 @@ describe('the store in Postgres', () => {
     )
     expect({ clock, broken }).toEqual({ clock: 'own', broken: [] })
     expect(schemas.length).toBeGreaterThan(30)
-  }, 120_000)
+  }, 240_000)
 
   test('frees a session whose process on this machine is gone, but not one elsewhere', async () => {
     const store = place.open()
