@@ -248,7 +248,7 @@ function decodePart(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch (cause) {
-    throw new UsageError('invalid_session', 'The address has no valid chat id.', 'id', { cause })
+    throw new UsageError('invalid_session', 'The URL does not contain a valid chat id.', 'id', { cause })
   }
 }
 

@@ -157,7 +157,7 @@ test('a line that waits is given as it waits, and goes on when it is answered', 
   expect(waiting.code).toBe(4)
   expect(waiting.err).toContain('1/2 done, 0 running, 1 waiting, 0 failed')
   expect(waiting.err).toContain(
-    'to answer a line that waits: statewright resume in.LINE-ID --store=file:kept, then start the batch again.',
+    'to answer a waiting line, run statewright resume in.LINE-ID --store=file:kept, then rerun the batch.',
   )
   expect(parse(await read()).map(({ state }) => state)).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
   const told = await run(['send', 'in.a', 'approve', 'a'])
@@ -224,7 +224,12 @@ test.each([
     ['--concurrency', '0'],
     '--concurrency must be a whole number of at least 1',
   ],
-  ['a limit of nothing', questions(1), ['--cost-limit', '0'], '--cost-limit must be a number of USD above 0'],
+  [
+    'a limit of nothing',
+    questions(1),
+    ['--cost-limit', '0'],
+    '--cost-limit must be a positive amount in USD',
+  ],
   ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(got 'five')"],
   ['two inputs', questions(1), ['more.jsonl'], "Unexpected argument 'more.jsonl'."],
   ['a file of something else', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' does not contain results"],

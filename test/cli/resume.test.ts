@@ -230,7 +230,7 @@ describe('resume brings back a run', () => {
     expect(code).toBe(2)
     expect(err).toContain('No model is configured.')
     const answered = await run(['resume', id, ...go, '--approve', 'l'])
-    expect(answered.err).toContain('No call waits for an answer: the run is WAITING_FOR_TOOL')
+    expect(answered.err).toContain('No call is waiting for an answer (the run is WAITING_FOR_TOOL)')
   })
 
   test('that is paused: it goes on, with a message it is steered', async () => {

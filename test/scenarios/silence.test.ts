@@ -141,7 +141,7 @@ describe('an unstreamed answer', () => {
     expect(it.run.snapshot()).toMatchObject({ status: 'active' })
     it.clock.increment(0.2 * minute)
     const result = await it.run.result
-    expect(result.error?.message).toMatch(/no part of its answer for 600000 ms \(contentIdleMs\)/)
+    expect(result.error?.message).toMatch(/no content for 600000 ms \(contentIdleMs\)/)
   })
 
   it('that has started may be silent for streamIdleMs', async () => {

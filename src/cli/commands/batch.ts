@@ -77,7 +77,7 @@ function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>): BatchOptio
     concurrency: number('concurrency') ?? 8,
     costLimit: parseDecimal('--cost-limit', text('cost-limit'), {
       is: (value) => value > 0,
-      phrase: 'a number of USD above 0',
+      phrase: 'a positive amount in USD',
     }),
     retryFailed: has('retry-failed'),
     store: text('store'),
@@ -258,9 +258,7 @@ class BatchCommand {
     if (waiting > this.#unpaid) {
       const session = quoteShellWord(`${options.id}.LINE-ID`)
       const carried = formatCarriedOptions({ store: options.store })
-      write(
-        `to answer a line that waits: statewright resume ${session}${carried}, then start the batch again.`,
-      )
+      write(`to answer a waiting line, run statewright resume ${session}${carried}, then rerun the batch.`)
     }
     if (remaining > 0) write(`the results of ${remaining} lines are not written yet: ${this.#describeStop()}`)
     if (remaining > 0 && io.signal.aborted) return exitCodes.cancelled

@@ -248,7 +248,7 @@ function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): 
 function describeUnknownCall(text: string, state: string, pending: readonly PendingCall[]): string {
   const waiting =
     pending.length === 0
-      ? `No call waits for an answer: the run is ${state}`
+      ? `No call is waiting for an answer (the run is ${state})`
       : `Pending: ${pending.map(describeNeed).join('; ')}`
   return `no call '${shorten(text, 64)}' is pending. ${waiting}.`
 }

@@ -91,7 +91,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
 }
 
 function describeSilence(begun: boolean, limitMs: number): string {
-  const what = begun ? 'nothing but comments or empty chunks' : 'no part of its answer'
+  const what = begun ? 'nothing but comments or empty chunks' : 'no content'
   return `${what} for ${limitMs} ms (contentIdleMs)`
 }
 

@@ -113,13 +113,13 @@ export function findChangedInternal(
       Object.keys(snapshot).join() === snapshotKeys.join(),
     ],
     ['snapshot._nodes lists the active states, the root first', nodes[0] === root],
-    ['a state has the list entry', Array.isArray(root.entry)],
-    ['a state has the list exit', Array.isArray(root.exit)],
-    ['a state has the list invoke', Array.isArray(root.invoke)],
-    ['a state has the map transitions', root.transitions instanceof Map],
+    ['a state has the array `entry`', Array.isArray(root.entry)],
+    ['a state has the array `exit`', Array.isArray(root.exit)],
+    ['a state has the array `invoke`', Array.isArray(root.invoke)],
+    ['a state has the map `transitions`', root.transitions instanceof Map],
     ['a state has a number order', typeof root.order === 'number'],
     [
-      'a transition has source, reenter and the list actions',
+      'a transition has `source`, `reenter` and the array `actions`',
       definitions.every(
         ({ source, reenter, actions }) =>
           source === root && typeof reenter === 'boolean' && Array.isArray(actions),

@@ -54,8 +54,8 @@ export function readEdit(edit: unknown): ForkEdit {
     return { call, arguments: rest['arguments'] }
   if (isOfCall && keys.length === 1 && rest['result'] !== undefined) return { call, result: rest['result'] }
   throw inputError(
-    'An edit is one of { message, content }, { call, arguments } and { call, result }, with the id of the original and its ' +
-      'replacement, or { instructions }.',
+    'edit must be { message, content }, { call, arguments }, { call, result } or { instructions }. message and call are the id ' +
+      'of the original. The other key is its replacement.',
     'edit',
   )
 }

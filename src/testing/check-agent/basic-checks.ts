@@ -201,7 +201,7 @@ export const historyChecks: readonly AgentCheckSpec[] = [
   ),
   after(
     'unknown-tool',
-    'After a call of a tool that does not exist',
+    'After a call to a nonexistent tool',
     (scene) => play(scene, turns({ calls: [{ name: 'no_such_tool' }] })),
     [],
   ),

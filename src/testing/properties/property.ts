@@ -139,7 +139,7 @@ export function decreases<TMachine extends AnyStateMachine = AnyStateMachine>(
   if (typeof rank === 'function') return { kind: 'decreases', rank }
   throw new PathError(
     'bad_option',
-    'decreases(rank) must be a function of the moment that returns numbers.',
+    'rank must be a function that takes a moment and returns a number.',
     'rank',
   )
 }

@@ -451,8 +451,16 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       await store.release(lease)
       expectSame('the list by a new tag', await listNew(), ['s0'])
       const [first = ''] = oddTexts
-      expectSame('the list by a former value', listIds(await store.list({ tags: { is: first } })), [])
-      expectSame('the list by a former tag', listIds(await store.list({ tags: { [first]: 'x' } })), [])
+      expectSame(
+        'the list filtered by a replaced tag value',
+        listIds(await store.list({ tags: { is: first } })),
+        [],
+      )
+      expectSame(
+        'the list filtered by a replaced tag',
+        listIds(await store.list({ tags: { [first]: 'x' } })),
+        [],
+      )
       await store.delete('s0')
       expectSame('the list by a tag of a deleted session', await listNew(), [])
       await write(store, 's0', {})

@@ -82,7 +82,7 @@ export async function expectRefusal(
     const found = error instanceof Error ? `${error.name} ${getCode(error)}` : typeof error
     const words = describeError(error).replace(/\.$/, '')
     throw new CheckFailure(
-      `${what} should be refused with a ${kind.name} ${code}, but was with ${found.trim()}: ${words}`,
+      `${what} should be refused with a ${kind.name} ${code}, but was refused with ${found.trim()}: ${words}`,
     )
   }
   throw new CheckFailure(

@@ -57,7 +57,7 @@ describe('a chart with parts that the tables do not know', () => {
     const first = play('two')
     expect(first.value).toEqual({ left: 'on', right: 'on' })
     expect(first.warnings).toEqual([
-      "XState's own interpreter runs the machine 'two': state 'two' is parallel.",
+      "Statewright falls back to XState's interpreter for the machine 'two': state 'two' is parallel.",
     ])
   })
 
@@ -107,12 +107,12 @@ describe('what the tables rely on in XState', () => {
   it.each([
     ['a snapshot has the members', [machine, { ...snapshot, region: 1 }, scope]],
     ['snapshot._nodes lists the active states', [machine, { ...snapshot, _nodes: [] }, scope]],
-    ['a state has the list entry', rooted({ entry: undefined })],
-    ['a state has the list exit', rooted({ exit: {} })],
-    ['a state has the list invoke', rooted({ invoke: new Map() })],
-    ['a state has the map transitions', rooted({ transitions: { values: () => [] } })],
+    ['a state has the array `entry`', rooted({ entry: undefined })],
+    ['a state has the array `exit`', rooted({ exit: {} })],
+    ['a state has the array `invoke`', rooted({ invoke: new Map() })],
+    ['a state has the map `transitions`', rooted({ transitions: { values: () => [] } })],
     ['a state has a number order', rooted({ order: undefined })],
-    ['a transition has source', rooted({ transitions: own })],
+    ['a transition has `source`', rooted({ transitions: own })],
     ['a machine has getTransitionData', [{ root: machine.root }, snapshot, scope]],
     ['scope.actionExecutor', [machine, snapshot, { ...scope, actionExecutor: undefined }]],
     ['scope.defer', [machine, snapshot, { ...scope, defer: undefined }]],

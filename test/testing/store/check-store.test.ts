@@ -341,7 +341,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'a released lease cannot be used',
-        /^an append with a released lease should be refused with a StoreError lease_lost, but was with Error: Not you$/,
+        /^an append with a released lease should be refused with a StoreError lease_lost, but was refused with Error: Not you$/,
       ],
     ],
   ],

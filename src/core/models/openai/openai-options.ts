@@ -135,7 +135,10 @@ function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: 
     throw invalid('model', "must be a model name of the provider, such as 'gpt-5-mini'.")
   }
   if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
-    throw invalid('client', `cannot be combined with baseURL or apiKey. ${ownClientPhrase}: set them there.`)
+    throw invalid(
+      'client',
+      `cannot be combined with baseURL or apiKey. ${ownClientPhrase}. Set them on the client instead.`,
+    )
   }
   if (baseURL !== undefined && !isHttpUrl(baseURL)) {
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")

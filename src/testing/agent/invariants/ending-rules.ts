@@ -121,7 +121,7 @@ export const endingRules: readonly AgentInvariant[] = [
   createRule("a run completes only with an accepted answer, and with the answer's reason", (change) => {
     const { state, after, event } = change
     if (state !== 'COMPLETED') return null
-    if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
+    if (event.type.startsWith('xstate.error.')) return `it completed on ${event.type}`
     const fitting = {
       answer: 'end_turn',
       refusal: 'refusal',
@@ -142,7 +142,7 @@ export const endingRules: readonly AgentInvariant[] = [
     const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
     if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
     const isScreened = after.features.outputShields
-    if (isScreened && event.type !== 'xstate.done.actor.outputShields') return `it completed by ${event.type}`
+    if (isScreened && event.type !== 'xstate.done.actor.outputShields') return `it completed on ${event.type}`
     const expectedOutput =
       isScreened && 'output' in event ? (event.output as { content: string }).content : result
     return after.output !== expectedOutput && `the output is ${after.output}`
