@@ -60,7 +60,6 @@ export interface AgentParts {
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
-  /** Receives XState's inspection events. */
   interpreter: Interpreter
   /** Shared budgets of its runs. */
   budgets?: BudgetsOption | undefined

@@ -64,7 +64,6 @@ export type AgentMachine<AppContext = unknown> =
     : never
 
 export interface JournaledOptions extends RuntimeOptions {
-  /** Receives XState's inspection events. */
   interpreter: Interpreter
   /** Splits the `input` of an actor into machine input and binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }

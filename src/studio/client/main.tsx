@@ -89,7 +89,7 @@ const keys: readonly [key: string, effect: string][] = [
   ['Home End', 'first and last record'],
   ['j k', 'next and previous step of the list'],
   ['Space', 'play'],
-  ['1 – 6', 'tabs'],
+  ['1 – 7', 'tabs'],
   ['a', 'the question that waits for you'],
   ['c', 'visited part or whole chart'],
   ['+ − 0', 'zoom the timeline, show everything'],
