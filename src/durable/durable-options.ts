@@ -180,9 +180,10 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   replay(id: string, record?: number): Promise<MachineSnapshot<Machine>>
   /**
    * Copies a session up to a record to a new session, and returns its id. The new session continues with the next
-   * `settled` or `send`. Its agents continue from copies of their sessions at the time of the record.
+   * `settled` or `send`. Running agents continue from copies of their sessions.
    * @example const id = await claims.fork('claim-17', { at: 1, with: { type: 'APPROVE', by: 'ben' } })
-   * @throws {UsageError} `unknown_actor`, `unknown_event`, `invalid_option`
+   * @throws {UsageError} `unknown_actor`, `unknown_event`, `invalid_option`, `unsupported_fork` where an agent runs and
+   * later records exist
    */
   fork(id: string, options?: ForkOptions<Machine>): Promise<string>
   /**

@@ -89,6 +89,9 @@ interface LocalSession {
   done: Promise<ReleasedSession & { isUnread: boolean }>
 }
 
+/** Number of agents whose keys are read for a repeated answer, the latest first. */
+const mostKeyedAgents = 10
+
 /** Poll interval for a session that another process holds, in milliseconds. */
 const lookMs = 250
 
@@ -236,10 +239,14 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       if (timeoutMs !== Infinity) timer = this.#clock.setTimeout(() => resolve('late'), timeoutMs)
     })
     const isLate = (): boolean => readElapsed(this.#clock) - since >= timeoutMs
+    let last: StoredMachineState | undefined
     try {
       /* oxlint-disable no-await-in-loop -- one poll at a time */
       for (;;) {
-        const { record, head } = await this.#readEnd(id)
+        const end = await Promise.race([this.#readEnd(id), timeout])
+        if (end === 'late') throw notSettledError(id, timeoutMs, last)
+        const { record, head } = end
+        last = record.state
         if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
         const local = await Promise.race([this.#take(id), timeout])
         const isHere = local !== null && local !== 'late'
@@ -250,7 +257,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
           if (done.hasSettled && !done.isUnread) return await this.#toSettled(id, done.record, done.head)
           this.#refuseDraining()
         }
-        if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
+        if (isLate()) {
+          const read = await Promise.race([this.#readEnd(id), wait(this.#clock, lookMs)])
+          throw notSettledError(id, timeoutMs, read?.record.state ?? last)
+        }
       }
       /* oxlint-enable no-await-in-loop */
     } finally {
@@ -299,7 +309,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async fork(sessionId: string, options: ForkOptions<Machine> = {}): Promise<string> {
     const from = checkSessionId(sessionId)
     checkOptions('fork(id, options)', options, { at: null, with: changeRule })
-    const { state, at, machine, chart, time } = await this.#readAt(from, options.at, 'at')
+    const { state, at, machine, chart, isLast } = await this.#readAt(from, options.at, 'at')
     const change = options.with
     const outcome = change && 'actor' in change ? this.#findOutcome(state, change as ActorOutcome) : undefined
     const event = change && !outcome ? this.#checkEvent(change as AnyEventObject) : undefined
@@ -311,11 +321,18 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
     const store = this.#store
     const by = { clock: this.#clock, holder: 'a fork' }
+    const agents = running.flatMap(({ src, key }, i) =>
+      findAgent(this.machine.implementations.actors[src])
+        ? [{ source: getChildId(from, key), id: getChildId(id, moved[i]?.key ?? key) }]
+        : [],
+    )
+    if (agents.length > 0 && !isLast) throw agentRunsError(from, at)
+    const copies = await Promise.all(agents.map(async (agent) => this.#readCopy(agent, id)))
+    // The agents may have continued since the record was read, and the machine with them.
+    if (agents.length > 0 && (await this.#readEnd(from)).head !== at) return this.fork(sessionId, options)
     await acquireSessionLog(store, id, by, async (lease) => {
-      for (const [i, { src, key }] of running.entries())
-        if (findAgent(this.machine.implementations.actors[src]))
-          // oxlint-disable-next-line no-await-in-loop -- rarely more than one
-          await this.#copyAgent(getChildId(from, key), time, getChildId(id, moved[i]?.key ?? key), id)
+      // oxlint-disable-next-line no-await-in-loop -- rarely more than one
+      for (const copy of copies) await copy?.()
       const log = new MachineLog({ ...by, store, lease }, emptyLogEnd, machine)
       const notDelivered = { code: 'forked', message: 'Not delivered yet.' }
       const forked: StoredMachineState = {
@@ -335,18 +352,26 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       })
       log.list(forked, undefined)
       await log.close()
+    }).catch(async (error: unknown) => {
+      // The caller never gets the id of this fork.
+      const left = agents.map((agent) => deleteSession(store, this.#clock, agent.id).catch(() => 0))
+      await Promise.all(left)
+      throw error
     })
     if (event) await this.#put(id, event)
     return id
   }
 
-  /** Copies the session of an agent at a time. An agent without records at that time starts in the fork. */
-  async #copyAgent(source: string, time: number, id: string, parent: string): Promise<void> {
-    const record = (await this.#store.read(source)).findLast(({ at }) => at <= time)
-    if (!record) return
-    const folded = await readSessionAt(this.#store, source, record.seq)
-    const fork = { sessionId: source, folded, beginning: keepUnchanged(folded), parent }
-    if (folded.run) await writeFork({ store: this.#store, clock: this.#clock }, id, fork)
+  /** Reads the session of an agent, and returns the function that writes its copy. An agent without records starts in the fork. */
+  async #readCopy(
+    agent: { source: string; id: string },
+    parent: string,
+  ): Promise<(() => Promise<unknown>) | null> {
+    if ((await this.#store.get(agent.source)) === null) return null
+    const folded = await readSessionAt(this.#store, agent.source)
+    const fork = { sessionId: agent.source, folded, beginning: keepUnchanged(folded), parent }
+    const by = { store: this.#store, clock: this.#clock }
+    return folded.run ? () => writeFork(by, agent.id, fork) : null
   }
 
   #findOutcome({ actors }: StoredMachineState, { actor, output, error }: ActorOutcome): MachineEvent {
@@ -362,22 +387,22 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       : createErrorEvent(id, error)
   }
 
-  /** The state after a record, and the time of the record. The last record has the time Infinity. */
+  /** The state after a record. */
   async #readAt(
     id: string,
     to: number | undefined,
     option: 'at' | 'record',
-  ): Promise<MachineRecord & { at: number; time: number }> {
+  ): Promise<MachineRecord & { at: number; isLast: boolean }> {
     const { record: last, head } = await this.#readEnd(id)
-    if (to === undefined || to === head) return { ...last, at: head, time: Infinity }
+    if (to === undefined || to === head) return { ...last, at: head, isLast: true }
     if (!Number.isSafeInteger(to) || to < 1 || to > head)
       throw new UsageError(
         'invalid_option',
         `Session '${id}' has the records 1 to ${head}. There is no record ${String(to)}.`,
         option,
       )
-    const { record, at: time } = await readLogEnd(this.#store, id, to)
-    return { ...(record as MachineRecord), at: to, time }
+    const { record } = await readLogEnd(this.#store, id, to)
+    return { ...(record as MachineRecord), at: to, isLast: false }
   }
 
   async *list(): AsyncGenerator<ListedSession> {
@@ -436,6 +461,14 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     await this.#deliver(id, event, key)
   }
 
+  /** Sends an event that an actor raised after its session was released. As in XState, an ended machine ignores it. */
+  #sendLate(id: string, event: AnyEventObject): Promise<void> {
+    return sendInOrder(this.#store, id, async () => {
+      const { record } = await this.#readEnd(id)
+      if (record.state.status === 'active') await this.#deliver(id, event)
+    })
+  }
+
   async #deliver(id: string, event: AnyEventObject | null, key?: string): Promise<void> {
     const delivery = await this.#store.inbox?.put(id, JSON.stringify({ event, key }))
     if (delivery) notifyOwner(this.#store, id, delivery.message)
@@ -467,9 +500,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   /** Whether an agent of the session has read a message with this key. */
   async #hasAnswer(id: string, key: string): Promise<boolean> {
+    let agents = 0
+    // The list starts with the agent that acted last.
     for await (const child of listSessions(this.#store, { parent: id })) {
       const folded = await readSessionAt(this.#store, child.id).catch(this.#reportDamage(id))
       if (folded?.keys.includes(key)) return true
+      if ((agents += 1) === mostKeyedAgents) return false
     }
     return false
   }
@@ -560,7 +596,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       },
       (error: unknown) => {
         this.#local.delete(id)
-        if (error instanceof UsageError) this.#skipped.set(id, readElapsed(this.#clock) + leaseMs)
+        if (error instanceof UsageError && !start) this.#skipped.set(id, readElapsed(this.#clock) + leaseMs)
         return nullIfTakenOver(error)
       },
     )
@@ -610,7 +646,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         clock,
         isOnce: (src) => this.#once.has(src),
         run: (actor, report) => this.#runActor(id, actor, report),
-        sendLate: (event) => void this.#put(id, event).catch(onError),
+        sendLate: (event) => void this.#sendLate(id, event).catch(onError),
         onError,
       }
       const hold = new MachineHold(parts, record)
@@ -791,12 +827,20 @@ function endedError(id: string): UsageError {
   )
 }
 
-function notSettledError(id: string, ms: number, { value, actors }: StoredMachineState): UsageError {
-  const running = Object.values(actors).map(({ src }) => src)
-  const work = running.length > 0 ? `, where ${running.join(', ')} runs` : ''
+function agentRunsError(id: string, record: number): UsageError {
   return new UsageError(
-    'not_settled',
-    `Session '${id}' did not settle within ${ms} ms. Its state is ${formatStateValue(value)}${work}.`,
-    id,
+    'unsupported_fork',
+    `An agent runs at record ${record} of session '${id}', and the copy of a running agent is its present state. Fork at ` +
+      'the last record, or at a record where no agent runs.',
+    'at',
   )
+}
+
+function notSettledError(id: string, ms: number, state: StoredMachineState | undefined): UsageError {
+  const running = Object.values(state?.actors ?? {}).map(({ src }) => src)
+  const work = running.length > 0 ? `, where ${running.join(', ')} runs` : ''
+  const found = state
+    ? `Its state is ${formatStateValue(state.value)}${work}`
+    : 'The store did not return its state'
+  return new UsageError('not_settled', `Session '${id}' did not settle within ${ms} ms. ${found}.`, id)
 }

@@ -73,8 +73,7 @@ export interface Studio {
  * const studio = await startStudio({ store })
  * console.log(studio.url)
  * await studio.close()
- * @throws {ConfigError} `invalid_config` for an invalid store, agent, machine or port
- * @throws {UsageError} `invalid_option` for an unknown option
+ * @throws {ConfigError} `invalid_config` for an unknown option, or an invalid store, agent, machine or port
  * @throws {StatewrightError} `cannot_listen`
  */
 export function startStudio<Context = unknown>(

@@ -298,7 +298,7 @@ test('parent and child agree after every series of crashes', async () => {
   )
 })
 
-test('a fork continues from a copy of the running agent, as it was at the time of the record', async () => {
+test('a fork at the last record continues from a copy of the running agent', async () => {
   const { hosts, shared, executed, open, until } = setUp()
   const { cases, errors } = open()
   await until(cases.start('case-1', { input }))
@@ -316,10 +316,8 @@ test('a fork continues from a copy of the running agent, as it was at the time o
   if (own) await until(cases.send('case-1', { type: 'approve', ...own }))
   expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged' })
   expect(executed).toEqual(['book', 'book'])
-  // The answer came later than this record.
-  const earlier = await until(cases.fork('case-1', { at: 1 }))
-  const asked = await until(cases.settled(earlier))
-  expect(asked).toMatchObject({ value: 'triaging', pending: [{ session: `${earlier}:triage.1.1` }] })
+  // The session of the agent contains an answer that came later than this record.
+  await expect(until(cases.fork('case-1', { at: 1 }))).rejects.toMatchObject({ code: 'unsupported_fork' })
   expect([executed.length, errors]).toEqual([2, []])
 })
 
@@ -424,4 +422,41 @@ describe('a question that expires', () => {
     expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged', pending: [] })
     expect([executed, errors]).toEqual([[], []])
   })
+})
+
+test('a fork that fails leaves no copy of an agent', async () => {
+  const { hosts, shared } = setUp()
+  const { store, clock } = hosts.start(shared)
+  const until = async <Value>(promise: Promise<Value>): Promise<Value> => hosts.until(promise)
+  const createDesk = () =>
+    createAgent({
+      model: createOneCallModel('book'),
+      tools: [{ ...tool('book', () => undefined), needsApproval: true }],
+      clock,
+    })
+  const [one, two] = [createDesk(), createDesk()]
+  const machine = setup({ actors: { one: one.machine, two: two.machine } }).createMachine({
+    id: 'desks',
+    type: 'parallel',
+    states: {
+      left: { invoke: { id: 'left', src: 'one', input: () => one.createInput('Go.') } },
+      right: { invoke: { id: 'right', src: 'two', input: () => two.createInput('Go.') } },
+    },
+  })
+  const copies: string[] = []
+  let fails = false
+  const inner = store as never as typeof shared
+  const append = ((lease: { sessionId: string }, ...rest: never[]) => {
+    if (fails && copies.length > 0) throw new StoreError('store_unavailable', 'The disk is full.', 'append')
+    if (fails) copies.push(lease.sessionId)
+    return (inner.append as (...args: unknown[]) => unknown)(lease, ...rest)
+  }) as never
+  const sessions = durable(machine, { store: { ...inner, append } as never, clock })
+  await until(sessions.start('d'))
+  expect((await until(sessions.settled('d'))).pending).toHaveLength(2)
+  const before = shared.list({ children: true }).length
+  fails = true
+  await expect(until(sessions.fork('d'))).rejects.toMatchObject({ code: 'store_unavailable' })
+  expect(copies).toHaveLength(1)
+  expect(shared.list({ children: true })).toHaveLength(before)
 })

@@ -235,3 +235,105 @@ test('a worker that cannot open a session with an unread event tries again after
   await until(worker.drain())
   expect(await until(old.settled('s'))).toMatchObject({ value: 'before', head: 2 })
 })
+
+const collecting = setup({
+  types: { events: {} as { type: 'E'; n: number }, context: {} as { got: number[] } },
+  actions: { open: () => undefined },
+}).createMachine({
+  id: 'collecting',
+  context: { got: [] },
+  initial: 'open',
+  states: {
+    open: {
+      entry: 'open',
+      on: { E: { actions: assign({ got: ({ context, event }) => [...context.got, event.n] }) } },
+    },
+  },
+})
+
+/** A store whose reads take turns in being slow. */
+function unsteady({ store, clock }: { store: never; clock: Host['clock'] }) {
+  const inner = store as ReturnType<typeof memoryStore>
+  let reads = 0
+  const read = async (...args: Parameters<typeof inner.read>) => {
+    const ms = (reads += 1) % 2 === 1 ? 100 : 1
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+    return inner.read(...args)
+  }
+  return { store: { ...inner, read } as never, clock }
+}
+
+test('events keep their order across several objects for one store', async () => {
+  const { open, until } = setUp()
+  const parts = unsteady(open().parts)
+  const first = durable(collecting, parts)
+  await until(first.start('c'))
+  await until(first.settled('c'))
+  const numbers = [1, 2, 3, 4, 5, 6]
+  await until(Promise.all(numbers.map((n) => durable(collecting, parts).send('c', { type: 'E', n }))))
+  expect((await until(first.settled('c'))).context.got).toEqual(numbers)
+})
+
+test('events that a machine sends itself after its session was released keep their order', async () => {
+  const { hosts, open: openHost, until } = setUp()
+  const parts = unsteady(openHost().parts)
+  const errors: unknown[] = []
+  const numbers = [1, 2, 3, 4, 5, 6]
+  let later = (): void => undefined
+  const open = ({ self }: { self: { send(event: { type: 'E'; n: number }): void } }): void => {
+    later = () => {
+      for (const n of numbers) self.send({ type: 'E', n })
+    }
+  }
+  const machine = collecting.provide({ actions: { open } })
+  const sessions = durable(machine, { ...parts, onError: (error) => errors.push(error) })
+  await until(sessions.start('c'))
+  await until(sessions.settled('c'))
+  await hosts.pass(1000)
+  later()
+  await hosts.pass(5000)
+  expect((await until(sessions.settled('c'))).context.got).toEqual(numbers)
+  expect(errors).toEqual([])
+})
+
+test('a worker takes a session whose first start failed', async () => {
+  const { hosts, open, until } = setUp()
+  const picky = setup({ types: { context: {} as { n: number } } }).createMachine({
+    id: 'picky',
+    context: ({ input }) => {
+      if (input === 'bad') throw new Error('This input is bad.')
+      return { n: 0 }
+    },
+    on: { E: { actions: assign({ n: ({ context }) => context.n + 1 }) } },
+  })
+  const [working, other] = [durable(picky, open().parts), durable(picky, open().parts)]
+  const worker = working.worker({ pollMs: 1000 })
+  await expect(until(working.start('c', { input: 'bad' }))).rejects.toMatchObject({
+    code: 'transition_failed',
+  })
+  await until(other.start('c', { input: 'good' }))
+  await until(other.settled('c'))
+  await until(other.worker().drain())
+  await until(other.send('c', { type: 'E' }))
+  await hosts.pass(3000)
+  expect((await until(other.replay('c'))).context).toEqual({ n: 1 })
+  await until(worker.drain())
+})
+
+test('settled keeps its time limit over a store that does not answer', async () => {
+  const { hosts, open, until } = setUp()
+  const { store, clock } = open().parts
+  let hangs = false
+  const inner = store as ReturnType<typeof memoryStore>
+  const read = (...args: Parameters<typeof inner.read>) =>
+    hangs ? new Promise<never>(() => undefined) : inner.read(...args)
+  const sessions = durable(collecting, { store: { ...inner, read } as never, clock })
+  await until(sessions.start('c'))
+  await until(sessions.settled('c'))
+  hangs = true
+  const { now } = hosts
+  await expect(until(sessions.settled('c', { timeoutMs: 1000 }))).rejects.toMatchObject({
+    code: 'not_settled',
+  })
+  expect(hosts.now - now).toBeLessThan(10_000)
+})

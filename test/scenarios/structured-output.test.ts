@@ -406,6 +406,10 @@ describe('a run with an output schema', () => {
     const ended = { state: 'COMPLETED', resumable: false, output: '{"city":"Paris"}' } as never
     expect(() => agent.objectOf(ended)).toThrow(expect.objectContaining({ code: 'async_schema' }))
     expect(createAgent({ model: createOneCallModel('add') }).objectOf(ended)).toBeUndefined()
+    // A promise, by a forgotten `await`.
+    const promised = Promise.resolve(ended) as never
+    expect(() => agent.objectOf(promised)).toThrow(expect.objectContaining({ code: 'invalid_argument' }))
+    await expect(agent.withObject(undefined as never)).rejects.toMatchObject({ code: 'invalid_argument' })
   })
 
   describe('while it streams', () => {

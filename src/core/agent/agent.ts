@@ -431,7 +431,7 @@ function watchLater(
 function missingRequesterError(): UsageError {
   return new UsageError(
     'invalid_input',
-    "approvals.approvers.notRequester compares approvers with the author of the input. Pass the author when you start the run, such as { by: 'ann' }.",
+    "approvals.approvers.notRequester needs the author of the input. Start the run with { by: 'ann' }.",
     'by',
   )
 }

@@ -30,6 +30,7 @@ type AnyAgent = Pick<Agent, 'config'>
  *   tools: [handoff(billing, { name: 'billing', description: 'Knows every bill.' })],
  * })
  * @throws {ConfigError} `invalid_handoff` for an invalid agent or invalid options
+ * @throws {UsageError} `invalid_argument` if the options are not an object
  */
 export function handoff<const Name extends string>(
   agent: AnyAgent | (() => AnyAgent),

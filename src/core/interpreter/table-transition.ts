@@ -67,7 +67,7 @@ function canUseTables(
     problems.get(config) ?? findUnknownPart(machine) ?? findChangedInternal(machine, snapshot, scope)
   problems.set(config, problem)
   if (problem === null) return true
-  const sentence = `Statewright falls back to XState's interpreter for the machine '${machine.id}': ${problem}.`
+  const sentence = `XState itself runs the machine '${machine.id}': ${problem}.`
   if (!reported.has(sentence)) warnInDevelopment(sentence)
   reported.add(sentence)
   return false

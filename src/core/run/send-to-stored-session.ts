@@ -14,6 +14,7 @@ import {
 import { readSender } from '../sessions/principal.js'
 import { copyAsJson } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
+import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { readRunTime } from '../sessions/open-session.js'
@@ -161,8 +162,9 @@ export function sendInOrder<Value>(
   id: string,
   work: () => Promise<Value>,
 ): Promise<Value> {
-  const all = pendingSends.get(store) ?? new Map<string, Promise<unknown>>()
-  pendingSends.set(store, all)
+  const origin = getInnerStore(store)
+  const all = pendingSends.get(origin) ?? new Map<string, Promise<unknown>>()
+  pendingSends.set(origin, all)
   const before = all.get(id)
   const current = before ? before.then(work, work) : work()
   all.set(id, current)

@@ -54,8 +54,7 @@ export function readEdit(edit: unknown): ForkEdit {
     return { call, arguments: rest['arguments'] }
   if (isOfCall && keys.length === 1 && rest['result'] !== undefined) return { call, result: rest['result'] }
   throw inputError(
-    'edit must be { message, content }, { call, arguments }, { call, result } or { instructions }. message and call are the id ' +
-      'of the original. The other key is its replacement.',
+    'edit must be { message, content }, { call, arguments }, { call, result } or { instructions }. message and call are ids.',
     'edit',
   )
 }

@@ -3,6 +3,7 @@ import { describeError, UsageError } from '../base/errors.js'
 import { explainIssues } from '../tools/parse-arguments.js'
 import type { Validate, Validation } from '../tools/input-schema.js'
 import { findJsonProblem } from '../base/json.js'
+import { expectArgument, objectRule } from '../base/values.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { StructuredOutput } from './structured-output.js'
 
@@ -80,14 +81,20 @@ export function withObject(
   output: StructuredOutput | undefined,
   result: RunResult,
 ): RunResult | Promise<RunResult> {
-  if (output === undefined || result.resumable || result.outputProblem !== undefined) return result
-  return addObject(output, result)
+  return hasOutput(result) && output ? addObject(output, result) : result
 }
 
-async function addObject(
-  output: StructuredOutput,
-  result: Extract<RunResult, { resumable: false }>,
-): Promise<RunResult> {
+type EndedResult = Extract<RunResult, { resumable: false }>
+
+const resultRule = /* @__PURE__ */ objectRule(['state'], 'a run result')
+
+/** @throws {UsageError} `invalid_argument` */
+function hasOutput(result: RunResult): result is EndedResult {
+  expectArgument('result', result, resultRule)
+  return !result.resumable && result.outputProblem === undefined
+}
+
+async function addObject(output: StructuredOutput, result: EndedResult): Promise<RunResult> {
   const read = await readOutput(result.output, output.validate, output.schema)
   return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
 }
@@ -97,12 +104,12 @@ async function addObject(
  * @throws {UsageError} `async_schema`
  */
 export function getObject(output: StructuredOutput | undefined, result: RunResult): unknown {
-  if (output === undefined || result.resumable || result.outputProblem !== undefined) return undefined
+  if (!hasOutput(result) || !output) return undefined
   const read = readOutput(result.output, output.validate, output.schema)
   if ('ok' in read) return read.ok ? read.value : undefined
   throw new UsageError(
     'async_schema',
-    'objectOf(): the output schema is asynchronous. Await withObject(result).',
+    'The schema is asynchronous: await withObject().',
     'output',
   )
 }

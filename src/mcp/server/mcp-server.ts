@@ -36,8 +36,7 @@ export interface McpHandler {
  * const support = createAgent({ model, store: memoryStore() })
  * const handler = mcpServer({ agents: defineAgents({ support }), authorize: (request) => request.headers.get('x-user') })
  * const response = await handler(new Request('http://localhost/mcp', { method: 'POST', body: '{}' }))
- * @throws {ConfigError} `invalid_config`, naming the key
- * @throws {UsageError} `invalid_option` for an unknown option
+ * @throws {ConfigError} `invalid_config`, naming the unknown or invalid key
  */
 export function mcpServer<Context = unknown>(options: McpServerOptions<Context>): McpHandler {
   const checked = checkServerOptions('mcpServer', options as McpServerOptions)

@@ -45,7 +45,7 @@ export interface CheckAgentOptions {
 
 const optionRules: OptionRules<CheckAgentOptions> = {
   only: { is: (value) => Array.isArray(value) && value.length > 0, phrase: 'a list of at least one name' },
-  skip: null,
+  skip: objectRule([], 'an object of reasons by name'),
   seed: integerRule,
   inputs: objectRule([], 'an object of inputs by tool name'),
   input: { is: (value) => typeof value === 'string' && value.trim() !== '', phrase: 'a non-empty string' },

@@ -57,7 +57,7 @@ describe('a chart with parts that the tables do not know', () => {
     const first = play('two')
     expect(first.value).toEqual({ left: 'on', right: 'on' })
     expect(first.warnings).toEqual([
-      "Statewright falls back to XState's interpreter for the machine 'two': state 'two' is parallel.",
+      "XState itself runs the machine 'two': state 'two' is parallel.",
     ])
   })
 
