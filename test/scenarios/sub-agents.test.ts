@@ -155,7 +155,7 @@ describe('depth', () => {
     const play = theatre.run()
     const { output, state } = await play.run.result
     expect(state).toBe('COMPLETED')
-    expect(output).toMatch(new RegExp(`may be nested ${runs - 1} deep \\(maxDepth\\)`))
+    expect(output).toMatch(new RegExp(`may be nested only ${runs - 1} deep \\(maxDepth\\)`))
     expect(theatre.requests).toHaveLength(2 * runs)
   })
 

@@ -398,7 +398,9 @@ describe('a guard that misbehaves', () => {
   it('cannot refuse what has run', async () => {
     const guards = [saying('results', { action: 'block', message: 'Too late.' })]
     const { result } = await played([call('look')], { tools: [tool('look')], guards })
-    expect(result.error?.message).toMatch(/a block for results, but calls that have run cannot be refused/)
+    expect(result.error?.message).toMatch(
+      /a block for results, but calls that have already run cannot be refused/,
+    )
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'ok' })
   })
 

@@ -62,7 +62,7 @@ longTest(
         // At the end it may be killed before it reports anything.
         await child.next().catch(() => undefined)
         // Most processes get to their work first, because a run that kills five processes in a row would also end the queue.
-        if (Math.random() < 0.7) await Promise.race([child.next().catch(() => undefined), ms(1000)])
+        if (Math.random() < 0.7) await Promise.race([child.next().catch(() => undefined), ms(10_000)])
         await ms(50 + Math.random() * 500)
         if (isOver) break
         child.process.kill('SIGKILL')
@@ -78,7 +78,9 @@ longTest(
       await begun
       const driving = [keepDriving(), keepDriving()]
       const expected: string[] = []
-      for (let i = 0; i < size; i += 1) {
+      // A slow machine sends fewer messages.
+      const enough = Date.now() + 240_000
+      for (let i = 0; i < size && (i < 40 || Date.now() < enough); i += 1) {
         const input = `message ${i}`
         expected.push(input)
         for (;;) {
@@ -92,7 +94,7 @@ longTest(
           await ms(20)
         }
       }
-      const giveUp = Date.now() + 60_000 + size * 500
+      const giveUp = Date.now() + 400_000
       while ((store.inbox?.read('s') ?? []).length > 0 || store.get('s')?.holder !== null) {
         if (Date.now() > giveUp) throw new Error('The queue is never empty.')
         await ms(50)
@@ -107,7 +109,7 @@ longTest(
         ({ role, content }) => role === 'assistant' && String(content).startsWith('re: '),
       )
       expect(new Set(answered.map(({ content }) => content)).size).toBe(answered.length)
-      console.log(`${size} messages, ${kills} kills, ${answered.length} answers`)
+      console.log(`${expected.length} messages, ${kills} kills, ${answered.length} answers`)
     } finally {
       isOver = true
       for (const child of children) child.process.kill('SIGKILL')

@@ -402,7 +402,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * and if the run has not ended with a valid answer.
    *
    * @example
-   * const onDone = { actions: assign({ ticket: ({ event }) => agent.objectOf(event.output) }) }
+   * const actor = createActor(agent.machine, { input: 'Go.' }).start()
+   * const ticket = agent.objectOf(await toPromise(actor))
    * @throws {UsageError} `async_schema` if the output schema validates asynchronously; use `withObject`
    */
   objectOf(result: RunResult): Output | undefined

@@ -107,9 +107,5 @@ export function getObject(output: StructuredOutput | undefined, result: RunResul
   if (!hasOutput(result) || !output) return undefined
   const read = readOutput(result.output, output.validate, output.schema)
   if ('ok' in read) return read.ok ? read.value : undefined
-  throw new UsageError(
-    'async_schema',
-    'The schema is asynchronous: await withObject().',
-    'output',
-  )
+  throw new UsageError('async_schema', 'The schema is asynchronous: await withObject().', 'output')
 }

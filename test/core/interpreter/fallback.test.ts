@@ -56,9 +56,7 @@ describe('a chart with parts that the tables do not know', () => {
   it('is run by XState, and the developer is told once which part it is', () => {
     const first = play('two')
     expect(first.value).toEqual({ left: 'on', right: 'on' })
-    expect(first.warnings).toEqual([
-      "XState itself runs the machine 'two': state 'two' is parallel.",
-    ])
+    expect(first.warnings).toEqual(["XState itself runs the machine 'two': state 'two' is parallel."])
   })
 
   it('is not told of again', () => {
