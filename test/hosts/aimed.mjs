@@ -35,7 +35,7 @@ export const phases = {
 const interruptedIn = new Set(['answered', 'effect', 'paid', 'approved'])
 /** Its answers arrive through a separate queue. */
 const notOf = { dbos: ['told'] }
-const mostMs = 120_000
+const mostMs = 200_000
 /** The maximum time that a session may be without a process. */
 const mostUnheldMs = 35_000
 

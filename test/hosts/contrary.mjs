@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { payments } from './cast.mjs'
 import { heldAgainst, openStage, wrongInLedger } from './stage.mjs'
 
-const mostMs = 60_000
+const mostMs = 200_000
 
 export async function playContrary(name, server) {
   const startedAt = Date.now()

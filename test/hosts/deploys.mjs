@@ -5,7 +5,7 @@ import { runSession, listStrandedSessions } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
 import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
-const mostMs = 60_000
+const mostMs = 200_000
 
 /** A session that a version's process left in the middle of a request. */
 async function leftBy(version, session, cast) {

