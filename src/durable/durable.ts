@@ -11,7 +11,7 @@ import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../cor
 import { createId } from '../core/base/platform.js'
 import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, functionRule, isObject, objectRule } from '../core/base/values.js'
-import { checkOptions, countRule } from '../core/config/check-options.js'
+import { checkOptions, countRule, keyRule } from '../core/config/check-options.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
@@ -318,14 +318,16 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const running = actors.filter(({ id }) => id !== outcome?.actorId)
     const id = createId()
     // The fork could reuse a key of the source.
-    const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
+    const moved = running.map((actor, i) => ({
+      ...actor,
+      source: getChildId(from, actor.key),
+      key: `${actor.src}.1.${i + 1}`,
+    }))
     const store = this.#store
     const by = { clock: this.#clock, holder: 'a fork' }
-    const agents = running.flatMap(({ src, key }, i) =>
-      findAgent(this.machine.implementations.actors[src])
-        ? [{ source: getChildId(from, key), id: getChildId(id, moved[i]?.key ?? key) }]
-        : [],
-    )
+    const agents = moved
+      .filter(({ src }) => findAgent(this.machine.implementations.actors[src]))
+      .map(({ source, key }) => ({ source, id: getChildId(id, key) }))
     if (agents.length > 0 && !isLast) throw agentRunsError(from, at)
     const copies = await Promise.all(agents.map(async (agent) => this.#readCopy(agent, id)))
     // The agents may have continued since the record was read, and the machine with them.
@@ -787,11 +789,6 @@ function toPublicState({ status, value, context, output, error }: StoredMachineS
     ...(output !== undefined && { output }),
     ...(error !== undefined && { error }),
   }
-}
-
-const keyRule: ArgumentRule = {
-  is: (value) => typeof value === 'string' && value.length > 0 && value.length <= 200,
-  phrase: 'a string of 1 to 200 characters',
 }
 
 const createTimeRule = (least: number, most: number): ArgumentRule => ({

@@ -1,9 +1,9 @@
-import { type ArgumentRule, limitTotal } from '../core/base/values.js'
+import { limitTotal } from '../core/base/values.js'
 import type { BudgetAllowance, BudgetStore } from '../core/budgets/budget-store.js'
 import type { Clock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { ConfigError } from '../core/base/errors.js'
-import { checkOptions, choiceRule, type OptionRules } from '../core/config/check-options.js'
+import { checkOptions, choiceRule, countRule, type OptionRules } from '../core/config/check-options.js'
 
 /** Options of `createBudget`. `usd`, `tokens`, or both are required. */
 export interface CreateBudgetOptions {
@@ -49,8 +49,6 @@ export interface BudgetTerms {
 const mostUsd = 9_000_000
 const mostPerMs = 366 * 86_400_000
 
-const optionalWhole: ArgumentRule = { is: isWhole, phrase: 'a positive integer' }
-
 const optionRules: OptionRules<CreateBudgetOptions> = {
   id: {
     is: (value) => typeof value === 'string' && /^[^\s\p{Cc}]{1,200}$/u.test(value),
@@ -61,7 +59,7 @@ const optionRules: OptionRules<CreateBudgetOptions> = {
     is: (value) => isNumber(value, 1e-9, mostUsd),
     phrase: 'a number of US dollars, above 0 and up to 9000000',
   },
-  tokens: optionalWhole,
+  tokens: countRule,
   per: {
     is: (value) => isCalendar(value) || isWholeFrom(value, 1000, mostPerMs),
     phrase: "'hour', 'day', 'month', or a whole number of milliseconds from 1000 to a year",
@@ -71,7 +69,7 @@ const optionRules: OptionRules<CreateBudgetOptions> = {
     phrase: 'the name of a time zone, such as Europe/Zurich',
   },
   store: null,
-  reserveOutputTokens: optionalWhole,
+  reserveOutputTokens: countRule,
   lostReservations: choiceRule('spent', 'free'),
   onEmpty: choiceRule('end', 'wait'),
   leaseMs: {

@@ -5,6 +5,7 @@ import {
   callbackRule,
   checkOptions,
   countRule,
+  keyRule,
   type OptionRules,
   signalRule,
 } from '../core/config/check-options.js'
@@ -64,10 +65,7 @@ export interface SendAllReceipt {
 const messageTypes = ['cancel', 'pause', 'resume', 'steer', 'message'] as const
 const selectionKeys = ['prefix', 'tags', 'agent', 'state'] as const satisfies (keyof SessionSelection)[]
 const optionRules: OptionRules<SendAllOptions> = {
-  key: {
-    is: (value) => typeof value === 'string' && value !== '' && value.length <= 200,
-    phrase: 'a string of 1 to 200 characters',
-  },
+  key: keyRule,
   concurrency: countRule,
   onProgress: callbackRule,
   signal: signalRule,

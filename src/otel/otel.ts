@@ -18,6 +18,7 @@ import {
   flagRule,
   methodRule,
   type OptionRules,
+  textRule,
 } from '../core/config/check-options.js'
 import { checkBudgetList, type SharedBudget } from '../core/budgets/shared-budget.js'
 import type {
@@ -60,7 +61,7 @@ export interface OtelOptions {
 }
 
 const optionRules: OptionRules<OtelOptions> = {
-  agentName: { is: (value) => typeof value === 'string' && value !== '', phrase: 'a non-empty string' },
+  agentName: textRule,
   captureContent: flagRule,
   semconv: choiceRule(...Object.keys(namesBySemconv)),
   budgets: null,

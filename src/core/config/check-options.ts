@@ -56,6 +56,17 @@ export const countRule: ArgumentRule = {
   phrase: 'a positive integer',
 }
 
+/** An idempotency key. */
+export const keyRule: ArgumentRule = {
+  is: (value) => typeof value === 'string' && value.length > 0 && value.length <= 200,
+  phrase: 'a string of 1 to 200 characters',
+}
+
+export const textRule: ArgumentRule = {
+  is: (value) => typeof value === 'string' && value !== '',
+  phrase: 'a non-empty string',
+}
+
 export const integerRule: ArgumentRule = { is: Number.isSafeInteger, phrase: 'a whole number' }
 
 export const durationRule: ArgumentRule = {

@@ -3,8 +3,13 @@ import { warnProcess } from '../../core/base/platform.js'
 import { type Agents, agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
 import { type SessionRunnerOptions } from '../../core/drive/driver.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
-import type { ArgumentRule } from '../../core/base/values.js'
-import { callbackRule, checkOptions, countRule, type OptionRules } from '../../core/config/check-options.js'
+import {
+  callbackRule,
+  checkOptions,
+  countRule,
+  type OptionRules,
+  textRule,
+} from '../../core/config/check-options.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Authorize } from '../../web/authorize.js'
 import { type CheckedExpose, checkExpose, type ExposeOptions } from '../../web/exposure.js'
@@ -64,11 +69,6 @@ export interface CheckedOptions {
   drainMs: number | undefined
   expose: CheckedExpose
   onError: (error: unknown) => void
-}
-
-const textRule: ArgumentRule = {
-  is: (value) => typeof value === 'string' && value !== '',
-  phrase: 'a non-empty string',
 }
 
 const optionRules: OptionRules<McpServerOptions> = {
