@@ -25,40 +25,46 @@ import { parseJsonOr } from '../base/json.js'
 export async function editFork(
   parts: AgentParts,
   source: FoldedSession,
-  { edit: editOption, askFirst, context: app }: ForkOptions,
+  { edit, askFirst, context: app }: ForkOptions,
 ): Promise<ForkStart> {
   const folded = askFirst === true ? withAskFirst(source, parts) : source
-  let start = keepUnchanged(folded)
-  if (editOption !== undefined) {
-    const edit = readEdit(editOption)
-    const before = folded.run?.context.messages ?? folded.state.messages
-    const scene: EditScene = { parts, folded, messages: before, app }
-    const { messages, written, change } = await ('message' in edit
-      ? editMessage(edit, scene)
-      : 'instructions' in edit
-        ? editInstructions(edit, scene)
-        : 'result' in edit
-          ? editResult(edit, scene)
-          : editCall(edit, scene))
-    const active = folded.run?.status === 'active' ? folded.run : null
-    const last = active?.context ?? folded.state
-    const { terms } = { ...last, ...change.context }
-    const fit = keepFit(last, before, messages)
-    start = {
-      state: { ...folded.state, messages, fit, ...(terms && { terms }) },
-      // An ended run answered other content. The fork keeps the conversation, and the next run continues it.
-      run: active && {
-        machine: { ...toMachineState(active), value: change.place(active.value) },
-        context: { ...active.context, messages, fit, ...change.context },
-      },
-      edit: written,
-    }
-  }
+  const start =
+    edit === undefined ? keepUnchanged(folded) : await applyEdit(parts, folded, readEdit(edit), app)
   const { run } = start
   if (!run?.context.terms?.askFirst) return start
   return {
     ...start,
     run: { ...run, machine: { ...run.machine, value: moveBeforeDispatch(run.machine.value) } },
+  }
+}
+
+async function applyEdit(
+  parts: AgentParts,
+  folded: FoldedSession,
+  edit: ForkEdit,
+  app: unknown,
+): Promise<ForkStart> {
+  const before = folded.run?.context.messages ?? folded.state.messages
+  const scene: EditScene = { parts, folded, messages: before, app }
+  const { messages, written, change } = await ('message' in edit
+    ? editMessage(edit, scene)
+    : 'instructions' in edit
+      ? editInstructions(edit, scene)
+      : 'result' in edit
+        ? editResult(edit, scene)
+        : editCall(edit, scene))
+  const active = folded.run?.status === 'active' ? folded.run : null
+  const last = active?.context ?? folded.state
+  const { terms } = { ...last, ...change.context }
+  const fit = keepFit(last, before, messages)
+  return {
+    state: { ...folded.state, messages, fit, ...(terms && { terms }) },
+    // An ended run answered other content. The fork keeps the conversation, and the next run continues it.
+    run: active && {
+      machine: { ...toMachineState(active), value: change.place(active.value) },
+      context: { ...active.context, messages, fit, ...change.context },
+    },
+    edit: written,
   }
 }
 
