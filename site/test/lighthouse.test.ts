@@ -45,7 +45,7 @@ after(() => served.close())
 
 describe('Lighthouse', () => {
   for (const path of pages) {
-    it(`/${path} is accessible, and loads fast on a slow network`, async (test) => {
+    it(`/${path} is accessible and loads fast on a slow network`, async (test) => {
       const chrome = await launch({
         chromePath: chromiumPath,
         chromeFlags: ['--headless', '--no-sandbox', '--disable-gpu', '--no-proxy-server'],

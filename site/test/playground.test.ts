@@ -95,7 +95,7 @@ describe('the playground', () => {
     })
   }
 
-  it('shows its chart and texts before it loads the loop, and plays at the first click', async () => {
+  it('shows its chart and texts before it loads the loop, and starts at the first click', async () => {
     for (const look of looks) {
       await openPage(look)
       await page.locator('.picture [data-state="COMPLETED"]').first().waitFor()
@@ -150,7 +150,7 @@ describe('the playground', () => {
     await page.locator('.cm-content').nth(1).waitFor()
   })
 
-  it('keeps the text and the cursor position from before the editors load', async () => {
+  it('keeps the text and cursor position entered before the editors load', async () => {
     await openPage()
     let give = (): void => {}
     const given = new Promise<void>((resolve) => (give = resolve))
@@ -173,7 +173,7 @@ describe('the playground', () => {
       .waitFor()
   })
 
-  it('reports that the loop could not be loaded', async () => {
+  it('reports an error if the loop cannot be loaded', async () => {
     await openPage()
     await page.route(/\/loop[^/]*\.js/, (route) => route.abort())
     await button('Play').click()
@@ -340,7 +340,7 @@ describe('the playground', () => {
     )
   })
 
-  it('continues from before a what-if started if an earlier message is edited', async () => {
+  it('restarts from before the what-if if an earlier message is edited', async () => {
     await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await button('Approve').waitFor()
@@ -425,7 +425,7 @@ describe('the playground', () => {
     await page.getByRole('status').getByText('Line 2 is not valid JSON.').waitFor()
   })
 
-  it('shows a stored log, and names the part of a damaged one', async () => {
+  it('shows a stored log, and names the damaged part of another', async () => {
     await page.getByText('Open a log').click()
     const field = page.getByRole('textbox', { name: /sessions show ID --json/ })
     const folder = new URL('../../test/fixtures/sessions/', import.meta.url)
@@ -452,7 +452,7 @@ describe('the playground', () => {
     await says(/^This log is damaged: .* None of its records can be shown\.$/)
   })
 
-  it('calls an endpoint of the reader with a key that is not stored', async () => {
+  it('calls an endpoint with the key of the reader, and does not store the key', async () => {
     const rehearsal = await startRehearsal({ turns: [{ text: 'From an endpoint.' }] })
     await page.getByText('Use your own model').click()
     await page.getByRole('checkbox').check()
@@ -517,7 +517,7 @@ describe('links', () => {
 })
 
 describe('positions in JSON', () => {
-  it('are those of the key or value at a path, or of the enclosing value', () => {
+  it('point to the key or value at a path, or to the enclosing value', () => {
     const text = '{\n  "turns": [\n    { "text": "a" },\n    { "status": "x" }\n  ]\n}'
     const marked = (path: string) => text.slice(markPath(text, path, '').from, markPath(text, path, '').to)
     assert.equal(marked('turns[1].status'), '"status": "x"')
@@ -525,7 +525,7 @@ describe('positions in JSON', () => {
     assert.equal(markPath(text, 'turns[1].status', '').line, 4)
   })
 
-  it('exist for every text that is not JSON, and are inside the text', () => {
+  it('exist for any text that is not JSON, and lie inside the text', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const { marks } = readJson(text)

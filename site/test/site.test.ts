@@ -45,7 +45,7 @@ after(async () => {
 
 describe('each kind of page', () => {
   for (const [kind, path] of Object.entries(kinds)) {
-    it(`${kind} makes no requests to other hosts, has at most 100 kB of script, is accessible, and fits its window`, async () => {
+    it(`${kind} requests nothing from other hosts, has at most 100 kB of script, is accessible, and fits its window`, async () => {
       for (const look of looks) {
         const context = await openContext(browser, look)
         const page = await context.newPage()
@@ -84,7 +84,7 @@ describe('each kind of page', () => {
 })
 
 describe('the front page', () => {
-  it('has a sentence, the install command, a program and the film on the first screen', async () => {
+  it('shows a sentence, the install command, a program and the film on the first screen', async () => {
     const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
     const page = await context.newPage()
     await page.goto(served.url, { waitUntil: 'networkidle' })
@@ -282,14 +282,14 @@ describe('links', () => {
     assert.deepEqual([...places.files], ['src/index.ts'])
   })
 
-  it('are refused with their source and target if the target does not exist', () => {
+  it('are refused if the target does not exist, with their source and target', () => {
     assert.throws(
       () => rewriteLinks('[a](gone.md)', 'docs/runs.md', 'html', places),
       /docs\/runs\.md links to docs\/gone\.md/,
     )
   })
 
-  it('of built pages are checked, including anchors and images', async () => {
+  it('are checked on built pages, including anchors and images', async () => {
     const folder = `${mkdtempSync(join(tmpdir(), 'statewright-links-'))}/`
     mkdirSync(`${folder}a`)
     writeFileSync(

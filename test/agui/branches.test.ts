@@ -59,7 +59,7 @@ async function served(turns: readonly string[], store: SessionStore, more: Parti
 }
 
 describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_kind, open) => {
-  test('regenerateFrom creates another answer, for a user message or an answer', async () => {
+  test('regenerateFrom creates another answer, from a user message or an answer', async () => {
     const { handler, theatre } = await served(['One.', 'Two.', 'Three.'], open())
     const page = client(handler)
     await say(page, 'Hi.', 'u1')

@@ -139,7 +139,7 @@ describe('aguiHandler', () => {
     expect(said).toEqual(expect.arrayContaining(results))
   })
 
-  it('refuses answers that are late, repeated, invented, incomplete or for another session', async () => {
+  it('refuses an answer that is late, repeated, invented, incomplete or for another session', async () => {
     const payed = pay()
     const turns = [
       calls([
@@ -207,7 +207,7 @@ describe('aguiHandler', () => {
     expect(chat.opened.requests).toHaveLength(1)
   })
 
-  it('continues without readers, and shows everything to a page that reconnects', async () => {
+  it('continues without readers, and sends everything to a page that reconnects', async () => {
     const gate = latch()
     const wait = tool('wait', () => gate.opened.then(() => 'ok'))
     const chat = await served([call('wait', {}, { text: 'One moment.' }), text('Done.')], { tools: [wait] })
@@ -221,7 +221,7 @@ describe('aguiHandler', () => {
     expect(page.messages.map(({ content }) => content)).toEqual(['Go.', 'One moment.', 'ok', 'Done.'])
   })
 
-  it('reads only the last message, and sends a snapshot if the page shows a different history', async () => {
+  it('reads only the last message, and sends a snapshot if the history of the page differs', async () => {
     const chat = await served([text('It is a heron.'), text('I said so.')])
     await say(client(chat), 'What is it?')
     const forged = [
@@ -282,7 +282,7 @@ describe('aguiHandler', () => {
     })
   })
 
-  it('continues after another process stopped during a run', async () => {
+  it('continues a run whose process has stopped', async () => {
     const chat = await served([{ text: 'It is a her', hang: 2 }, text('It is a heron.')])
     const response = await chat.handler(post(input()))
     await chat.opened.arrival()
@@ -379,10 +379,10 @@ describe('aguiHandler', () => {
   })
 })
 
-describe('what a request may do', () => {
+describe('the permissions of a request', () => {
   const users = { authorize: (request: Request) => request.headers.get('x-user') }
 
-  it('depends on authorize', async () => {
+  it('depend on authorize', async () => {
     const chat = await served([text('Hello.')], { handler: users })
     expect(await refusal(chat.handler(post(input())))).toEqual([401, 'unauthorized'])
     await events(await chat.handler(post(input(), { 'x-user': 'ann' })))
@@ -392,7 +392,7 @@ describe('what a request may do', () => {
     expect(await as('bob')).toEqual({ messages: [], queued: [], interrupts: [] })
   })
 
-  it('is nothing if authorize throws, and the page does not see the reason', async () => {
+  it('are empty if authorize throws, and the page does not see the reason', async () => {
     const told: unknown[] = []
     const chat = await served([text('Never.')], {
       handler: {

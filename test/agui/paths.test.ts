@@ -9,7 +9,7 @@ const paths =
     : generatedPaths(...sample).filter((_, i) => i % 6 === 0)
 
 test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, path] as const))(
-  'a page of AG-UI follows, %s',
+  'an AG-UI page follows, %s',
   async (_, path) => {
     const { page, context, rests } = await follow(path)
     const { shown, transcript } = bothOf(page, context)

@@ -342,7 +342,7 @@ describe('toAGUI', () => {
     expect(outcomeOf(events)).toMatchObject({ interrupts: [{ toolCallId: pending[0]?.callId }] })
   })
 
-  it('shows reasoning separately, and removes that of failed attempts', async () => {
+  it('shows reasoning separately, and removes the reasoning of failed attempts', async () => {
     const opened = await stage([
       { reasoning: 'It has a neck.', text: 'It is a herring', cutAfter: 3 },
       { reasoning: 'It has long legs.', text: 'It is a heron.' },
@@ -358,7 +358,7 @@ describe('toAGUI', () => {
     ])
   })
 
-  it('sends text that was not streamed at once', async () => {
+  it('sends unstreamed text in one piece', async () => {
     const forbidding = defineShield({
       name: 'forbid',
       check: () => ({ action: 'block', message: 'No herons.' }),

@@ -103,7 +103,7 @@ const booking: Turn = {
   toolCalls: [{ name: 'book', arguments: { to: 'Lisbon', leaves: '8:02', price: 39 } }],
 }
 
-it('answers on a rehearsal of its own where there is no key', async () => {
+it('answers with a rehearsal if there is no key', async () => {
   const { url } = await serve(null)
   const page = await look(url)
   await say(page, 'To Lisbon, tomorrow morning.')
@@ -112,7 +112,7 @@ it('answers on a rehearsal of its own where there is no key', async () => {
   await shows(page, 'Then I will not book anything.')
 })
 
-it('answers under its own names alone: a name of another site may lead to this machine', async () => {
+it('answers only to its own host names, because another site can resolve to this machine', async () => {
   const { url } = await serve(null)
   const status = (host: string): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
@@ -126,7 +126,7 @@ it('answers under its own names alone: a name of another site may lead to this m
   ])
 })
 
-it('goes on where it was when the page is loaded anew in mid-stream', async () => {
+it('continues the answer when the page is reloaded in mid-stream', async () => {
   const rehearsal = await rehearse({ ...slow, text: long })
   const { url } = await serve(rehearsal)
   const page = await look(url)
@@ -141,7 +141,7 @@ it('goes on where it was when the page is loaded anew in mid-stream', async () =
   expect(rehearsal.requests).toHaveLength(1)
 })
 
-it('asks again when the page is loaded anew at an approval, and books once', async () => {
+it('requests approval again when the page is reloaded, and books once', async () => {
   const rehearsal = await rehearse(booking, { text: 'All is booked.' })
   const { url } = await serve(rehearsal)
   const page = await look(url)
@@ -157,7 +157,7 @@ it('asks again when the page is loaded anew at an approval, and books once', asy
   await soon(() => page.locator('.call').count()).toBe(1)
 })
 
-it('shows the same in two tabs, and either may stop it', async () => {
+it('shows the same chat in two tabs, and either tab can stop it', async () => {
   const rehearsal = await rehearse({ ...slow, text: long }, { text: 'Yes.', hang: 1 })
   const { url } = await serve(rehearsal)
   const one = await look(url)
@@ -187,7 +187,7 @@ it('shows the text of a retry once', async () => {
   expect(rehearsal.requests).toHaveLength(2)
 })
 
-it('runs once what is posted twice, and refuses an approval that is made up', async () => {
+it('runs a message once if it is posted twice, and refuses a forged approval', async () => {
   const rehearsal = await rehearse(booking)
   const { url } = await serve(rehearsal)
   const page = await look(url)
@@ -213,7 +213,7 @@ it('runs once what is posted twice, and refuses an approval that is made up', as
   expect(rehearsal.requests).toHaveLength(1)
 })
 
-it('goes on when the server is killed in the middle of an answer, and started again', async () => {
+it('continues after the server is killed and restarted during an answer', async () => {
   const rehearsal = await rehearse(
     { toolCalls: [{ name: 'find_trains', arguments: { to: 'Lisbon' } }] },
     { ...slow, text: 'One train leaves at noon, and nobody will ever know the rest of it.', hang: 6 },
@@ -232,7 +232,7 @@ it('goes on when the server is killed in the middle of an answer, and started ag
   await soon(() => page.locator('.call').count()).toBe(1)
 })
 
-it('never gets what a shield has withheld', async () => {
+it('never receives text that a shield has withheld', async () => {
   const rehearsal = await rehearse({ ...slow, text: 'The card is swordfish-2, and nothing else.' })
   const model = openaiChat({ model: 'm', baseURL: rehearsal.url, apiKey: 'none' })
   const shields = { output: [patternShield({ name: 'card', patterns: [/swordfish-2/], action: 'redact' })] }

@@ -93,7 +93,7 @@ describe('an agent in a page', () => {
     expect(faults).toEqual([])
   })
 
-  it('stops a stream at once, keeps what came, and goes on in another run of the session', async () => {
+  it('stops a stream at once, keeps the received text, and continues in another run of the session', async () => {
     const rehearsal = await rehearse({
       turns: [{ text: 'One two three', chunkSize: 4, hang: 2 }, { text: 'Four.' }],
     })
@@ -132,7 +132,7 @@ describe('an agent in a page', () => {
     expect(states).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
   })
 
-  it('refuses to hold a key unless it is told to', async () => {
+  it('refuses to hold a key unless an option allows it', async () => {
     const rehearsal = await rehearse({ turns: [{ text: 'Hi.' }] })
     const { page } = await openPage()
     const [refusal, state] = await page.evaluate(async (baseURL) => {
@@ -155,7 +155,7 @@ describe('an agent in a page', () => {
   })
 })
 
-it('an agent runs in a worker, too', async () => {
+it('also runs in a worker', async () => {
   const rehearsal = await rehearse({ turns: [{ text: 'Hi.' }] })
   const { page } = await openPage()
   const result = await page.evaluate(
@@ -172,7 +172,7 @@ it('an agent runs in a worker, too', async () => {
   expect(result).toEqual({ state: 'COMPLETED', output: 'Hi.' })
 })
 
-describe('what a page downloads', () => {
+describe('the download of a page', () => {
   const ask = async (page: Page, baseURL: string, prices: null | undefined) =>
     page.evaluate(
       async ({ baseURL, prices }) => {
@@ -184,7 +184,7 @@ describe('what a page downloads', () => {
       { baseURL, prices },
     )
 
-  it('is what runs work with once one starts, and the prices after the request is sent', async () => {
+  it('loads the run code when a run starts, and the prices after the request is sent', async () => {
     const rehearsal = await rehearse({ turns: [{ text: 'Hi.', usage: { input: 1_000, output: 1_000 } }] })
     const { page, requests } = await openPage()
     const atFirst = requests.length
@@ -196,7 +196,7 @@ describe('what a page downloads', () => {
     expect(later.slice(0, sent).filter((path) => path.startsWith('GET /genai-catalog-'))).toHaveLength(0)
   })
 
-  it('has no prices in it where the agent asks for no costs', async () => {
+  it('contains no prices if the agent reports no costs', async () => {
     const rehearsal = await rehearse({ turns: [{ text: 'Hi.' }] })
     const { page, requests } = await openPage()
     expect(await ask(page, rehearsal.url, null)).toBeNull()
@@ -205,7 +205,7 @@ describe('what a page downloads', () => {
 })
 
 describe('a rehearsal', () => {
-  it('is closed to a page from elsewhere, and open to one that it names', async () => {
+  it('refuses pages of other origins, except those it names', async () => {
     const closed = await rehearse({ turns: [{ text: 'Hi.' }] })
     const origins = [`http://friend.example:${site.port}`]
     const named = await rehearse({ scenario: { turns: [{ text: 'Hi.' }] }, origins })

@@ -158,7 +158,7 @@ async function goThrough(page: Page, count: number): Promise<Told[]> {
 }
 
 describe("a stored session in Stately's editor", () => {
-  it('is told once the editor is there: the machine, then one snapshot for each record that is looked at', async () => {
+  it('is sent once the editor has loaded: the machine, then one snapshot per viewed record', async () => {
     const { agent, url, store } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page, faults, hosts } = await openPage(
@@ -192,7 +192,7 @@ describe("a stored session in Stately's editor", () => {
     expect([...hosts]).toEqual(['127.0.0.1'])
   })
 
-  it('has no text of a session in it, unless it is asked for; and never a secret', async () => {
+  it('contains no text of a session unless the user includes it, and never a secret', async () => {
     const { agent, url, store } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const args = ['--session', 'work', '--store', url, '--editor', editor.url]
@@ -210,7 +210,7 @@ describe("a stored session in Stately's editor", () => {
     expect(whole).not.toContain('a1B2')
   })
 
-  it('goes on while a run writes to it, and to the session that is written to next', async () => {
+  it('follows a run as it writes, then the session that is written next', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page } = await openPage(await stately('--live', '--store', url, '--editor', editor.url))
@@ -228,7 +228,7 @@ describe("a stored session in Stately's editor", () => {
     await page.locator('h1', { hasText: 'And its weight?' }).waitFor()
   })
 
-  it('is shown in our own chart where the editor does not answer, and goes back when it does', async () => {
+  it('is shown in the built-in chart if the editor does not answer, and returns when it does', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page, faults } = await openPage(
@@ -258,7 +258,7 @@ describe("a stored session in Stately's editor", () => {
     expect(faults).toEqual([])
   })
 
-  it('listens to the frame alone', async () => {
+  it('listens only to the frame', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page } = await openPage(
@@ -271,7 +271,7 @@ describe("a stored session in Stately's editor", () => {
     expect(await (await frameOf(page)).evaluate(() => told)).toEqual([])
   })
 
-  it('is one picture among the others: the studio’s own chart is a choice away', async () => {
+  it('can be replaced by the studio’s own chart', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page } = await openPage(
@@ -290,7 +290,7 @@ describe("a run in Stately's inspector", () => {
       html === null ? route.abort() : route.fulfill({ contentType: 'text/html', body: html }),
     )
 
-  it('says what to use where stately.ai does not answer', async () => {
+  it('suggests an alternative if stately.ai does not answer', async () => {
     const inspector = await startInspector()
     ends.push(() => inspector.close())
     const { page, faults } = await openPage(inspector.url, async (page) => {
@@ -307,7 +307,7 @@ describe("a run in Stately's inspector", () => {
     expect(faults).toEqual([])
   })
 
-  it('is handed to the inspector alone where it answers', async () => {
+  it('is sent only to the inspector if it answers', async () => {
     const { agent } = await reader()
     const inspector = await startInspector()
     ends.push(() => inspector.close())

@@ -148,7 +148,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     tests: [
       'test/scenarios/failures.test.ts › a permanent failure › %s ends the run immediately, with a code and a remedy',
       'test/scenarios/cost.test.ts › the cost › is required: without a known price, a run is refused before anything is sent',
-      'test/scenarios/subscribers.test.ts › orThrow › throws a %p that carries the result',
+      'test/scenarios/subscribers.test.ts › orThrow › throws a %p that contains the result',
     ],
   },
   'The machine is pure': {

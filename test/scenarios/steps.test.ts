@@ -19,7 +19,7 @@ describe('limits.maxSteps', () => {
     },
   )
 
-  it('does not stand in the way of an answer in the last step', async () => {
+  it('does not affect an answer in the last step', async () => {
     const { result } = await played([...busy(2), text('Done.')], {
       limits: { maxSteps: 3 },
       tools: [tool('work')],
@@ -27,7 +27,7 @@ describe('limits.maxSteps', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', steps: 3 })
   })
 
-  it('is 50 by default, and null is none', async () => {
+  it('defaults to 50, and null disables it', async () => {
     const tools = [tool('work', ({ n }) => `did ${n}`)]
     expect((await played(busy(50), { tools })).result).toMatchObject({ state: 'MAX_STEPS', steps: 50 })
     const unlimited = await played([...busy(60), text('Done.')], { tools, limits: { maxSteps: null } })
@@ -41,7 +41,7 @@ describe('limits.maxSteps', () => {
     expect(theatre.agent.config.limits).toMatchObject({ maxSteps: 9, timeoutMs: 500 })
   })
 
-  it('keeps what the model said last as the output, and adds no words of its own', async () => {
+  it('outputs the last text of the model, and adds no words', async () => {
     const { result } = await played([call('work', {}, { text: 'Looking into it.' })], {
       limits: { maxSteps: 1 },
       tools: [tool('work')],
@@ -50,7 +50,7 @@ describe('limits.maxSteps', () => {
     expect(result.messages).toHaveLength(3)
   })
 
-  it('lets a new message go on after it', async () => {
+  it('restarts its count with a new message', async () => {
     const theatre = await stage([...busy(1), text('Done.')], {
       limits: { maxSteps: 1 },
       tools: [tool('work')],
@@ -64,7 +64,7 @@ describe('limits.onLimit conclude', () => {
   const limits = { maxSteps: 2, onLimit: 'conclude' } as const
   const look = tool('look', () => 'same', { readOnly: true })
 
-  it('asks once more at the step cap, without tools, and keeps the state of the limit', async () => {
+  it('sends one more request without tools at the step cap, and keeps the state of the limit', async () => {
     const { result, stage } = await played([...busy(2), text('What I know so far.')], {
       limits,
       tools: [tool('work')],
@@ -76,7 +76,7 @@ describe('limits.onLimit conclude', () => {
     expect(JSON.stringify(result.messages)).not.toMatch(/last answer/)
   })
 
-  it('asks once more when a guard halts, and still says why', async () => {
+  it('sends one more request after a guard halts, and still states the reason', async () => {
     const turns = [...times(4, call('look')), text('It is always the same.')]
     const { result } = await played(turns, {
       limits: { onLimit: 'conclude' },
@@ -92,7 +92,7 @@ describe('limits.onLimit conclude', () => {
     expect(result.error?.message).toMatch(/maxRepeatedToolSteps/)
   })
 
-  it('executes nothing that the conclusion asks for', async () => {
+  it('executes no calls of the conclusion', async () => {
     const work = tool('work')
     const { result } = await played([...busy(2), call('work', { n: 9 })], { limits, tools: [work] })
     expect(result.state).toBe('MAX_STEPS')
@@ -100,14 +100,14 @@ describe('limits.onLimit conclude', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', data: { status: 'not_executed' } })
   })
 
-  it('makes do without a conclusion when that request fails', async () => {
+  it('ends without a conclusion if that request fails', async () => {
     const { result, of } = await played([...busy(2), { status: 500 }], { limits, tools: [tool('work')] })
     expect(result).toMatchObject({ state: 'MAX_STEPS', steps: 2 })
     expect(result.error?.code).toBe('max_steps')
     expect(of('warning')).toMatchObject([{ code: 'no_conclusion' }])
   })
 
-  it('does not ask with a budget that is spent', async () => {
+  it('sends no conclusion request if the budget is spent', async () => {
     const usage = { input: 100, output: 10 }
     const { result } = await played([call('work', {}, { usage })], {
       limits: { maxSteps: 1, tokenBudget: 100, onLimit: 'conclude' },
@@ -118,7 +118,7 @@ describe('limits.onLimit conclude', () => {
   })
 })
 
-describe('a limit that means nothing', () => {
+describe('an invalid limit', () => {
   const wrong: [limits: object, subject: string][] = [
     [{ maxSteps: 0 }, 'limits.maxSteps'],
     [{ maxSteps: -1 }, 'limits.maxSteps'],
@@ -137,7 +137,7 @@ describe('a limit that means nothing', () => {
   ]
 
   it.each(wrong)(
-    '%p is refused before anything is sent, with the key and what is allowed',
+    '%p is refused before anything is sent, with the key and the valid values',
     async (limits, subject) => {
       const theatre = await stage([text('Never.')])
       const model = openaiChat({ model: 'gpt-test', baseURL: theatre.rehearsal.url })
@@ -149,7 +149,7 @@ describe('a limit that means nothing', () => {
     },
   )
 
-  it('0 and null switch the others off', async () => {
+  it('0 and null disable the other limits', async () => {
     const off = { timeoutMs: 0, tokenBudget: null, outputTokens: 0, costLimit: null }
     const { result } = await played([text('Fine.')], { limits: off })
     expect(result.state).toBe('COMPLETED')

@@ -31,7 +31,7 @@ function refusal(value: unknown): { code: string; message: string } {
 }
 
 describe('a stored session', () => {
-  it('is plain JSON with a version, and comes back as it was', async () => {
+  it('is plain JSON with a version, and loads unchanged', async () => {
     const theatre = await stage([call('look'), done], { tools: [same()] })
     const session = createSession('notes')
     await theatre.run('Go.', { session }).end(2)
@@ -44,7 +44,7 @@ describe('a stored session', () => {
     expect(again.messages).toEqual(session.messages)
   })
 
-  it('goes on in a new process: its conversation, its totals and its budget', async () => {
+  it('continues in a new process with its conversation, totals and budget', async () => {
     const theatre = await stage([text('A cat.', { usage: { input: 90, output: 10 } }), done])
     const session = createSession()
     await theatre.run('What is it?', { session }).end(1)
@@ -58,12 +58,12 @@ describe('a stored session', () => {
     expect(spent).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', steps: 0 })
   })
 
-  it('may be one that nobody has used yet', () => {
+  it('can be unused', () => {
     const session = createSession()
     expect(reloaded(session).toJSON()).toEqual(session.toJSON())
   })
 
-  it('keeps what providers want echoed', async () => {
+  it('keeps data that providers require to be sent back', async () => {
     const plain = await stored()
     const messages = plain['messages'] as { tool_calls?: object[] }[]
     Object.assign(messages[1]?.tool_calls?.[0] ?? {}, {
@@ -72,7 +72,7 @@ describe('a stored session', () => {
     expect(restoreSession(plain).messages).toEqual(messages)
   })
 
-  it('has closed the calls that waited for somebody, for it is not their run', async () => {
+  it('has its waiting calls closed, because they belong to another run', async () => {
     const tools = [tool('pay', undefined, { needsApproval: true }), same()]
     const theatre = await stage([calls([['pay'], ['look'], ['pay']]), done], { tools })
     const session = createSession()
@@ -98,7 +98,7 @@ describe('a stored session', () => {
 })
 
 describe('the guards of a stored session', () => {
-  it('have their counters in session.metadata, and these survive a reload', async () => {
+  it('have their counters in session.metadata, which survive a reload', async () => {
     const theatre = await stage([call('look'), call('look'), done], { tools: [same()] })
     const session = createSession()
     const play = theatre.run('Go.', { session, limits: { maxSteps: 2 } })
@@ -111,7 +111,7 @@ describe('the guards of a stored session', () => {
     expect(reloaded(session).metadata.guardrails).toEqual(guardrails)
   })
 
-  it('count streaks a run: a call that is repeated over two runs does not stop the second', async () => {
+  it('count streaks per run, so a call repeated across two runs does not stop the second', async () => {
     const twice = [...times(3, call('look')), done]
     const theatre = await stage([...twice, ...twice], { tools: [same()] })
     const session = createSession()
@@ -119,7 +119,7 @@ describe('the guards of a stored session', () => {
     expect((await theatre.run('Again.', { session: reloaded(session) }).end(8)).state).toBe('COMPLETED')
   })
 
-  it('do not keep a session stopped that they have stopped', async () => {
+  it('do not keep a session halted', async () => {
     const theatre = await stage([...times(4, call('look')), call('look'), done], {
       tools: [same()],
       guardrails: { maxRepeatedToolSteps: 3 },
@@ -131,7 +131,7 @@ describe('the guards of a stored session', () => {
 })
 
 describe('restoreSession', () => {
-  it('loads what an older version stored', async () => {
+  it('loads the format of an older version', async () => {
     const { version: _, usage: __, metadata: ___, ...older } = await stored()
     const session = restoreSession(older)
     expect(session.messages).toEqual(older['messages'])
@@ -139,7 +139,7 @@ describe('restoreSession', () => {
     expect(session.metadata).toEqual(createSession().metadata)
   })
 
-  it('refuses what a newer version stored, its guards’ state too', async () => {
+  it('refuses the format of a newer version, and its guard state', async () => {
     const plain = await stored()
     const newer = refusal({ version: 2, messages: 'in another form' })
     expect(newer).toMatchObject({ code: 'newer_session', subject: 'version' })
@@ -175,13 +175,13 @@ describe('restoreSession', () => {
       { version: 'x', id: 's', messages: [] },
       /version must be a non-negative number/,
     ],
-  ])('refuses %s, and says what is wrong', (_, value, words) => {
+  ])('refuses %s, and names the problem', (_, value, words) => {
     const { code, message } = refusal(value)
     expect(code).toBe('invalid_session')
     expect(message).toMatch(words)
   })
 
-  it('refuses what cannot be read as JSON', () => {
+  it('refuses text that is not readable JSON', () => {
     const circle: { self?: unknown } = {}
     circle.self = circle
     expect(refusal(circle).code).toBe('invalid_session')
@@ -214,7 +214,7 @@ describe('restoreSession', () => {
     expect(message).toMatch(words)
   })
 
-  it('takes anything: a session comes of it, or a UsageError', async () => {
+  it('returns a session or throws a UsageError for any input', async () => {
     const plain = await stored()
     const damaged = fc.record(
       Object.fromEntries(

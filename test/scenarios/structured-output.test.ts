@@ -57,7 +57,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     expect(run.state).toBe('COMPLETED')
   })
 
-  it('is repaired when it does not fit: the model is told each place, and nobody else', async () => {
+  it('is repaired if it does not match the schema, and only the model reads each problem', async () => {
     const { result, of, stage: theatre } = await played([answer(wrong), answer(json)], { ...options, stream })
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris, output: json, steps: 2 })
     const told = textOf(theatre.wire(1).at(-1))
@@ -73,7 +73,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     ])
   })
 
-  it('that never fits ends the run after two repairs, with the raw text and what was wrong', async () => {
+  it('that never matches ends the run after two repairs, with the raw text and the problem', async () => {
     const { result } = await played([answer(wrong), answer(wrong), answer('{}')], { ...options, stream })
     expect(result).toMatchObject({ state: 'ERROR', reason: 'invalid_output', output: '{}', steps: 3 })
     expect(result).not.toHaveProperty('object')
@@ -85,7 +85,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     expect(() => orThrow(result)).toThrow(InvalidOutputError)
   })
 
-  it('comes after the tools have done their work', async () => {
+  it('is requested after the tools have finished', async () => {
     const look = tool('look')
     const { result } = await played([call('look', { at: 'map' }), answer(json)], {
       ...options,
@@ -96,14 +96,14 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     expect(look.inputs).toEqual([{ at: 'map' }])
   })
 
-  it('that is cut off is asked for again from its beginning, never pieced together', async () => {
+  it('that is truncated is requested again from its start, and never joined', async () => {
     const cut = { ...answer('{"city":"Pa'), finishReason: 'length' }
     const { result, stage: theatre } = await played([cut, answer(json)], { ...options, stream })
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris, output: json })
     expect(textOf(theatre.wire(1).at(-1))).toMatch(/whole answer again from the start/)
   })
 
-  it('that stays cut off keeps the raw text, and the result says that it was not validated', async () => {
+  it('that stays truncated keeps the raw text, and the result states that it was not validated', async () => {
     const cut = { ...answer('{"city":"Pa'), finishReason: 'length' }
     const { result, of } = await played([cut], {
       ...options,
@@ -117,7 +117,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     expect(() => objectOrThrow(result)).toThrow(InvalidOutputError)
   })
 
-  it('is asked for as the conclusion at the step limit, too', async () => {
+  it('is also requested as the conclusion at the step limit', async () => {
     const { result, stage: theatre } = await played([call('look'), answer(json)], {
       ...options,
       stream,
@@ -132,7 +132,7 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
 })
 
 describe('the response format', () => {
-  it('is strict where it can be, and goes out with every request, beside the tools', async () => {
+  it('is strict where possible, and is part of every request, next to the tools', async () => {
     const turns = [call('look'), text(json)]
     const { stage: theatre } = await played(turns, { ...byFormat, tools: [tool('look')], toolChoice: 'auto' })
     for (const { body } of theatre.requests) {
@@ -151,7 +151,7 @@ describe('the response format', () => {
     }
   })
 
-  it('is not strict where that would change what the schema accepts', async () => {
+  it('is not strict if that would change which values the schema accepts', async () => {
     const schema = z.object({ city: z.string().optional() })
     const { result, stage: theatre } = await played([text('{}')], {
       output: { schema, mode: 'response_format' },
@@ -165,7 +165,7 @@ describe('the response format', () => {
     ['google', true, false],
     ['google', false, true],
     ['deepseek', false, false],
-  ])('is chosen by itself at %s with tools %s: %s', async (provider, hasTools, isFormat) => {
+  ])('is chosen automatically at %s with tools %s: %s', async (provider, hasTools, isFormat) => {
     const theatre = await stage([text(json)])
     const model = openaiChat({ model: 'm', baseURL: theatre.rehearsal.url, apiKey: 'none', provider })
     const tools = hasTools ? [tool('look')] : []
@@ -178,7 +178,7 @@ describe('the response format', () => {
 })
 
 describe('the final tool', () => {
-  it('stands beside the tools, with the schema as its parameters, and leaves the tool choice alone', async () => {
+  it('is listed next to the tools, with the schema as its parameters, and does not change the tool choice', async () => {
     const { stage: theatre } = await played([call('final_answer', json)], {
       ...byTool,
       tools: [tool('look')],
@@ -194,7 +194,7 @@ describe('the final tool', () => {
     expect(theatre.requests[0]?.body).not.toHaveProperty('response_format')
   })
 
-  it('has a name of its own beside a tool of that name', async () => {
+  it('gets another name if a tool has its name', async () => {
     const mine = tool('final_answer')
     const { result, stage: theatre } = await played(
       [call('final_answer', { mine: true }), call('final_answer_2', json)],
@@ -207,7 +207,7 @@ describe('the final tool', () => {
     })
   })
 
-  it('wins over the calls beside it, which are not made and warned of; the words beside it are reasoning', async () => {
+  it('takes precedence over the calls next to it, which are dropped with a warning; the text next to it becomes reasoning', async () => {
     const look = tool('look')
     const both = calls([
       ['look', { a: 1 }],
@@ -223,13 +223,13 @@ describe('the final tool', () => {
     expect(result.messages.at(-1)).toMatchObject({ content: json, reasoning: 'So it is Paris.' })
   })
 
-  it('is not needed by an answer in text that fits, fenced or not', async () => {
+  it('is not needed if a text answer matches, fenced or not', async () => {
     expect((await played([text(json)], byTool)).result).toMatchObject({ object: paris, steps: 1 })
     const fenced = `Here:\n\`\`\`json\n${json}\n\`\`\``
     expect((await played([text(fenced)], byTool)).result).toMatchObject({ object: paris, output: fenced })
   })
 
-  it('is the only tool of a conclusion, which says so', async () => {
+  it('is the only tool of a conclusion, and the conclusion prompt names it', async () => {
     const { stage: theatre } = await played([call('look'), call('final_answer', json)], {
       ...byTool,
       tools: [tool('look')],
@@ -241,7 +241,7 @@ describe('the final tool', () => {
 })
 
 describe('a run with an output schema', () => {
-  it('that reaches a limit keeps the raw text, and says that it was not validated', async () => {
+  it('that reaches a limit keeps the raw text, and states that it was not validated', async () => {
     const { result } = await played([call('look', {}, { text: 'Looking.' })], {
       ...byFormat,
       tools: [tool('look')],
@@ -253,7 +253,7 @@ describe('a run with an output schema', () => {
     expect(result.outputProblem).toMatch(/raw text/)
   })
 
-  it('keeps a conclusion that does not fit, and says what does not', async () => {
+  it('keeps a conclusion that does not match, with the problem', async () => {
     const { result } = await played([call('look'), text(wrong)], {
       ...byFormat,
       tools: [tool('look')],
@@ -264,13 +264,13 @@ describe('a run with an output schema', () => {
     expect(result.error?.message).toMatch(/not validated/)
   })
 
-  it('has no repair left at the step limit, and keeps what did not fit', async () => {
+  it('has no repair left at the step limit, and keeps the mismatched text', async () => {
     const { result } = await played([text(wrong)], { ...byFormat, limits: { maxSteps: 1 } })
     expect(result).toMatchObject({ state: 'MAX_STEPS', output: wrong })
     expect(result.outputProblem).toContain('answer.city')
   })
 
-  it('keeps an object that fits though it crosses the budget; one that does not fit is no natural end', async () => {
+  it('keeps a matching object that crosses the budget; a mismatch is not a natural end', async () => {
     const limits = { tokenBudget: 10 }
     const usage = { input: 5, output: 20 }
     const budget = { onOvershoot: 'complete' } as const
@@ -281,13 +281,13 @@ describe('a run with an output schema', () => {
     expect(bad.of('guardrail')).toEqual([])
   })
 
-  it('takes as many repairs as the configuration says; 0 is none', async () => {
+  it('makes as many repairs as configured, and none for 0', async () => {
     const none = await played([text('Paris')], { ...byFormat, completion: { maxOutputRepairs: 0 } })
     expect(none.result).toMatchObject({ state: 'ERROR', reason: 'invalid_output', output: 'Paris', steps: 1 })
     expect(none.result.outputProblem).toMatch(/not a JSON object/)
   })
 
-  it('counts repairs anew with each user message', async () => {
+  it('restarts the count of repairs with each user message', async () => {
     const theatre = await stage([text(wrong), text(json), text(wrong), text(json)], {
       ...byFormat,
       interactive: true,
@@ -301,20 +301,20 @@ describe('a run with an output schema', () => {
     expect(await play.end(4)).toMatchObject({ state: 'CANCELLED', object: paris })
   })
 
-  it('that the model refuses has the refusal as its output, and no object', async () => {
+  it('outputs the refusal of the model, and no object', async () => {
     const { result } = await played([{ refusal: 'I will not.' }], byFormat)
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'refusal', output: 'I will not.' })
     expect(result.outputProblem).toMatch(/raw text/)
     expect(result).not.toHaveProperty('object')
   })
 
-  it('repairs an empty answer where no guard minds one', async () => {
+  it('repairs an empty answer if no guard handles it', async () => {
     const turns = [text(''), text(json)]
     const { result } = await played(turns, { ...byFormat, guardrails: { emptyAnswer: null } })
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris })
   })
 
-  it('gives what the schema makes of the answer, and keeps in the log what the model wrote', async () => {
+  it('returns the parsed value of the schema, and logs the original text of the model', async () => {
     const schema = z.object({
       at: z.iso.date().transform((day) => new Date(day)),
       note: z.string().default('-'),
@@ -329,7 +329,7 @@ describe('a run with an output schema', () => {
   })
 
   it.each(Object.entries(answers))(
-    'gives the object as the shields have left it, by the %s',
+    'returns the object that the shields have cleared, by the %s',
     async (_, { options, answer }) => {
       const hides = defineShield({
         name: 'hides-Paris',
@@ -341,7 +341,7 @@ describe('a run with an output schema', () => {
     },
   )
 
-  it('has no object when a shield has left none, and says so', async () => {
+  it('has no object if a shield blocked it, and states so', async () => {
     const breaks = defineShield({ name: 'breaks', check: () => ({ action: 'redact', content: 'Hidden.' }) })
     const { result } = await played([text(json)], { ...byFormat, shields: { output: [breaks] } })
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Hidden.' })
@@ -353,7 +353,7 @@ describe('a run with an output schema', () => {
     expect(blocked.result.outputProblem).toMatch(/raw text/)
   })
 
-  it('may have a schema that checks asynchronously', async () => {
+  it('accepts a schema that validates asynchronously', async () => {
     const schema = z.object({
       city: z.string().refine(async (city) => Promise.resolve(city !== 'Rome'), 'is not an option'),
     })
@@ -364,7 +364,7 @@ describe('a run with an output schema', () => {
     expect(textOf(theatre.wire(1).at(-1))).toContain('answer.city: is not an option')
   })
 
-  it('may have a plain JSON Schema, which is checked like any other', async () => {
+  it('accepts a plain JSON Schema, and validates it like any other', async () => {
     const schema = {
       type: 'object',
       properties: { city: { type: 'string', minLength: 2 }, days: { type: 'integer' } },
@@ -375,7 +375,7 @@ describe('a run with an output schema', () => {
     expect(textOf(theatre.wire(1).at(-1))).toMatch(/answer\.city: .*\n.*answer\.days: /)
   })
 
-  it('is refused before anything is sent when nothing can check its JSON Schema', async () => {
+  it('is refused before anything is sent if its JSON Schema cannot be validated', async () => {
     const schema = { type: 'object', if: {}, else: {} } as const
     for (const options of [{}, { store: memoryStore() }]) {
       const theatre = await stage([text(json)], { output: schema, ...options })
@@ -386,7 +386,7 @@ describe('a run with an output schema', () => {
     }
   })
 
-  it('tells whoever runs the machine alone, too', async () => {
+  it('is also refused for a bare machine', async () => {
     const theatre = await stage([text(json), text(wrong), text(wrong), text(wrong)], byFormat)
     const { agent } = theatre
     for (const expected of [{ object: paris }, { outputProblem: expect.stringContaining('city') }]) {
@@ -400,7 +400,7 @@ describe('a run with an output schema', () => {
     }
   })
 
-  it('returns the object at once only if the schema is synchronous', async () => {
+  it('returns the object immediately only if the schema is synchronous', async () => {
     const plain = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
     const agent = createAgent({ model: createOneCallModel('add'), output: plain })
     const ended = { state: 'COMPLETED', resumable: false, output: '{"city":"Paris"}' } as never
@@ -412,7 +412,7 @@ describe('a run with an output schema', () => {
     await expect(agent.withObject(undefined as never)).rejects.toMatchObject({ code: 'invalid_argument' })
   })
 
-  describe('while it streams', () => {
+  describe('a streamed object', () => {
     const slowly: Partial<Turn> = { chunkSize: 4 }
 
     /** The object events of a run with these turns, and its end. */
@@ -427,7 +427,7 @@ describe('a run with an output schema', () => {
       return { parts, result }
     }
 
-    it('is told in parts, the last of which is whole', async () => {
+    it('is emitted in parts, the last of which is complete', async () => {
       const { parts, result } = await partsOf([text(json, slowly)])
       for (const part of parts)
         expect(['{}', '{"city":"', json].some((start) => JSON.stringify(part).startsWith(start))).toBe(true)
@@ -435,7 +435,7 @@ describe('a run with an output schema', () => {
       expect(result).toMatchObject({ object: paris })
     })
 
-    it('is told anew after a retry and after a repair', async () => {
+    it('is emitted again after a retry and after a repair', async () => {
       const { parts, result } = await partsOf([
         text('{"city":"Rome","days":', { ...slowly, cutAfter: 4 }),
         text(wrong, slowly),
@@ -449,11 +449,11 @@ describe('a run with an output schema', () => {
       expect(result).toMatchObject({ object: paris })
     })
 
-    it('is told whole where the answer is a call', async () => {
+    it('is emitted whole if the answer is a call', async () => {
       expect((await partsOf([call('final_answer', json)], byTool)).parts).toEqual([paris])
     })
 
-    it('has only what output shields have cleared', async () => {
+    it('contains only content that output shields have cleared', async () => {
       const secret = defineShield({
         name: 'no_paris',
         check: (words) => ({ action: 'redact', content: words.replace('Paris', '…') }),
@@ -463,7 +463,7 @@ describe('a run with an output schema', () => {
       expect(parts.at(-1)).toEqual({ city: '…', days: 3 })
     })
 
-    it('is told to a subscriber that comes in the middle from its beginning', async () => {
+    it('is sent from its start to a subscriber that joins midway', async () => {
       const play = (await stage([text(json, slowly)], byFormat)).run()
       const parts: unknown[] = []
       play.run.events$.subscribe((event) => {
@@ -478,7 +478,7 @@ describe('a run with an output schema', () => {
       expect(parts.at(-1)).toEqual(paris)
     })
 
-    it('is told by no error where a subscriber throws: the run warns', async () => {
+    it('causes a warning of the run if a subscriber throws, and no error', async () => {
       const play = (await stage([text(json, slowly)], byFormat)).run()
       play.run.object$.subscribe(() => {
         throw new Error('It broke.')
@@ -488,7 +488,7 @@ describe('a run with an output schema', () => {
     })
   })
 
-  it('is typed by its schema', async () => {
+  it('has the type of its schema', async () => {
     const theatre = await stage([text(json)])
     const model = openaiChat({ model: 'm', baseURL: theatre.rehearsal.url, apiKey: 'none' })
     const run = createAgent({ model, output }).run('Go.')
@@ -498,7 +498,7 @@ describe('a run with an output schema', () => {
   })
 })
 
-it('an agent without an output schema has neither an object nor a problem with it', async () => {
+it('an agent without an output schema has neither an object nor an object problem', async () => {
   const { result, stage: theatre } = await played([text(json)])
   expect(result).not.toHaveProperty('object')
   expect(result).not.toHaveProperty('outputProblem')

@@ -5,7 +5,7 @@ import { call, calls, text, times, tool } from '../support/tools.js'
 import { ask, asked, pair, priced, research, type Turns } from '../support/sub-agents.js'
 
 describe('the budget', () => {
-  it('is what the run has left: the sub-agent that uses it up ends the run', async () => {
+  it('is the rest of the parent’s budget: a sub-agent that exhausts it ends the run', async () => {
     const { parent, child } = await pair([asked(ask(), 100)], times(9, asked(call('look'), 400)), {
       parent: { limits: { tokenBudget: 1_000 } },
       child: { tools: [tool('look', ({ n }) => n)] },
@@ -18,7 +18,7 @@ describe('the budget', () => {
     expect(textOf(result.messages.at(-1))).toMatch(/did not finish: it used up its budget.*look \(3\)/s)
   })
 
-  it('is one for all: two sub-agents overspend it by no more than a step each', async () => {
+  it('is shared: two sub-agents exceed it by at most one step each', async () => {
     const { parent, child } = await pair(
       [
         asked(
@@ -40,7 +40,7 @@ describe('the budget', () => {
     expect(play.of('tool_result')).toHaveLength(2)
   })
 
-  it('counts what the others were in the middle of', async () => {
+  it('includes the cost of concurrent requests', async () => {
     const streamed = latch()
     const turn: TurnFunction = async ({ body }) => {
       if (textOf(body.messages[0]) === 'B') return text('Half an answer.', { chunkSize: 4, hang: 1 })
@@ -69,7 +69,7 @@ describe('the budget', () => {
     expect(usage.totalTokens).toBeGreaterThan(2_100)
   })
 
-  it('that is spent starts none', async () => {
+  it('starts no sub-agent once it is spent', async () => {
     const { parent, child } = await pair([asked(ask(), 1_000)], [text('No.')], {
       parent: { limits: { tokenBudget: 1_000 }, budget: { finishBatch: true } },
     })
@@ -109,7 +109,7 @@ describe('an unfinished sub-agent', () => {
       /it failed \(server_error\).*no output yet/s,
     ],
   ])(
-    'that was stopped by %s is reported as unfinished, with what it had so far',
+    'that was stopped by %s is reported as unfinished, with its partial output',
     async (_, options, how, turns, words) => {
       const { parent, child } = await pair([ask(), text('Then I do it.')], turns, {
         child: { tools: [tool('look', () => 'seen', { readOnly: true })], ...options },
@@ -130,7 +130,7 @@ describe('the lifted cap', () => {
     Array.from({ length: steps }, (_, n) => () => (n < steps - 1 ? call('look', { n }) : text('All seen.')))
   const look = () => tool('look', ({ n }) => `page ${n}`, { readOnly: true })
 
-  it('is asTool({ maxSteps }): 60 steps, where 10 are its own', async () => {
+  it('is set by asTool({ maxSteps }): 60 steps instead of its own 10', async () => {
     const { parent, child } = await pair([ask(), text('Done.')], stepwise(60), {
       child: { tools: [look()], limits: { maxSteps: 10 } },
       tool: { maxSteps: 60 },
@@ -140,7 +140,7 @@ describe('the lifted cap', () => {
     expect(textOf(parent.wire(1).at(-1))).toBe('All seen.')
   })
 
-  it('is presets.openhumanTask: 60 steps, where openhuman stops after 10', async () => {
+  it('is set by presets.openhumanTask: 60 steps, where openhuman stops after 10', async () => {
     const task = await pair([ask(), text('Done.')], stepwise(60), {
       child: { ...presets.openhumanTask, tools: [look()] },
     })
@@ -156,7 +156,7 @@ describe('the lifted cap', () => {
 })
 
 describe('cancelling', () => {
-  it('reaches the sub-agent: its request is cut off, its cost counted, and its log says so', async () => {
+  it('interrupts the request of the sub-agent, counts its cost, and is logged', async () => {
     const store = memoryStore()
     const { parent } = await pair([ask()], [text('Half an answer.', { chunkSize: 4, hang: 1 })], {
       parent: { store },
@@ -175,7 +175,7 @@ describe('cancelling', () => {
     ])
   })
 
-  it('leaves nothing running, however deep', async () => {
+  it('leaves nothing running, at any depth', async () => {
     const leaf = await stage([{ hang: true }])
     const middle = await stage([ask()], { tools: [research(leaf)] })
     const top = await stage([ask()], { tools: [research(middle)] })
@@ -190,7 +190,7 @@ describe('cancelling', () => {
     ])
   })
 
-  it('ends one that waits for somebody, too', async () => {
+  it('also ends a sub-agent that waits for a person', async () => {
     const store = memoryStore()
     const { parent } = await pair([ask()], [call('pay')], {
       parent: { store },
@@ -207,7 +207,7 @@ describe('cancelling', () => {
     ])
   })
 
-  it('ends one that waits for somebody in another process', async () => {
+  it('ends a waiting sub-agent in another process', async () => {
     const store = memoryStore()
     const { parent } = await pair([ask()], [call('pay')], {
       parent: { store },
@@ -228,7 +228,7 @@ describe('cancelling', () => {
 })
 
 describe('the deadline', () => {
-  it('reaches the sub-agent', async () => {
+  it('applies to the sub-agent', async () => {
     const { parent, child } = await pair([ask()], [{ hang: true }], {
       parent: { limits: { timeoutMs: 1_000 } },
     })
@@ -239,7 +239,7 @@ describe('the deadline', () => {
     expect(play.of('child_event').at(-1)?.event).toMatchObject({ type: 'run_ended', state: 'CANCELLED' })
   })
 
-  it('may be its own: asTool({ timeoutMs })', async () => {
+  it('can be set per sub-agent with asTool({ timeoutMs })', async () => {
     const { parent, child } = await pair([ask(), text('.')], [{ hang: true }], { tool: { timeoutMs: 500 } })
     const play = parent.run()
     await child.arrival()

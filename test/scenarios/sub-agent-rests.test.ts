@@ -9,7 +9,7 @@ import { ask, asked, pair, research } from '../support/sub-agents.js'
 type Pair = Awaited<ReturnType<typeof pair>>
 
 describe('a pause', () => {
-  it('reaches the sub-agent, which rests at its next safe point and goes on from there', async () => {
+  it('reaches the sub-agent, which rests at its next safe point and continues from there', async () => {
     const gate = latch()
     const look = tool('look', () => gate.opened)
     const { parent, child } = await pair([ask(), text('Done.')], [call('look'), text('Seen.')], {
@@ -30,7 +30,7 @@ describe('a pause', () => {
     expect(textOf(parent.wire(1).at(-1))).toBe('Seen.')
   })
 
-  it('that is steered goes on, too, and the model hears it after the batch', async () => {
+  it('ends with steering for the sub-agent as well, and the model reads the message after the batch', async () => {
     const gate = latch()
     const look = tool('look', () => gate.opened)
     const { parent } = await pair([ask(), text('Done.')], [call('look'), text('Seen.')], {
@@ -46,7 +46,7 @@ describe('a pause', () => {
     expect(parent.wire(1).slice(-2).map(textOf)).toEqual(['Seen.', 'Hurry.'])
   })
 
-  it('that is withdrawn in time reaches no rest', async () => {
+  it('that is withdrawn in time causes no rest', async () => {
     const gate = latch()
     const look = tool('look', () => gate.opened)
     const { parent, child } = await pair([ask(), text('Done.')], [call('look'), text('Seen.')], {
@@ -63,7 +63,7 @@ describe('a pause', () => {
     expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')
   })
 
-  it('that is withdrawn when one sub-agent has taken it goes on there, beside another that works', async () => {
+  it('that is withdrawn after one sub-agent has rested lets it continue, next to another that works', async () => {
     const [early, gate] = [latch(), latch()]
     const quick = tool('quick', () => early.opened)
     const slow = tool('slow', () => gate.opened)
@@ -114,7 +114,7 @@ describe('a pause', () => {
     expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')
   })
 
-  it('ends with cancelling', async () => {
+  it('ends with a cancellation', async () => {
     const gate = latch()
     const look = tool('look', () => gate.opened)
     const { parent } = await pair([ask()], [call('look')], { child: { tools: [look] } })
@@ -132,7 +132,7 @@ describe('a pause', () => {
 describe('an approval of a sub-agent', () => {
   const pay = () => tool('pay', ({ amount }) => `paid ${amount}`, { needsApproval: true })
 
-  it('surfaces in the run, with its path, and is answered there', async () => {
+  it('appears in the parent run with its path, and is answered there', async () => {
     const tools = [pay()]
     const { parent, child } = await pair(
       [ask(), text('Done.')],
@@ -178,7 +178,7 @@ describe('an approval of a sub-agent', () => {
     ])
   })
 
-  it('waits until what else runs has ended, beside approvals of the run itself', async () => {
+  it('waits until the other calls have ended, next to approvals of the parent run', async () => {
     const own = pay()
     const { parent } = await pair(
       [calls([['research', { task: 'Pay.' }], ['pay', { amount: 7 }], ['look']]), text('Done.')],
@@ -197,7 +197,7 @@ describe('an approval of a sub-agent', () => {
     expect(parent.wire(1).slice(-3).map(textOf)).toEqual(['Paid.', 'paid 7', 'ok'])
   })
 
-  it('comes through two levels, and so does a call that the client carries out', async () => {
+  it('passes through two levels, and so does a client call', async () => {
     const leaf = await stage([calls([['pay', { amount: 1 }], ['pick']]), text('Paid.')], {
       tools: [pay(), clientTool('pick')],
     })
@@ -215,7 +215,7 @@ describe('an approval of a sub-agent', () => {
     expect(leaf.wire(1).slice(-2).map(textOf)).toEqual(['paid 1', '{"colour":"red"}'])
   })
 
-  it('is answered in another process, as if nothing had happened', async () => {
+  it('can be answered in another process with the same outcome', async () => {
     const store = memoryStore()
     const { parent, child } = await pair(
       [ask(), text('Done.')],
@@ -239,7 +239,7 @@ describe('an approval of a sub-agent', () => {
     expect(child.requests).toHaveLength(2)
   })
 
-  it('cannot be answered when its process is gone and nothing was stored: the model is told', async () => {
+  it('cannot be answered if its process has died and nothing was stored, and the model reads that', async () => {
     const { parent } = await pair([ask(), text('Done.')], [call('pay', { amount: 1 })], {
       child: { tools: [pay()] },
     })
@@ -261,7 +261,7 @@ function inProcess({ rehearsal }: Pair['parent'], child: Pair['child']) {
   return (store: SessionStore) => createAgent({ model, tools: [research(child)], store })
 }
 
-describe('a run that is killed in the middle', () => {
+describe('a run whose process is killed', () => {
   interface Moment {
     logs: [sessionId: string, records: LogRecord[]][]
     isDone: boolean
@@ -295,7 +295,7 @@ describe('a run that is killed in the middle', () => {
     return ({ body }) => asked(body.messages.at(-1)?.role === 'tool' ? text(words) : first, 100)
   }
 
-  it('is resumed with its sub-agent, wherever it was; nothing is done twice, and everything is counted once', async () => {
+  it('resumes with its sub-agent from any point, repeats nothing, and counts everything once', async () => {
     const work = tool('work', () => 'worked')
     const { parent, child } = await pair(
       times(500, after('Done.', ask())),
@@ -329,7 +329,7 @@ describe('a run that is killed in the middle', () => {
     expect(new Set(outcomes)).toEqual(new Set(['0', '1']))
   })
 
-  it('is resumed with a sub-agent that was paused or asked, and had got its answer', async () => {
+  it('resumes with a sub-agent that was paused or had received its answer', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { parent, child } = await pair(
       times(500, after('Done.', ask())),

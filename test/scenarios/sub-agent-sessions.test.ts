@@ -31,7 +31,7 @@ const refusal = { code: 'sub_agent_session', message: expect.stringContaining("s
 describe.each(sampledKinds(stores))(
   'the session of a sub-agent, in a store that answers %s',
   (_, reached) => {
-    it('takes no answers of its own: the session above has the question', async () => {
+    it('accepts no direct answers, because the parent session has the question', async () => {
       const { store, above, below, child, paid, pending, kept } = await asking(reached)
       const before = kept()
       for (const agent of [above.agent, below.agent]) {
@@ -51,7 +51,7 @@ describe.each(sampledKinds(stores))(
       expect(await store.get(child)).toMatchObject({ holder: null })
     })
 
-    it('is the run’s that called it: no agent begins another run or branch in it', async () => {
+    it('belongs to the calling run, and no agent starts another run or branch in it', async () => {
       const { above, below, child, kept, pending } = await asking(reached)
       await above.agent.send('ann', { type: 'approve', ...pending[0] } as never)
       await (await above.agent.resume('ann')).result

@@ -8,7 +8,7 @@ import { ask, asked, pair, priced, research } from '../support/sub-agents.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 
 describe('a sub-agent', () => {
-  it('is a tool: its task is a user message, its answer the result', async () => {
+  it('is a tool: its task is a user message, and its answer is the result', async () => {
     const { parent, child } = await pair([ask('How many?'), text('Four.')], [text('It is 4.')])
     const play = parent.run()
     const result = await play.end(2)
@@ -20,7 +20,7 @@ describe('a sub-agent', () => {
     ])
   })
 
-  it('tells everything from its first event on', async () => {
+  it('emits everything from its first event on', async () => {
     const { parent } = await pair([ask('How many?'), text('Four.')], [text('It is 4.')])
     const play = parent.run()
     await play.end(2)
@@ -29,7 +29,7 @@ describe('a sub-agent', () => {
     expect(told.map(({ seq }) => seq)).toEqual(told.map((_, i) => i + 1))
   })
 
-  it('rolls its usage up into the totals of the run, as it happens, and once', async () => {
+  it('adds its usage to the totals of the run immediately, and once', async () => {
     const look = tool('look')
     const { parent } = await pair(
       [asked(ask(), 100), priced('Done.', 100)],
@@ -58,7 +58,7 @@ describe('terminal delegation', () => {
     },
   }
 
-  it('halts the run at once: what runs is stopped, what waits is never executed', async () => {
+  it('halts the run immediately: running calls stop, and waiting calls never start', async () => {
     const slow = tool(
       'slow',
       (_input, { signal }) =>
@@ -88,7 +88,7 @@ describe('terminal delegation', () => {
       '429 whose words say so',
       { status: 429, error: { message: 'Your team has used all available credits.' } },
     ],
-  ])('is an exhausted account by a %s, at the first request', async (_, turn: Turn) => {
+  ])('is an exhausted account (%s), at the first request', async (_, turn: Turn) => {
     const { parent } = await pair([ask()], [turn])
     const result = await parent.run().end(1)
     expect(result).toMatchObject({ state: 'ERROR', reason: 'terminal_delegation' })
@@ -109,7 +109,7 @@ describe('terminal delegation', () => {
     expect(result.error?.message).toContain('rejected the model, the key or the parameters')
   })
 
-  it('is none where the guard is off, and none when another request would do', async () => {
+  it('does not exist if the guard is off, or if another request can succeed', async () => {
     const off = await pair([ask(), text('Alone then.')], [quota], {
       parent: { guardrails: { terminalDelegation: null } },
     })
@@ -119,7 +119,7 @@ describe('terminal delegation', () => {
     expect((await other.parent.run().end(2)).state).toBe('COMPLETED')
   })
 
-  it('is not in the words of an ordinary tool, nor in those of a sub-agent that completes', async () => {
+  it('does not apply to the text of an ordinary tool or of a completed sub-agent', async () => {
     const words = 'Error: 429 insufficient_quota. ERROR provider_quota: the account is exhausted.'
     const theatre = await stage([call('look'), text('I see.')], {
       tools: [
@@ -150,7 +150,7 @@ describe('depth', () => {
   it.each([
     [{}, 4],
     [{ maxDepth: 1 }, 2],
-  ])('has a limit, and a sub-agent that calls itself is told: %j', async (options, runs) => {
+  ])('is limited, and a sub-agent that calls itself reads the limit: %j', async (options, runs) => {
     const theatre = await narcissus(options)
     const play = theatre.run()
     const { output, state } = await play.run.result
@@ -168,16 +168,16 @@ describe('depth', () => {
     [{ name: 'a b' }, /cannot be named 'a b'/],
     [{ description: '' }, /description is missing/],
     [{ steps: 3 }, /there is no option 'steps'/],
-  ])('and every other option is checked: %j', async (options, message) => {
+  ])('is validated like every other option: %j', async (options, message) => {
     const child = await stage([text('Hi.')])
     expect(() => research(child, options)).toThrow(message)
   })
 })
 
-describe('an input of its own', () => {
+describe('a custom input schema', () => {
   const input = { type: 'object', properties: { city: { type: 'string' } } } as const
 
-  it('becomes a message as JSON, or as prompt says', async () => {
+  it('becomes a message as JSON, or the text that prompt returns', async () => {
     const plain = await pair([call('research', { city: 'Rome' }), text('.')], [text('Sunny.')], {
       tool: { input },
     })
@@ -205,7 +205,7 @@ describe('an input of its own', () => {
       {},
       /could not run: .*no city/,
     ],
-  ])('that is bad is told to the model, and nothing is run: %#', async (how, given, words) => {
+  ])('reports invalid input to the model, and runs nothing: %#', async (how, given, words) => {
     const { parent, child } = await pair([call('research', given), text('.')], [text('No.')], { tool: how })
     await parent.run().end(2)
     expect(textOf(parent.wire(1).at(-1))).toMatch(words)
@@ -214,7 +214,7 @@ describe('an input of its own', () => {
 })
 
 describe('the inspector', () => {
-  it('sees the sub-agent as a child actor of the batch', async () => {
+  it('shows the sub-agent as a child actor of the batch', async () => {
     const seen: [id: string, above: string | undefined][] = []
     const { parent } = await pair([ask(), text('.')], [text('Yes.')], {
       parent: {
@@ -231,8 +231,8 @@ describe('the inspector', () => {
   })
 })
 
-describe('what happens in a sub-agent', () => {
-  it('is told with its path, between the call and its result', async () => {
+describe('the activity of a sub-agent', () => {
+  it('is emitted with its path, between the call and its result', async () => {
     const leaf = await stage([text('Leaf.')])
     const middle = await stage([ask(), text('Middle.')], { tools: [research(leaf)] })
     const top = await stage([ask(), text('Top.')], { tools: [research(middle)] })
@@ -251,7 +251,7 @@ describe('what happens in a sub-agent', () => {
 })
 
 describe('examples/delegation.mjs', () => {
-  it('delegates, asks, and counts it all', async () => {
+  it('delegates, requests approvals, and counts all usage', async () => {
     provideEntries({ statewright: core, 'statewright/rehearsal': rehearsal })
     const { delegation } = await loadExample<{ delegation: () => Promise<string[]> }>('delegation.mjs')
     expect(await delegation()).toEqual([

@@ -12,7 +12,7 @@ import {
 import { played, stage, tick } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 
-describe('whoever listens to a run', () => {
+describe('a subscriber of a run', () => {
   it('iterates its events up to the rest, and from there to the next', async () => {
     const theatre = await stage([call('pay'), text('Paid.')], {
       tools: [tool('pay', () => 'ok', { needsApproval: true })],
@@ -30,7 +30,7 @@ describe('whoever listens to a run', () => {
     await play.end(2)
   })
 
-  it('learns the state first when it comes late, and nothing but that after the end', async () => {
+  it('first receives the state if it joins late, and nothing else after the end', async () => {
     const theatre = await stage([{ text: 'Hi.', hang: 1 }, text('Hi.')])
     const play = theatre.run()
     await play.event('stream_chunk')
@@ -50,7 +50,7 @@ describe('whoever listens to a run', () => {
     for await (const event of play.run) expect(event).toMatchObject({ to: 'CANCELLED' })
   })
 
-  it('hears everything in its order, whatever another one does about it', async () => {
+  it('receives every event in order, whatever another subscriber does', async () => {
     const theatre = await stage([text('Hi.', { hang: 1 })])
     const { run } = theatre.run()
     const heard: AgentEvent[] = []
@@ -65,7 +65,7 @@ describe('whoever listens to a run', () => {
     expect(heard.at(-1)).toMatchObject({ type: 'run_ended', state: 'CANCELLED' })
   })
 
-  it('hears nothing after the terminal event, even if another one fails at it', async () => {
+  it('receives nothing after the terminal event, even if another subscriber throws at it', async () => {
     const theatre = await stage([text('Hi.')])
     const play = theatre.run()
     play.run.events$.subscribe(({ type }) => {
@@ -75,7 +75,7 @@ describe('whoever listens to a run', () => {
     expect(play.of('warning')).toEqual([])
   })
 
-  it('reads the text alone from text$', async () => {
+  it('reads only the text from text$', async () => {
     const theatre = await stage([text('One two.', { reasoning: 'Hm.' })])
     const play = theatre.run()
     let all = ''
@@ -84,7 +84,7 @@ describe('whoever listens to a run', () => {
     expect(all).toBe('One two.')
   })
 
-  it('may throw: that is a warning, once, and harms neither the run nor the process', async () => {
+  it('that throws causes one warning, and affects neither the run nor the process', async () => {
     const theatre = await stage([call('look'), text('Done.')], { tools: [tool('look')] })
     const play = theatre.run()
     const { events$, state$, text$ } = play.run
@@ -120,7 +120,7 @@ describe('whoever listens to a run', () => {
     })
   })
 
-  it('may throw out of its own loop, which is its own affair: the run goes on', async () => {
+  it('can throw in its own loop, and the run continues', async () => {
     const theatre = await stage([text('Done.')])
     const play = theatre.run()
     const loop = async (): Promise<void> => {
@@ -130,7 +130,7 @@ describe('whoever listens to a run', () => {
     expect((await play.end(1)).output).toBe('Done.')
   })
 
-  it('may leave, and join again', async () => {
+  it('can unsubscribe, and subscribe again', async () => {
     const theatre = await stage([text('Done.')])
     const play = theatre.run()
     for await (const event of play.run) if (event.type === 'user_message') break
@@ -147,7 +147,7 @@ describe('orThrow', () => {
     [BudgetExceededError, [text('Hi.')], { limits: { tokenBudget: 1 } }, 'token_budget'],
     [ProviderError, [{ status: 401 }], {}, 'invalid_api_key'],
     [GuardrailError, times(4, call('look')), { guardrails: { maxRepeatedToolSteps: 3 } }, 'repeated_call'],
-  ] as const)('throws a %p that carries the result', async (ErrorClass, turns, options, code) => {
+  ] as const)('throws a %p that contains the result', async (ErrorClass, turns, options, code) => {
     const { result } = await played(turns, { ...options, tools: [look] })
     const thrown = caught(() => orThrow(result))
     expect(thrown).toBeInstanceOf(ErrorClass)
@@ -156,7 +156,7 @@ describe('orThrow', () => {
     expect(String(thrown)).not.toMatch(/^\w+: The run ended/)
   })
 
-  it('throws for a cancelled, a late and a waiting run, and returns a completed one', async () => {
+  it('throws for a cancelled, a timed-out and a waiting run, and returns a completed one', async () => {
     const theatre = await stage([{ hang: true }, { hang: true }, call('pay'), text('Hi.')], {
       tools: [tool('pay', () => 'ok', { needsApproval: true })],
     })

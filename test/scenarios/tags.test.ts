@@ -38,7 +38,7 @@ describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
 ])('the tags of a session in %s', (_, made) => {
-  it('come with its first run, are there from the first write on, and stay with later runs and forks', async () => {
+  it('are set by its first run, stored by the first write, and kept by later runs and forks', async () => {
     const near = made()
     const { append } = near
     const summaries: unknown[] = []
@@ -74,7 +74,7 @@ describe.each([
     expect(near.get('ann')?.summary?.tags).toEqual(user)
   })
 
-  it('are given by runSession, for the run that its input begins', async () => {
+  it('are set by runSession, for the run that its input starts', async () => {
     const near = made()
     const theatre = await stage([text('One.'), text('Two.')], { store: near })
     await runSession(theatre.agent, { session: 'job', input: 'Go.', tags: { order: '17' } })
@@ -87,7 +87,7 @@ describe.each([
     ).rejects.toMatchObject({ code: 'invalid_option', subject: 'tags' })
   })
 
-  it('are no sub-agent’s: its session has a parent, at every depth, and is in no list of others', async () => {
+  it('do not apply to sub-agents, whose sessions have a parent and appear in no list', async () => {
     const near = made()
     const look = tool('look', () => 'seen', { needsApproval: true })
     const lowest = await stage([call('look'), text('Seen.')], { tools: [look] })
@@ -122,7 +122,7 @@ describe.each([
     (agent: Agent, authorize: Authorize) => aguiHandler({ agent, authorize, path: '/' }),
     { threadId: 'c1', runId: 'r1', messages: [{ id: 'm', role: 'user', content: 'Go.' }] },
   ],
-])('authorize gives the tags of chats, over %s', (_, serve, body) => {
+])('authorize returns the tags of chats, over %s', (_, serve, body) => {
   const post = () =>
     new Request('http://chat.test/', {
       method: 'POST',
@@ -130,14 +130,14 @@ describe.each([
       body: JSON.stringify(body),
     })
 
-  it('to the sessions that its request begins', async () => {
+  it('which apply to the sessions that its request starts', async () => {
     const store = memoryStore()
     const { agent } = await stage([text('Hello.')], { store })
     await (await serve(agent, () => ({ prefix: 'ann', tags: user }))(post())).text()
     expect(idsIn(store, { tags: user, prefix: 'ann' })).toEqual(['ann:c1'])
   })
 
-  it('and is at fault for those that are none', async () => {
+  it('and invalid tags are reported as its error', async () => {
     const { agent } = await stage([text('Hello.')], { store: memoryStore() })
     const response = await serve(agent, () => ({ prefix: 'ann', tags: { user: 7 } as never }))(post())
     expect([response.status, await response.json()]).toMatchObject([
@@ -178,7 +178,7 @@ describe('tags are refused', () => {
     expect(store.list()).toEqual([])
   })
 
-  it('when they are too many with those that are there', async () => {
+  it('if they exceed the maximum together with existing tags', async () => {
     const theatre = await stage([text('One.')], { store: memoryStore() })
     await theatre.run('Go.', { session: 's', tags: many(15) }).run.result
     const second = theatre.agent.run('On.', { session: 's', tags: many(15, 10) })
@@ -186,7 +186,7 @@ describe('tags are refused', () => {
     expect((await theatre.agent.replay('s')).run?.state).toBe('COMPLETED')
   })
 
-  it('without a store, and for an actor of one’s own', () => {
+  it('without a store, and for a custom actor', () => {
     const bare = createAgent({ model: new ManualModel() })
     expect(() => bare.run('Go.', { tags: user })).toThrow(/Pass a store to the agent/)
     expect(() => agent.createInput('Go.', { tags: user } as never)).toThrow(/Pass a store to the agent/)

@@ -28,7 +28,7 @@ async function answer(name: string, turn: Turn, stream: boolean) {
 }
 
 describe.each(Object.keys(models))('thoughts between tags, by %s', (name) => {
-  it.each(tags)('%s are reasoning, cut anywhere and whole', async (tag) => {
+  it.each(tags)('%s are reasoning, split anywhere or whole', async (tag) => {
     const end = tag.replace(/^(.)/, '$1/')
     const text = `${tag}Is 1 < 2 [yes]?${end}\n\nBecause a[0] < b.`
     for (const [stream, turn] of [
@@ -43,7 +43,7 @@ describe.each(Object.keys(models))('thoughts between tags, by %s', (name) => {
     }
   })
 
-  it('are not taken out of a text that ends like a tag', async () => {
+  it('are not removed from a text that ends like a tag', async () => {
     const { output, shown } = await answer(name, { text: 'See [1] and <thi', chunkSize: 2 }, true)
     expect([output, shown.text]).toEqual(['See [1] and <thi', 'See [1] and <thi'])
   })

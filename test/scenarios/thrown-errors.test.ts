@@ -8,13 +8,13 @@ const failing = (error: Error) =>
     throw error
   })
 
-describe('what a tool throws', () => {
+describe('an error that a tool throws', () => {
   it.each([
     ['transient', 'error', new ToolError('transient', 'Not now.')],
     ['policy_denied', 'denied', new ToolError('policy_denied', 'Never.')],
     ['failed', 'error', new Error('It broke.')],
   ] as const)(
-    'is told with its kind, %s, by its result, its step and its span',
+    'is reported with its kind, %s, in its result, its step and its span',
     async (kind, status, error) => {
       const recorded = new Recorded()
       const { events } = await played([call('fail'), text('Done.')], {
@@ -29,13 +29,13 @@ describe('what a tool throws', () => {
     },
   )
 
-  it('has no kind where a call succeeds', async () => {
+  it('has no kind if a call succeeds', async () => {
     const { events } = await played([call('look'), text('Done.')], { tools: [tool('look')] })
     expect(events.some(({ type }) => type === 'tool_result')).toBe(true)
     expect(JSON.stringify(events)).not.toContain('errorKind')
   })
 
-  it('is the cause of its step, with its stack: live, and in neither log nor transcript nor JSON', async () => {
+  it('is the cause of its live step, with its stack, and is in neither log nor transcript nor JSON', async () => {
     const thrown = new Error('It broke.', { cause: new Error('Deep down.') })
     const store = memoryStore()
     const { events, result } = await played([call('fail'), text('Done.')], {
@@ -55,7 +55,7 @@ describe('what a tool throws', () => {
   })
 
   it.each([true, false])(
-    'is an exception of its span; its words too where content is captured: %s',
+    'is an exception of its span, with its message if content is captured: %s',
     async (captureContent) => {
       const recorded = new Recorded()
       await played([call('fail'), text('Done.')], {

@@ -34,7 +34,7 @@ describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
 ])('the title of a session in %s', (_, made) => {
-  it('is the first message, then what rename gives, through later runs and restarts of the agent, until it is taken back', async () => {
+  it('is the first message until rename sets one, which survives later runs and restarts until it is removed', async () => {
     const near = made()
     const store = distant(near)
     const theatre = await stage([text('One.'), text('Two.'), text('Three.')], { store })
@@ -54,7 +54,7 @@ describe.each([
     expect(titleOf(near, 's')).toBe('Hello.')
   })
 
-  it('of a session with a name is the name, before it is renamed', async () => {
+  it('is the session’s name until it is renamed', async () => {
     const near = made()
     const theatre = await stage([text('One.')], { store: near })
     const session = createSession('May')
@@ -64,7 +64,7 @@ describe.each([
     expect(near.get(session.id)?.summary).toMatchObject({ name: 'May', title: 'June' })
   })
 
-  it('is given while a run works on the session, and the run keeps its lease', async () => {
+  it('can be set while a run works on the session, and the run keeps its lease', async () => {
     const near = made()
     const model = new ManualModel()
     const agent = createAgent({ model, store: near })
@@ -78,7 +78,7 @@ describe.each([
     expect(titleOf(near, 's')).toBe('At work')
   })
 
-  it('is no title of a fork', async () => {
+  it('is not copied to a fork', async () => {
     const near = made()
     const theatre = await stage([text('One.')], { store: near })
     await theatre.run('Go.', { session: 's' }).run.result
@@ -86,7 +86,7 @@ describe.each([
     expect(titleOf(near, await theatre.agent.fork('s'))).toBe('Go.')
   })
 
-  it('is any text of one line', async () => {
+  it('can be any text of one line', async () => {
     const near = made()
     const theatre = await stage([text('One.')], { store: near })
     await theatre.run('Go.', { session: 's' }).run.result
@@ -106,7 +106,7 @@ describe.each([
   })
 })
 
-it('is in the folder for every process', async () => {
+it('is stored in the folder for every process', async () => {
   const dir = makeFolder()
   folders.push(dir)
   const [one, other] = [openIn(dir), openIn(dir)]
@@ -122,7 +122,7 @@ it.each([
   ['  \n ', 'is empty'],
   ['x'.repeat(201), 'has 201'],
   ['bell \u0007', 'has a control character'],
-])('%j is refused as a title, with what one is', async (title, words) => {
+])('%j is refused as a title, with a description of a valid one', async (title, words) => {
   const theatre = await stage([text('One.')], { store: memoryStore() })
   await theatre.run('Go.', { session: 's' }).run.result
   await expect(theatre.agent.rename('s', title as never)).rejects.toMatchObject({
@@ -134,7 +134,7 @@ it.each([
   })
 })
 
-it('needs a session, and a store that keeps titles', async () => {
+it('needs a session, and a store that supports titles', async () => {
   const model = new ManualModel()
   const store = memoryStore()
   await expect(createAgent({ model, store }).rename('nobody', 'T')).rejects.toMatchObject({

@@ -19,7 +19,7 @@ function tampered(value: unknown, at: string): string[] {
   })
 }
 
-test('nobody who is told of a run can change it by what he was told', async () => {
+test('no subscriber can change a run through the objects that it receives', async () => {
   const look = tool('look', (_, { progress }) => {
     progress({ seen: ['a'] })
     return 'seen'
@@ -36,7 +36,7 @@ test('nobody who is told of a run can change it by what he was told', async () =
   expect(tampered(result.usage, 'usage')).toEqual([])
 })
 
-test('what the caller gave stays his own', async () => {
+test('options are copied, and the caller’s objects stay unchanged', async () => {
   const input = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Go.' }] }]
   const progress = { seen: ['a'] }
   const look = tool('look', (_, execution) => execution.progress(progress))

@@ -34,7 +34,7 @@ const called = (play: Play) =>
 describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
   const options: StageOptions = { api, tools: [tool('write'), tool('look')] }
 
-  it('the arguments of a call are told as the model writes them, and whole in tool_call', async () => {
+  it('the arguments of a call are emitted as the model writes them, and whole in tool_call', async () => {
     const play = await played([call('write', poem, { text: 'I write.' }), text('Done.')], options)
     const deltas = play.of('tool_call_delta')
     expect(deltas[0]).toMatchObject({ name: 'write', index: 0, delta: '', attempt: 1 })
@@ -47,7 +47,7 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
     )
   })
 
-  it('several calls have their places in the answer', async () => {
+  it('several calls have their positions in the answer', async () => {
     const turn = calls([['write', { n: 1 }], ['look'], ['write', { n: 2 }]])
     const play = await played([turn, text('Done.')], options)
     const whole = called(play).map(({ callId, name }, index) => ({ callId, name, index }))
@@ -55,7 +55,7 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
     expect(streamed(play.events).map((one) => one.text)).toEqual(['{"n":1}', '', '{"n":2}'])
   })
 
-  it('a retry takes back what streamed', async () => {
+  it('a retry retracts streamed arguments', async () => {
     const opened = await stage(
       [call('write', poem, { cutAfter: 6 }), call('look', { at: 1 }), text('Done.')],
       options,
@@ -73,7 +73,7 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
   })
 
   it.each(['toolInput', 'output'] as const)(
-    'nothing streams where %s shields may withhold it',
+    'nothing is streamed if %s shields may withhold it',
     async (point) => {
       const play = await played([call('write', poem), text('Done.')], {
         ...options,
@@ -84,7 +84,7 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
     },
   )
 
-  it('the call that takes the final answer is none', async () => {
+  it('the call that gives the final answer has no deltas', async () => {
     const play = await played([call('write', { n: 1 }), call('final_answer', { done: true })], {
       ...options,
       output: { schema: z.object({ done: z.boolean() }), mode: 'tool', name: 'final_answer' },
@@ -93,12 +93,12 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
     expect(streamed(play.events)).toMatchObject([{ name: 'write' }])
   })
 
-  it('one response that does not stream has none', async () => {
+  it('an unstreamed response has no deltas', async () => {
     const play = await played([call('write', poem), text('Done.')], { ...options, stream: false })
     expect(play.of('tool_call_delta')).toEqual([])
   })
 
-  it('no record has them', async () => {
+  it('no record contains deltas', async () => {
     const store = memoryStore()
     const opened = await stage([call('write', poem), text('Done.')], { ...options, store })
     const play = opened.run('Go.', { session: 's' })
@@ -128,7 +128,7 @@ function scripted(
   return { agent: createAgent({ model, budget: { onMissingUsage: 'estimate' } }), given }
 }
 
-it('a provider is asked for them only where somebody subscribes', async () => {
+it('a provider is asked for deltas only if someone subscribes to them', async () => {
   const { agent, given } = scripted(() => undefined)
   await agent.run('Go.').result
   const run = agent.run('Go.')
@@ -137,7 +137,7 @@ it('a provider is asked for them only where somebody subscribes', async () => {
   expect(given).toEqual([false, true])
 })
 
-it('a call without an id or a name waits for it, and one whose id may change comes whole', async () => {
+it('a call without an id or a name waits for it, and a call whose id may change arrives whole', async () => {
   const { agent } = scripted((tell) => {
     tell({ index: 0, id: '', name: '', arguments: '{"a"' })
     tell({ index: 0, id: 'c1', name: 'look', arguments: ':1}' })
@@ -165,7 +165,7 @@ async function streamedFrom(write: Parameters<typeof scripted>[0]) {
   return { state, calls: streamed(events) }
 }
 
-it('blanks before the arguments are left out', async () => {
+it('blanks before the arguments are removed', async () => {
   const { calls: told } = await streamedFrom((tell) => {
     tell({ index: 0, id: 'c1', name: 'look', arguments: ' \n{} ' })
     tell({ index: 0, id: '', name: '', arguments: '\n' })
@@ -174,7 +174,7 @@ it('blanks before the arguments are left out', async () => {
   expect(told).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
 })
 
-it('parts that lack what a provider has to say fail no run', async () => {
+it('deltas that lack required fields fail no run', async () => {
   const { state, calls: told } = await streamedFrom((tell) => {
     tell({ index: 0 } as never)
     tell({ index: 0, id: 'c1', name: 'look' } as never)
@@ -185,7 +185,7 @@ it('parts that lack what a provider has to say fail no run', async () => {
   expect(told).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
 })
 
-it('a watch gets them, but of an answer that is under way its calls whole', async () => {
+it('a watch receives deltas, but the calls of an answer in progress arrive whole', async () => {
   const opened = await stage([call('write', poem, { hang: 8 })], {
     store: memoryStore(),
     tools: [tool('write')],

@@ -77,8 +77,8 @@ async function waiting(on: GuardFact['type'], options: Parameters<typeof stage>[
   return { theatre, play, look, answer, isAborted: () => signal?.aborted }
 }
 
-describe('a guard of one’s own', () => {
-  it('is told the calls with their arguments, and their results, as frozen plain JSON', async () => {
+describe('a custom guard', () => {
+  it('receives the calls with their arguments and their results, as frozen plain JSON', async () => {
     const { guard, facts } = listening()
     const tools = [
       tool('look', () => ({ seen: 1 }), { readOnly: true }),
@@ -161,7 +161,7 @@ describe('a guard of one’s own', () => {
     expect(of('guardrail')).toEqual([])
   })
 
-  it('refuses the whole batch when it names no calls, before anybody is asked to approve it', async () => {
+  it('refuses the whole batch if it names no calls, before anyone is asked to approve it', async () => {
     const pay = tool('pay', undefined, { needsApproval: true })
     const guards = [saying('calls', { action: 'block', message: 'No money today.' })]
     const { result, of } = await played([calls([['pay'], ['pay']]), done], { tools: [pay], guards })
@@ -171,7 +171,7 @@ describe('a guard of one’s own', () => {
   })
 
   it.each(['calls', 'results'] as const)(
-    'nudges about %s: the words ride on the next request and are never saved',
+    'nudges about %s: the text is part of the next request and is never saved',
     async (on) => {
       let said = 0
       const guard = defineGuard({
@@ -190,7 +190,7 @@ describe('a guard of one’s own', () => {
     },
   )
 
-  it('halts on calls, none of which run, and says which guard it was and what it saw', async () => {
+  it('halts on calls, none of which run, and reports its name and evidence', async () => {
     const look = tool('look')
     const halt = { action: 'halt', message: 'Ask the owner first.', evidence: 'password=hunter2' } as const
     const { result, of } = await played([call('look')], { tools: [look], guards: [saying('calls', halt)] })
@@ -212,14 +212,14 @@ describe('a guard of one’s own', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'seen' })
   })
 
-  it('is followed by a last answer where the configuration asks for one', async () => {
+  it('is followed by a last answer if configured', async () => {
     const guards = [saying('results', { action: 'halt', message: 'Enough.' })]
     const limits = { onLimit: 'conclude' as const }
     const { result } = await played([call('look'), done], { tools: [tool('look')], guards, limits })
     expect(result).toMatchObject({ state: 'ERROR', reason: 'user_guard', output: 'Done.' })
   })
 
-  it('is not asked about calls that a built-in guard has refused already', async () => {
+  it('is not called for calls that a built-in guard has already refused', async () => {
     const { guard, facts } = listening()
     const guardrails = { repeatedCall: { onRepeat: 'block' as const }, repeatedOutput: null }
     const turns = [...Array.from({ length: 4 }, () => call('look')), done]
@@ -229,7 +229,7 @@ describe('a guard of one’s own', () => {
     expect(facts.at(-1)).toMatchObject({ type: 'results', results: [{ status: 'blocked' }] })
   })
 
-  it('sees the arguments that a person has edited beside the result', async () => {
+  it('sees the arguments that a person has edited next to the result', async () => {
     const { guard, facts } = listening()
     const pay = tool('pay', undefined, { needsApproval: true })
     const theatre = await stage([call('pay', { amount: 900 }), done], { tools: [pay], guards: [guard] })
@@ -245,7 +245,7 @@ describe('a guard of one’s own', () => {
 })
 
 describe('several guards', () => {
-  it('are asked at once, and a halt outweighs a block, a block a nudge', async () => {
+  it('run concurrently; a halt outweighs a block, and a block outweighs a nudge', async () => {
     const order: string[] = []
     const guards = (['nudge', 'block', 'halt'] as const).map((action) =>
       defineGuard({
@@ -265,7 +265,7 @@ describe('several guards', () => {
   })
 })
 
-describe('what a guard remembers', () => {
+describe('the state of a guard', () => {
   it('lasts from step to step, and is stored with the session', async () => {
     const session = createSession()
     const theatre = await stage([call('look', { n: 1 }), call('look', { n: 2 }), done], {
@@ -276,7 +276,7 @@ describe('what a guard remembers', () => {
     expect(session.metadata.guardrails.user).toEqual({ few: { batches: 2 } })
   })
 
-  it('begins anew with each user message', async () => {
+  it('is reset by each user message', async () => {
     const theatre = await stage([call('look'), call('look'), done, call('look'), done], {
       tools: [tool('look')],
       guards: [counting('few', 2)],
@@ -287,7 +287,7 @@ describe('what a guard remembers', () => {
     expect(session.metadata.guardrails.user).toEqual({ few: { batches: 1 } })
   })
 
-  it('begins anew when a pause is resumed, for the guard that halted alone', async () => {
+  it('is reset when a pause is resumed, only for the guard that halted', async () => {
     const theatre = await stage([call('look', { n: 1 }), call('look', { n: 2 }), done], {
       tools: [tool('look')],
       guards: [counting('few', 1, { onHalt: 'pause' }), counting('many', 9)],
@@ -300,7 +300,7 @@ describe('what a guard remembers', () => {
     expect(rememberedBy(play)).toEqual({ many: { batches: 2 } })
   })
 
-  it('is handed out frozen, and kept as a copy', async () => {
+  it('is passed frozen, and stored as a copy', async () => {
     const seen: unknown[] = []
     const guard = defineGuard({
       name: 'list',
@@ -318,7 +318,7 @@ describe('what a guard remembers', () => {
   })
 })
 
-describe('a guard that misbehaves', () => {
+describe('a guard that fails', () => {
   const never = new Promise<never>(() => undefined)
   const circle: { self?: unknown } = {}
   circle.self = circle
@@ -375,27 +375,24 @@ describe('a guard that misbehaves', () => {
       },
       /it threw: Cannot assign to read only property/,
     ],
-  ])(
-    'by one that %s, the run is stopped, or goes on with a warning where that is wanted',
-    async (_, bad, words) => {
-      const look = tool('look')
-      const guard = { name: 'bad', verdict: () => undefined, ...bad } as unknown as UserGuard
-      const stopped = await played([call('look')], { tools: [look], guards: [guard] })
-      expect(stopped.result).toMatchObject({ state: 'ERROR', reason: 'user_guard' })
-      expect(stopped.result.error?.message).toMatch(/^Guard 'bad' failed: /)
-      expect(stopped.result.error?.message).toMatch(words)
-      expect(look.inputs).toEqual([])
+  ])('because it %s stops the run, or causes a warning if configured', async (_, bad, words) => {
+    const look = tool('look')
+    const guard = { name: 'bad', verdict: () => undefined, ...bad } as unknown as UserGuard
+    const stopped = await played([call('look')], { tools: [look], guards: [guard] })
+    expect(stopped.result).toMatchObject({ state: 'ERROR', reason: 'user_guard' })
+    expect(stopped.result.error?.message).toMatch(/^Guard 'bad' failed: /)
+    expect(stopped.result.error?.message).toMatch(words)
+    expect(look.inputs).toEqual([])
 
-      const lenient = { ...guard, onError: 'ignore' as const }
-      const { result, of } = await played([call('look'), done], { tools: [look], guards: [lenient] })
-      expect(result.state).toBe('COMPLETED')
-      expect(look.inputs).toHaveLength(1)
-      expect(of('warning').map(({ code }) => code)).toContain('guard_failed')
-      expect(of('warning')[0]?.message).toMatch(words)
-    },
-  )
+    const lenient = { ...guard, onError: 'ignore' as const }
+    const { result, of } = await played([call('look'), done], { tools: [look], guards: [lenient] })
+    expect(result.state).toBe('COMPLETED')
+    expect(look.inputs).toHaveLength(1)
+    expect(of('warning').map(({ code }) => code)).toContain('guard_failed')
+    expect(of('warning')[0]?.message).toMatch(words)
+  })
 
-  it('cannot refuse what has run', async () => {
+  it('cannot refuse calls that have run', async () => {
     const guards = [saying('results', { action: 'block', message: 'Too late.' })]
     const { result } = await played([call('look')], { tools: [tool('look')], guards })
     expect(result.error?.message).toMatch(
@@ -404,7 +401,7 @@ describe('a guard that misbehaves', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'ok' })
   })
 
-  it('has its words cut, its evidence too', async () => {
+  it('has its text and its evidence truncated', async () => {
     const guards = [saying('results', { action: 'nudge', message: 'long '.repeat(10_000) })]
     const { stage, of } = await played([call('look', { text: 'y'.repeat(5_000) }), done], {
       tools: [tool('look')],
@@ -415,7 +412,7 @@ describe('a guard that misbehaves', () => {
     expect(textOf(stage.wire(1).at(-1)).length).toBeLessThan(2100)
   })
 
-  it('never answers: after its time it counts as failed, and its signal aborts', async () => {
+  it('counts as failed after its time limit, and its signal aborts', async () => {
     const asked = latch()
     const signals: AbortSignal[] = []
     const guard = defineGuard({
@@ -440,17 +437,20 @@ describe('a guard that misbehaves', () => {
   })
 })
 
-describe('while a guard takes its time', () => {
-  it.each(['calls', 'results'] as const)('cancel wins over its verdict on %s, and aborts it', async (on) => {
-    const { play, look, answer, isAborted } = await waiting(on)
-    play.run.cancel()
-    expect(await play.end(1)).toMatchObject({ state: 'CANCELLED', reason: 'cancelled' })
-    expect(isAborted()).toBe(true)
-    answer.open()
-    expect(look.inputs).toHaveLength(on === 'calls' ? 0 : 1)
-  })
+describe('while a guard is evaluated', () => {
+  it.each(['calls', 'results'] as const)(
+    'cancel takes precedence over its verdict on %s, and aborts it',
+    async (on) => {
+      const { play, look, answer, isAborted } = await waiting(on)
+      play.run.cancel()
+      expect(await play.end(1)).toMatchObject({ state: 'CANCELLED', reason: 'cancelled' })
+      expect(isAborted()).toBe(true)
+      answer.open()
+      expect(look.inputs).toHaveLength(on === 'calls' ? 0 : 1)
+    },
+  )
 
-  it('the deadline passes, too', async () => {
+  it('the deadline takes precedence, too', async () => {
     const { play, theatre, isAborted } = await waiting('calls', { limits: { timeoutMs: 5_000 } })
     theatre.clock.increment(5_000)
     expect((await play.end(1)).state).toBe('TIMED_OUT')
@@ -468,8 +468,8 @@ describe('while a guard takes its time', () => {
   })
 })
 
-describe('the machine with guards of one’s own', () => {
-  it('is folded from its journal to the same state: verdicts are data', async () => {
+describe('the machine with custom guards', () => {
+  it('replays its journal to the same state, because verdicts are data', async () => {
     const journal = memoryJournal()
     const guards = [
       defineGuard({
@@ -489,7 +489,7 @@ describe('the machine with guards of one’s own', () => {
     )
   })
 
-  it('asks them in a plain actor as well, with the app’s own object', async () => {
+  it('also calls them in a plain actor, with the app’s own object', async () => {
     const contexts: unknown[] = []
     const guard = defineGuard({
       name: 'who',

@@ -40,7 +40,7 @@ const textOf = (events: readonly AgentEvent[]) =>
   }, '')
 
 describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, open) => {
-  it('is told from its log as its run told it, from the beginning or after any event', async () => {
+  it('is replayed from its log as its run emitted it, from the start or after any event', async () => {
     const store = open()
     const play = await stage([call('look'), text('Done.')], { store, tools: [tool('look')] })
     const run = play.run('Go.', { session: 's' })
@@ -59,7 +59,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     }
   })
 
-  it('is told live where this process has it: who comes in mid-stream gets the answer so far', async () => {
+  it('is live in its own process: a reader that joins midway receives the answer so far', async () => {
     const store = open()
     const model = new ManualModel()
     const clock = new SimulatedClock()
@@ -98,7 +98,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     }
   })
 
-  it('ends at a rest, at a final state, or when nobody wants it any more', async () => {
+  it('ends at a rest, at a final state, or when it has no readers', async () => {
     const store = open()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const play = await stage([call('pay'), text('Done.')], { store, tools: [pay] })
@@ -122,7 +122,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
   })
 })
 
-it('a session that another process writes is looked at again and again', async () => {
+it('polls a session that another process writes', async () => {
   const store = memoryStore()
   // Another object for the same store, without shared in-process state.
   const theirs: SessionStore = { ...store }
@@ -150,7 +150,7 @@ it('a session that another process writes is looked at again and again', async (
   expect(seen.some(({ type }) => type === 'stream_chunk')).toBe(false)
 })
 
-it('a reader that is slow has every event of the log, and no more than a thousand wait for it', async () => {
+it('sends a slow reader every event of the log, and buffers at most a thousand', async () => {
   const store = memoryStore()
   const model = new ManualModel()
   const agent = createAgent({ model, store, clock: new SimulatedClock() })
@@ -172,7 +172,7 @@ it('a reader that is slow has every event of the log, and no more than a thousan
   expect(rest.at(-1)).toMatchObject({ type: 'run_ended' })
 })
 
-it('what cannot be watched is refused with the first event', async () => {
+it('rejects its first event if the session cannot be watched', async () => {
   const play = await stage([text('Never said.')], { store: memoryStore() })
   const first = async (id: string, options?: WatchOptions) =>
     play.agent.watch(id, options)[Symbol.asyncIterator]().next()
@@ -184,8 +184,8 @@ it('what cannot be watched is refused with the first event', async () => {
   expect(() => again(play).watch('s')).toThrow(expect.objectContaining({ code: 'no_store' }) as Error)
 })
 
-describe('a watch that is left', () => {
-  it('tells nothing more, and does not wait for what it was waiting for', async () => {
+describe('a closed watch', () => {
+  it('emits nothing more, and does not wait for pending reads', async () => {
     const store = memoryStore()
     const model = new ManualModel()
     const agent = createAgent({ model, store })
@@ -203,7 +203,7 @@ describe('a watch that is left', () => {
     expect(await watch.next()).toEqual({ done: true, value: undefined })
   })
 
-  it('before its first event tells none', async () => {
+  it('emits nothing if it is closed before its first event', async () => {
     const store = memoryStore()
     const watch = createAgent({ model: new ManualModel(), store }).watch('nobody')[Symbol.asyncIterator]()
     await watch.return?.()

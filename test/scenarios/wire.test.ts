@@ -24,7 +24,7 @@ const modes = [
 ] as const
 
 describe.each(modes)('a whole completion as %s', (_name, turn, stream) => {
-  it('is its message where an empty delta stands beside it', async () => {
+  it('is its message if an empty delta is next to it', async () => {
     const body = completion({ content: 'Hello.' }, { delta: { role: 'assistant', content: '' } })
     const { result, of } = await played([turn(body)], { stream })
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Hello.', steps: 1 })
@@ -35,12 +35,12 @@ describe.each(modes)('a whole completion as %s', (_name, turn, stream) => {
     ).toBe('Hello.')
   })
 
-  it('is said once where message and delta say the same', async () => {
+  it('appears once if message and delta are the same', async () => {
     const body = completion({ content: 'Hello.' }, { delta: { content: 'Hello.' } })
     expect((await played([turn(body)], { stream })).result.output).toBe('Hello.')
   })
 
-  it('with a function_call of old is a call', async () => {
+  it('becomes a call if it has a legacy function_call', async () => {
     const look = tool('look')
     const message = { content: null, function_call: { name: 'look', arguments: '{"at":1}' } }
     const body = completion(message, { finish_reason: 'function_call' })
@@ -115,18 +115,18 @@ it.each([
   { message: 'The total length of all messages is too long.', type: 'too_many_prompt_tokens' },
   { message: 'too many tokens: size limit exceeded by 1234', type: 'invalid_request_error' },
   { message: 'Number of input tokens exceeds maximum length', code: 'invalid_request' },
-])('a request that does not fit is known by what is said of it: $message', async (error) => {
+])('a request that is too long is recognized by its error message: $message', async (error) => {
   const { result } = await played([{ status: 400, error }])
   expect(result).toMatchObject({ state: 'ERROR', reason: 'context_overflow' })
 })
 
-it.each([401, '401'])('a code that is a status is none: %j', async (code) => {
+it.each([401, '401'])('a status code is not an error code: %j', async (code) => {
   const body = JSON.stringify({ error: { message: 'Access denied.', code } })
   const { result } = await played([{ raw: { status: 401, body } }])
   expect(result.error?.code).toBe('http_401')
 })
 
-it.each(['48s', '47.5001s'])('the wait that a body asks for is kept: %s', async (retryDelay) => {
+it.each(['48s', '47.5001s'])('a wait in the response body is used: %s', async (retryDelay) => {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.QuotaFailure' }, { retryDelay }]
   const error = { code: 429, message: 'Resource exhausted.', status: 'RESOURCE_EXHAUSTED', details }
   const theatre = await stage([{ status: 429, error }, text('Thanks.')])
@@ -136,7 +136,7 @@ it.each(['48s', '47.5001s'])('the wait that a body asks for is kept: %s', async 
   expect((await play.end(2)).output).toBe('Thanks.')
 })
 
-describe('a provider of one’s own', () => {
+describe('a custom provider', () => {
   it.each([
     { inputTokens: Number.NaN, outputTokens: 5 },
     { inputTokens: -1, outputTokens: 5 },
@@ -160,7 +160,7 @@ describe('a provider of one’s own', () => {
     expect(codes).toEqual(['missing_usage'])
   })
 
-  it('whose failure cannot be read costs what can be estimated, and ends the run', async () => {
+  it('whose failure cannot be read costs an estimate, and ends the run', async () => {
     const model = new ManualModel()
     const run = createAgent({ model }).run('Go.')
     await settled()
@@ -171,7 +171,7 @@ describe('a provider of one’s own', () => {
     expect(result.usage.inputTokens).toBeGreaterThan(0)
   })
 
-  it('that says token_budget does not speak of ours', async () => {
+  it('whose error is token_budget does not affect our budget', async () => {
     const model = new ManualModel()
     const run = createAgent({ model }).run('Go.')
     await settled()
@@ -185,7 +185,7 @@ describe('a provider of one’s own', () => {
   })
 })
 
-it('a server that says token_budget does not speak of ours', async () => {
+it('a server whose error is token_budget does not affect our budget', async () => {
   const error = { message: 'Your plan is used up.', code: 'token_budget' }
   const { result } = await played([call('look'), { status: 400, error }], { tools: [tool('look')] })
   expect(result).toMatchObject({ state: 'ERROR', reason: 'provider_error' })

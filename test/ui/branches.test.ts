@@ -232,7 +232,7 @@ test('a page that connects during an answer follows the current branch', async (
   expect(model.attempts).toHaveLength(2)
 })
 
-describe('what is refused', () => {
+describe('a chat refuses', () => {
   test('unknown messages and branches, and those of other users', async () => {
     const authorize = (request: Request) => request.headers.get('x-user')
     const { handler, theatre } = await opened([text('One.'), text('Two.')], {}, { authorize })
@@ -310,7 +310,7 @@ describe('what is refused', () => {
     expect(words(await shown(handler, 1))).toEqual(['Pay.', 'Paid.'])
   })
 
-  test('a message that a shield refused can only be sent again with different text', async () => {
+  test('a message that a shield refused, until its text is different', async () => {
     const shield = patternShield({ name: 'no-secrets', patterns: [/secret/], action: 'block' })
     const { handler } = await opened([text('Fine.')], { shields: { input: [shield] } })
     const chat = new Chat('c1', handler)
@@ -323,7 +323,7 @@ describe('what is refused', () => {
   })
 })
 
-test('regenerate() retries a failed answer, and queued messages stay in the chat', async () => {
+test('regenerate() retries a failed answer, and keeps queued messages in the chat', async () => {
   const model = new ManualModel()
   const agent = createAgent({ model, store: memoryStore(), prices: null, retry: { maxAttempts: 1 } })
   const handler = chatHandler({ agent, authorize: 'none', protocol, onError: () => undefined })

@@ -100,7 +100,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     expect(chat.errors).toEqual([])
   })
 
-  it('processes a message once, no matter how often it is sent', async () => {
+  it('processes a message once, even if it is sent several times', async () => {
     const { handler, theatre } = await opened([text('One.', { chunkDelayMs: 1 }), text('Two.')], {
       store: kept(),
     })
@@ -117,7 +117,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     expect(await history(handler, 'c1')).toHaveLength(2)
   })
 
-  it('shows an answer in progress from its start to every page, and closing a page stops nothing', async () => {
+  it('shows an answer in progress from its start to every page, and does not stop when a page closes', async () => {
     const gate = latch()
     const { handler, theatre } = await opened(
       [text('First. ', { toolCalls: [{ name: 'wait', arguments: {} }] }), done],
@@ -208,7 +208,7 @@ describe('approvals', () => {
     return { ...all, pay, id, answer }
   }
 
-  it('are refused if forged, late, repeated or from another chat, and run nothing', async () => {
+  it('are refused and run nothing if forged, late, repeated or from another chat', async () => {
     const { answer, id, pay, handler } = await asking()
     const [callId] = id.split('~')
     expect((await refusal(await answer(`${callId}~0000`))).slice(0, 2)).toEqual([409, 'stale_answer'])
@@ -361,7 +361,7 @@ describe('what is refused', () => {
     expect(sent).toBeLessThan(15_000_000)
   })
 
-  it('unauthorized requests, and an authorize error is only visible to the server', async () => {
+  it('unauthorized requests; only the server sees an error that authorize throws', async () => {
     const told: unknown[] = []
     const more = { onError: (error: unknown) => told.push(error) }
     const nobody = await opened([done], {}, { ...more, authorize: () => null })
@@ -451,7 +451,7 @@ it('respects path, maxBodyBytes and the context of authorize', async () => {
 })
 
 it.each(stores)(
-  'a run that waits for a message or is paused goes on with what is said, over %s',
+  'a run that waits for a message or is paused continues with the new message, over %s',
   async (_, kept) => {
     const waits = await opened([text('Hello.'), text('Ann.')], { store: kept(), interactive: true })
     expect((await chunksOf(await waits.handler(said('c1', 'u1', 'Hi.')))).at(-1)).toMatchObject({

@@ -86,7 +86,7 @@ const refusal = async (sent: Promise<unknown>): Promise<ChatError> => {
 
 describe('chatTransport', () => {
   longTest(
-    'sends the last message alone, so that the third photo of 3 MB goes through, and a word after it',
+    'sends only the last message, so a chat with three photos of 3 MB stays below the limit',
     async () => {
       const { handler, model, asked } = openServer()
       const page = openPage(handler)
@@ -336,7 +336,7 @@ describe('while the server is unreachable', () => {
     expect([page.chat.messages.length, look.inputs.length, model.attempts.length]).toEqual([2, 1, 2])
   })
 
-  it('returns an answer that ended in the meantime', async () => {
+  it('returns an answer that ended during an outage', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     const said = page.chat.sendMessage({ text: 'Go.' })
@@ -352,7 +352,7 @@ describe('while the server is unreachable', () => {
     expect(model.attempts).toHaveLength(1)
   })
 
-  it('also returns it if the page only watched', async () => {
+  it('also returns it to a page that only watches', async () => {
     const { handler, model, asked } = openServer()
     void openPage(handler).chat.sendMessage({ text: 'Go.' })
     await asked()
@@ -416,7 +416,7 @@ describe('while the server is unreachable', () => {
     expect([words(page), page.chat.status]).toEqual([['Go.', 'Half, and the rest.'], 'ready'])
   })
 
-  it('keeps waiting for the turn of a queued message when its connection breaks', async () => {
+  it('keeps waiting for the turn of a queued message if its connection breaks', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     const first = page.chat.sendMessage({ text: 'One?' })
@@ -455,7 +455,7 @@ describe('while the server is unreachable', () => {
 describe('a client tool', () => {
   const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithToolCalls
 
-  it('that waits is requested once after a reload, and the run continues with its result', async () => {
+  it('is requested once if it waits during a reload, and the run continues with its result', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick'), tool('look')] })
     const before = openPage(handler)
     const said = before.chat.sendMessage({ text: 'Pick.' })
@@ -479,7 +479,7 @@ describe('a client tool', () => {
     expect(page.chat.errors).toEqual([])
   })
 
-  it('of a message sent while the chat is resumed is requested once, and the run continues', async () => {
+  it('is requested once for a message sent while the chat is resumed, and the run continues', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
     const gate = latch()
     const later: Handler = async (request) => {
@@ -502,7 +502,7 @@ describe('a client tool', () => {
     expect([page.calls.length, page.chat.text, page.chat.status]).toEqual([1, 'Two it is.', 'ready'])
   })
 
-  it('that has its result is not requested again when the answer is replayed', async () => {
+  it('is not requested again during a replay if it has its result', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
     const before = openPage(handler, {}, { sendAutomaticallyWhen })
     const said = before.chat.sendMessage({ text: 'Pick.' })
@@ -519,7 +519,7 @@ describe('a client tool', () => {
     expect([page.chat.text, page.calls]).toEqual(['Two it is.', []])
   })
 
-  it('that the page received is not requested again when the connection breaks', async () => {
+  it('is not requested again after the connection breaks if the page received it', async () => {
     const gate = latch()
     const slow = tool('slow', () => gate.opened)
     const { handler, model, asked } = openServer({ tools: [clientTool('pick'), slow] })
@@ -558,7 +558,7 @@ describe('a client tool', () => {
     expect(page.calls.map(({ toolName }) => toolName)).toContain('pick')
   })
 
-  it('answers to an earlier message are sent without its other parts', async () => {
+  it('is answered after an earlier message, without the other parts of that message', async () => {
     const page = openPage(async () => Response.json({ error: { code: 'x', message: 'x' } }, { status: 400 }))
     const parts = [
       { type: 'step-start' },
@@ -591,7 +591,7 @@ describe('a client tool', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('a refused request', () => {
   const sending = (handler: Handler): Promise<ChatError> =>
     refusal(
       openPage(handler).transport.sendMessages({
@@ -603,7 +603,7 @@ describe('what is refused', () => {
       }),
     )
 
-  it('is an error with the server’s code, message and subject', async () => {
+  it('throws an error with the server’s code, message and subject', async () => {
     const { handler } = openServer()
     expect(await sending(handler)).toMatchObject({
       name: 'ChatError',
@@ -619,12 +619,12 @@ describe('what is refused', () => {
     [401, 'You are not signed in.'],
     [418, 'The server refused the request (418).'],
     [500, 'The server failed (500). Try again later.'],
-  ])('is a readable message if a proxy returns %d', async (status, message) => {
+  ])('throws a readable message if a proxy returns %d', async (status, message) => {
     const error = await sending(async () => new Response('<html>nginx</html>', { status }))
     expect(error).toMatchObject({ code: 'http_error', status, message })
   })
 
-  it('is a page with an unknown version of ai', async () => {
+  it('names the versions of ai that the server accepts', async () => {
     const { handler } = openServer()
     const response = await handler(
       new Request('http://chat.test/api/chat/c', { headers: { 'x-ai-sdk': '8.1.0' } }),
@@ -636,7 +636,7 @@ describe('what is refused', () => {
 })
 
 it.each(['v6', 'v7'] as const)(
-  'a server of protocol %s answers the client in its own: no text comes twice',
+  'a server of protocol %s answers the client in that protocol, and no text appears twice',
   async (other) => {
     const { handler, model, asked, clock } = openServer({}, { protocol: other })
     const page = openPage(handler)

@@ -188,7 +188,7 @@ describe('an answer of another process', () => {
   })
 })
 
-describe('answers to different requests, sent to two processes at the same time', () => {
+describe('simultaneous answers to different requests, sent to two processes', () => {
   const historyOf = async (handler: Handler): Promise<UIMessage[]> =>
     (await (await handler(at('/c1'))).json()) as UIMessage[]
 

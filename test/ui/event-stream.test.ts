@@ -53,7 +53,7 @@ it('sends every event unchanged, across rests, until the end', async () => {
   expect((await told).map(({ id }) => id)).toEqual(events.map(({ id }) => id))
 })
 
-it('a reconnecting page receives what it missed, and nothing after the end', async () => {
+it('sends a reconnecting page the events that it missed, and nothing after the end', async () => {
   const play = (await asking()).run('Pay.')
   const first = toldBy(toEventStreamResponse(play.run))
   for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
@@ -71,7 +71,7 @@ it('a reconnecting page receives what it missed, and nothing after the end', asy
   expect(fold(foreign.map(({ event }) => event))).toEqual(whole)
 })
 
-it('a page that reconnects in the middle of arguments receives them from their start', async () => {
+it('sends a page that reconnects in the middle of arguments their start', async () => {
   const input = { text: 'The heron stands in the water. '.repeat(10) }
   const opened = await stage([call('pay', input, { text: 'Let me pay.', hang: 14 })], {
     tools: [tool('pay')],

@@ -73,6 +73,6 @@ function answered(
 }
 
 test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, path] as const))(
-  'a page of the AI SDK follows, %s',
+  'an AI SDK page follows, %s',
   (_, path) => follow(path),
 )

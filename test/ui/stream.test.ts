@@ -176,7 +176,7 @@ it.each([
   expect(after.some((type) => type.startsWith('tool-'))).toBe(false)
 })
 
-it('neither sends text that a shield has not cleared', async () => {
+it('omits text that a shield has not cleared, in both protocols', async () => {
   for (const protocol of ['v6', 'v7'] as const) {
     const { chunks } = await seen([text('A zebra.')], { shields: { output: [withheld] } }, protocol)
     expect(JSON.stringify(chunks)).not.toContain('zebra')

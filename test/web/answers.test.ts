@@ -104,7 +104,7 @@ describe('an answer in the inbox of a run that could not be resumed', () => {
     expect((await handler(openStream(true))).status).toBe(204)
   })
 
-  it('is applied here after the lease owner has died, and the page sees the rest', async () => {
+  it('is applied here after the lease owner has died, and the page receives the remaining events', async () => {
     const { theatre, handler, pay, store } = await openWaitingChat()
     const lease = await store.acquire('ann:c1', { holder: 'another process', ttlMs: 3_600_000 })
     const response = await passing(theatre.clock, handler(await answer(theatre)))

@@ -164,7 +164,7 @@ async function note(
 }
 
 // 4,000 requests in all: 40 an episode, 10 episodes for each protocol and shield.
-describe.each(Object.entries(protocols))('changed requests of %s', (_, protocol) => {
+describe.each(Object.entries(protocols))('mutated requests of %s', (_, protocol) => {
   it.each([...Object.keys(shieldings).entries()])(
     'have no effect without a grant, and one effect per approval (%i: %s)',
     async (first, shielding) => {

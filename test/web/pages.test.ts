@@ -228,7 +228,7 @@ it.each(cases)(
 )
 
 it.each(['chat', 'agui'] as const)(
-  'over %s, functions write the error texts from the thrown error',
+  'over %s, functions derive the error texts from the thrown error',
   async (name) => {
     const seen: unknown[] = []
     const words =
@@ -250,7 +250,7 @@ it.each(['chat', 'agui'] as const)(
 )
 
 it.each(['chat', 'agui'] as const)(
-  'over %s, queued messages, further answers, edits and branches also show a page nothing else',
+  'over %s, queued messages, further answers, edits and branches reveal nothing else to a page',
   async (name) => {
     const { path, handler: serve, message } = protocols[name]
     const [began, gate] = [latch(), latch()]

@@ -74,7 +74,7 @@ async function untilLater(condition: () => Promise<boolean>): Promise<void> {
 
 const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
 
-it('only waits when a page reads the stream of a queued message, because reading does not restart a stopped queue', async () => {
+it('stays queued when a page reads the stream of a message, because reading does not restart a stopped queue', async () => {
   const store = memoryStore()
   const { handler, asked, model } = open(store)
   const first = handler(said('u1', 'One?')).then(chunksOf)
@@ -190,7 +190,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   })
 
   it.each(['queue', 'steer'] as const)(
-    'queues a message that comes while an approval waits, with whenBusy: %s',
+    'queues a message sent during an approval, with whenBusy: %s',
     async (whenBusy) => {
       const pay = tool('pay', () => 'paid', { needsApproval: true })
       const { handler, asked, answer, model } = open(kept(), { tools: [pay] }, { whenBusy })
@@ -339,7 +339,7 @@ describe('a queued message of a dead process', () => {
 })
 
 it.each(['refuse', 'queue'] as const)(
-  'refuses by whenBusy: %s the messages that it must',
+  'refuses a message that it cannot queue or start, with whenBusy: %s',
   async (whenBusy) => {
     const interactive = whenBusy === 'queue'
     const { handler, asked, answer } = open(memoryStore(), { interactive }, { whenBusy })
@@ -486,7 +486,7 @@ it.each([
   expect(users).toEqual(expected)
 })
 
-it('refuses different text under the id of the message that is being answered', async () => {
+it('refuses different text under the id of the message in progress', async () => {
   const { handler, asked, answer } = open(memoryStore())
   const first = handler(said('u1', 'One?'))
   await asked()
@@ -496,7 +496,7 @@ it('refuses different text under the id of the message that is being answered', 
   await chunksOf(await first)
 })
 
-it('sends a steering message once if it is sent again', async () => {
+it('sends a repeated steering message once', async () => {
   const { agent, handler, asked, answer, model } = open(
     memoryStore(),
     { tools: [tool('look')] },

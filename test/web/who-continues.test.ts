@@ -96,7 +96,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     expect(await passing(clock, told)).toContain('Done.')
   })
 
-  it('is continued by a stream whose grant says mayContinue, with the context of that grant', async () => {
+  it('is continued by a stream whose grant sets mayContinue, with the context of that grant', async () => {
     const { theatre, agent, users } = await interrupted()
     const owner = serve(agent, person('ann', true))
     expect(await (await owner(at('/c1/stream'))).text()).toContain('Done.')
@@ -135,7 +135,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     expect(theatre.requests).toHaveLength(1)
   })
 
-  it('a mayContinue that is neither true nor false is a server error', async () => {
+  it('causes a server error if mayContinue is neither true nor false', async () => {
     const { agent } = await interrupted()
     const errors: unknown[] = []
     const authorize = (() => ({ prefix: 'team', mayContinue: 'yes' })) as unknown as Authorize

@@ -8,7 +8,7 @@ export function describeAbsences(): void {
   describe('a long session', () => {
     openPageForEach()
 
-    it('is there at its end first, and whole in a moment', async () => {
+    it('shows its end first, and is complete in a moment', async () => {
       // A studio with an empty cache, whose full log loads slowly.
       const studio = await startStudio({ store: stage.store })
       try {
@@ -50,10 +50,10 @@ export function describeAbsences(): void {
     })
   })
 
-  describe('what was said long ago', () => {
+  describe('an old message', () => {
     openPageForEach()
 
-    it('is found by its words, though the page has the last messages alone', async () => {
+    it('is found by its words, although the page only has the last messages', async () => {
       await open('long')
       await page.waitForSelector('text=/earlier messages/')
       await soon(() => page.locator('.message.user').count()).toBe(0)
@@ -62,7 +62,7 @@ export function describeAbsences(): void {
       await soon(() => page.locator('.transcript-bar output').textContent()).toBe('1 message')
     })
 
-    it('comes when the reader goes back to it', async () => {
+    it('loads when the reader scrolls back to it', async () => {
       await open('long')
       const earlier = page.locator('text=/earlier messages/')
       const before = Number((await earlier.textContent())?.split(' ')[0])
@@ -77,10 +77,10 @@ export function describeAbsences(): void {
     })
   })
 
-  describe('when something is not there', () => {
+  describe('missing data', () => {
     openPageForEach()
 
-    it('says that the store is away, keeps what it shows, and goes on when it is back', async () => {
+    it('reports an unavailable store, keeps the page, and continues when the store is back', async () => {
       stage.setAway(true)
       await page.waitForSelector('.problem')
       await soon(() => page.locator('.session').count()).toBeGreaterThan(4)
@@ -88,7 +88,7 @@ export function describeAbsences(): void {
       await page.waitForSelector('.problem', { state: 'detached' })
     })
 
-    it('shows a damaged session as damaged, and the others as they are', async () => {
+    it('shows a damaged session as damaged, and the others unchanged', async () => {
       const row = page.locator('.group-damaged .session')
       await soon(() => row.textContent()).toContain('damaged')
       await row.locator('a').click()
@@ -101,7 +101,7 @@ export function describeAbsences(): void {
       expect((await shown()).value).toContain('Record 2 of 2')
     })
 
-    it('is read-only without an agent, and says how to get the actions', async () => {
+    it('is read-only without an agent, and explains how to enable the actions', async () => {
       const studio = await startStudio({ store: stage.store })
       try {
         await page.goto(studio.url)

@@ -7,10 +7,10 @@ import { forgive, open, openPageForEach, page, shown, stage } from './visit.js'
 import { soon } from '../soon.js'
 
 export function describeAnswers(): void {
-  describe('what a person does', () => {
+  describe('a person', () => {
     openPageForEach()
 
-    it('approves as edited in the page, and the run completes with the tool carried out once', async () => {
+    it('edits and approves a call in the page, and the run executes it once', async () => {
       const before = stage.paid().length
       await open('expenses')
       await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": "much" }')
@@ -31,7 +31,7 @@ export function describeAnswers(): void {
       expect((await shown()).active).toEqual(['COMPLETED'])
     })
 
-    it('answers in the page what a server asks', async () => {
+    it('answers a server’s question in the page', async () => {
       const store = memoryStore()
       const tools = [book()]
       const theatre = await play([call('book', { flight: 'X1' }), text('Done.')], { tools, store })
@@ -52,7 +52,7 @@ export function describeAnswers(): void {
       }
     })
 
-    it('forks with other words, and the other session stays as it is', async () => {
+    it('forks with other words, and leaves the original session unchanged', async () => {
       const log = await stage.store.read('html')
       await open('html', 3)
       await page.locator('.message.user').hover()

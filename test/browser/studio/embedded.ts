@@ -8,7 +8,7 @@ export function describeEmbedded(): void {
   describe('an embedded actor', () => {
     openPageForEach()
 
-    it('is shown as it works, and approved in the page, from its own machine', async () => {
+    it('is shown while it works, and approved in the page, from its own machine', async () => {
       const pay = defineTool({
         name: 'pay',
         description: 'Pays.',

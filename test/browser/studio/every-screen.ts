@@ -7,10 +7,10 @@ import { browser, forgive, get, open, openPageForEach, page } from './visit.js'
 import { soon } from '../soon.js'
 
 export function describeEveryScreen(): void {
-  describe('what is downloaded', () => {
+  describe('the download', () => {
     openPageForEach()
 
-    it('is at most 75 kB, compressed, and loads the share dialog when it is opened', async () => {
+    it('is at most 75 kB compressed, and loads the share dialog on demand', async () => {
       const files = new Map<string, Promise<Buffer>>()
       page.on('response', (response) => {
         const name = /[\w-]+\.(?:js|css)$/.exec(response.url())?.[0]
@@ -41,7 +41,7 @@ export function describeEveryScreen(): void {
     ]
 
     // One width per layout. The screens below also run at the other widths.
-    it.each([400, 1280])('is without findings of axe, light and dark, %i pixels wide', async (width) => {
+    it.each([400, 1280])('has no findings of axe, light and dark, %i pixels wide', async (width) => {
       await page.setViewportSize({ width, height: 800 })
       const found: unknown[] = []
       for (const hash of [...screens, '#/session/paid/2']) {
@@ -68,7 +68,7 @@ export function describeEveryScreen(): void {
       expect(widths).toEqual(screens.map((hash) => [hash, 400]))
     })
 
-    it('shows a state that is opened by its address on the whole chart', async () => {
+    it('shows a state on the whole chart if opened by its address', async () => {
       await show('#/chart/RUNNING.asking.requesting')
       await page.waitForSelector('.picture [data-state="RUNNING.asking.requesting"].active')
       await soon(() => page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
@@ -80,7 +80,7 @@ export function describeEveryScreen(): void {
       )
     })
 
-    it('is light or dark as the system is', async () => {
+    it('follows the color scheme of the system', async () => {
       const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
       await page.emulateMedia({ colorScheme: 'light' })
       const light = await background()
@@ -88,14 +88,14 @@ export function describeEveryScreen(): void {
       await soon(() => background()).not.toBe(light)
     })
 
-    it('says of a session that there is not what is wrong, and where to go', async () => {
+    it('explains what is missing from a session, and where to go', async () => {
       await show('#/session/nobody')
       await page.waitForSelector('[role=alert] a[href="#/"]')
       forgive('404')
     })
 
     it.each(['before', 'after'])(
-      'is gone to though the screen before it writes its address just %s the page hears of the step',
+      'is opened although the previous screen writes its address just %s the page receives the step',
       async (moment) => {
         await page.evaluate(async (moment) => {
           const timers = new Map<unknown, () => void>()
@@ -143,7 +143,7 @@ export function describeEveryScreen(): void {
         width: allWidths[at % 4] ?? 400,
         colorScheme: at % 8 < 4 ? ('light' as const) : ('dark' as const),
       })),
-    )('$name is without findings of axe, $width pixels wide, $colorScheme', async (screen) => {
+    )('$name has no findings of axe, $width pixels wide, $colorScheme', async (screen) => {
       const { width, colorScheme } = screen
       const viewport = { width, height: 800 }
       const page = await browser.newPage({ viewport, colorScheme, reducedMotion: 'reduce' })

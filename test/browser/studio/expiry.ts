@@ -8,7 +8,7 @@ import { soon } from '../soon.js'
 const expiresMs = 3_600_000
 
 export function describeExpiry(): void {
-  describe('a question that expires', () => {
+  describe('an approval request that expires', () => {
     let studio: Studio
     let paid: readonly number[]
     const close: (() => Promise<void>)[] = []
@@ -40,7 +40,7 @@ export function describeExpiry(): void {
     const row = (id: string) =>
       page.locator('.session').filter({ has: page.locator(`[href="#/session/${id}"]`) })
 
-    it('says until when it can be answered, and what follows', async () => {
+    it('shows its deadline and what happens after it', async () => {
       await soon(() => row('open').locator('.session-state').innerText()).toContain(
         'until 2100-05-01 12:00:00 UTC',
       )
@@ -58,7 +58,7 @@ export function describeExpiry(): void {
       await soon(() => page.locator('.pending .buttons').innerText()).toMatch(/Approve\s+Reject/)
     })
 
-    it('says that it has expired, and the run continues without the call once it is resumed', async () => {
+    it('reports that it has expired, and the resumed run continues without the call', async () => {
       await soon(() => row('late').locator('.session-state').innerText()).toMatch(/approval\s*expired$/)
       await row('late').locator('.session-link').click()
       await page.waitForSelector('.pending')

@@ -9,7 +9,7 @@ export function describeGlance(): void {
 
     const at = async (): Promise<number> => Number((await shown()).value.match(/Record (\d+)/)?.[1])
 
-    it('says what stopped it, with the key that allows more, and leads to the record', async () => {
+    it('states what stopped it and the option that raises the limit, and links to the record', async () => {
       await open('stuck')
       const text = (await page.locator('.verdict-text').textContent()) ?? ''
       expect(text).toMatch(/^Stopped by progress\.stale\. The model has called ping .* 21 times/)
@@ -25,7 +25,7 @@ export function describeGlance(): void {
       await soon(() => page.locator('.marks .flag-halt svg').count()).toBe(1)
     })
 
-    it('says what it took, and each part leads to its records one after the other', async () => {
+    it('states its duration and cost, and each part leads to its records in turn', async () => {
       await open('paid')
       const chips = await page.locator('.chip-button').allTextContents()
       expect(chips.join(' | ')).toMatch(
@@ -40,7 +40,7 @@ export function describeGlance(): void {
       await soon(() => at()).toBeGreaterThan(first)
     })
 
-    it('lists its steps with their calls, finds some of them, and goes through them by j and k', async () => {
+    it('lists its steps with their calls, filters them, and moves through them with j and k', async () => {
       await open('stuck')
       await soon(() => page.locator('.step.merged').textContent()).toContain('15 ×')
       await page.fill('#find-steps', 'tool:ping halt')
@@ -61,7 +61,7 @@ export function describeGlance(): void {
       await page.waitForSelector('.steps-box .empty')
     })
 
-    it('shows the steps of a sub-agent below its call, with links both ways', async () => {
+    it('shows the steps of a sub-agent below its call, with links in both directions', async () => {
       await open('paid')
       await page.click('.step.child .folds')
       await page.click('.step.inner')
@@ -70,7 +70,7 @@ export function describeGlance(): void {
       await page.waitForSelector('.run-title h1:has-text("last year")')
     })
 
-    it('draws what the run visited with letters that can be read, and the whole chart by a key', async () => {
+    it('draws the visited states in readable letters, and the whole chart on a key press', async () => {
       await open('paid')
       const smallest = () =>
         page.evaluate(() => {

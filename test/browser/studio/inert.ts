@@ -16,7 +16,7 @@ const hostile =
   '</text></script><script>window.hit=1</script><img src=x onerror="window.hit=2"><svg onload="window.hit=3">[x](javascript:window.hit=4) \u202eevil\u2066 \u001b[31mred\u0007 \u009b2J'
 
 export function describeInert(): void {
-  describe('a session whose every text is hostile', () => {
+  describe('a session with hostile text in every field', () => {
     let studio: Studio
     let store: SessionStore
     let page: Page
@@ -128,7 +128,7 @@ export function describeInert(): void {
       await expectInert()
     })
 
-    it('is inert on its page: verdict, steps, timeline, tabs, cards, and what is asked', async () => {
+    it('is inert on its page: verdict, steps, timeline, tabs, cards and requests', async () => {
       await page.goto(`${base}#/session/inert`)
       await page.waitForSelector('.panel .message')
       await expectInert()

@@ -146,7 +146,7 @@ export function describeKeyboard(): void {
       expect(covered).toEqual([])
     })
 
-    it('answers one question after another, and is never lost', async () => {
+    it('answers one question after another, and never loses the focus', async () => {
       await openRun()
       await soon(() => focused()).toMatchObject({ tagName: 'MAIN' })
       await press('a')

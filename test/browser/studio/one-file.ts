@@ -11,7 +11,7 @@ export function describeOneFile(): void {
   describe('a session as one file', () => {
     openPageForEach()
 
-    it('is walked as in the studio, makes no requests, and offers nothing to do', async () => {
+    it('can be replayed as in the studio, makes no requests, and offers no actions', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'statewright-file-'))
       try {
         const file = join(folder, 'stuck.html')

@@ -53,7 +53,7 @@ export function describeQuestions(): void {
       expect(clicks).toBeLessThanOrEqual(mostClicks)
     }
 
-    it('sees what came of a call, and of a request, whose bar on the timeline is clicked', async () => {
+    it('sees the result of a call or a request after a click on its bar in the timeline', async () => {
       await open(1280, 'report')
       await click(page.locator('.lane-tools .bar:has-text("query_sales")'))
       await expectSeen(page.locator('.call').last(), /^query_sales\s+ok[^]*"sum": 49180/)
@@ -76,7 +76,7 @@ export function describeQuestions(): void {
     })
 
     describe.each([1280, 400])('%i pixels wide', (width) => {
-      it('sees what it has answered', async () => {
+      it('sees the answer of the session', async () => {
         await open(width, 'report')
         await expectSeen(
           page.locator('.verdict-text'),
@@ -84,7 +84,7 @@ export function describeQuestions(): void {
         )
       })
 
-      it('sees why a session stopped, and what allows more', async () => {
+      it('sees why a session stopped, and which option allows more', async () => {
         await open(width, 'rollout')
         await expectSeen(
           page.locator('.verdict-text'),
@@ -93,7 +93,7 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.verdict-text code').last(), /^guardrails\.progress\.stale\.haltAt$/)
       })
 
-      it('sees what it cost, and where the time went', async () => {
+      it('sees the cost and the duration of its parts', async () => {
         await open(width, 'report')
         await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+ cost$/)
         await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d %$/)
@@ -104,7 +104,7 @@ export function describeQuestions(): void {
         )
       })
 
-      it('sees which model and which step cost most, and what was sent', async () => {
+      it('sees which model and which step cost most, and the request that was sent', async () => {
         await open(width, 'report')
         await click(page.locator('.chip-cost'))
         await expectSeen(
@@ -120,7 +120,7 @@ export function describeQuestions(): void {
         await page.locator('.request:has-text("9,800 in")').waitFor()
       })
 
-      it('reads the whole dialog that offers every change', async () => {
+      it('reads the whole dialog that lists every change', async () => {
         await open(width, 'chairs')
         await click(page.getByRole('button', { name: 'What if', exact: true }))
         const dialog = page.locator('.fork')
@@ -128,7 +128,7 @@ export function describeQuestions(): void {
         expect(await dialog.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0)
       })
 
-      it('sees what came of a step that is clicked, or gone to by a key, and of a part of the timeline', async () => {
+      it('sees the result of a step after a click or a key press, and of a part of the timeline', async () => {
         await open(width, 'report')
         await click(page.locator('.step:has-text("query_returns")'))
         await expectSeen(page.locator('.call').last(), /^query_returns\s+ok[^]*"sum": 970/)
@@ -144,7 +144,7 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.call').last(), /^draw_chart/)
       })
 
-      it('reads no label of the timeline that is cut in a letter, or of which a letter or two are left', async () => {
+      it('reads no timeline label that is cut inside a letter or shortened to one or two letters', async () => {
         await open(width, 'report')
         const labels = await page.locator(':is(.stretch, .bar) > span').evaluateAll((all) =>
           all.map((one) => ({
@@ -157,7 +157,7 @@ export function describeQuestions(): void {
         expect(seen.filter((label) => label.isCut || label.width < 44)).toEqual([])
       })
 
-      it('reads of the same step in the head as in the list, and every word of a result beside its pencil', async () => {
+      it('reads the same text for a step in the header and the list, and every word of a result next to its pencil', async () => {
         await open(width, 'rollout')
         await click(page.locator('.chip-guards'))
         const number = await page.locator('.step[aria-current] .step-number').innerText()
@@ -174,7 +174,7 @@ export function describeQuestions(): void {
         expect(covered).toBe(0)
       })
 
-      it('sees which result of a tool went wrong, and what it says', async () => {
+      it('sees which tool result is an error, and its message', async () => {
         await open(width, 'trips')
         await expectSeen(page.locator('.chip-failed'), /^1 failed call: convert$/)
         await click(page.locator('.chip-failed'))
@@ -184,7 +184,7 @@ export function describeQuestions(): void {
         await expectSeen(failed.locator('pre').first(), /"from": "CHF"/)
       })
 
-      it('sees what would have come of another result', async () => {
+      it('sees the outcome of another result', async () => {
         await open(width, 'chairs')
         await click(page.locator('[aria-label="What if get_quote had a different result"]').first())
         await page.fill('.fork textarea', 'Nord asks 1999 EUR.')

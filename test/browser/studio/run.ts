@@ -7,47 +7,44 @@ export function describeRun(): void {
   describe('a run', () => {
     openPageForEach()
 
-    it.each(['expenses', 'paid', 'stuck'])(
-      'of %s is lit at every record as it stood then',
-      async (session) => {
-        const { rows } = await get<SessionView>(paths.session(session))
-        await open(session)
-        const drawn = new Set(
-          await page.evaluate(() =>
-            [...document.querySelectorAll('.picture [data-state]')].map((one) =>
-              one.getAttribute('data-state'),
-            ),
+    it.each(['expenses', 'paid', 'stuck'])('highlights the state of %s at every record', async (session) => {
+      const { rows } = await get<SessionView>(paths.session(session))
+      await open(session)
+      const drawn = new Set(
+        await page.evaluate(() =>
+          [...document.querySelectorAll('.picture [data-state]')].map((one) =>
+            one.getAttribute('data-state'),
           ),
+        ),
+      )
+      await page.keyboard.press('Home')
+      for (const [place, row] of rows.entries()) {
+        const now = await shown()
+        expect(now.value).toContain(`Record ${row.seq} of ${rows.length}`)
+        expect(new Set(now.active)).toEqual(new Set(row.to))
+        expect(row.to.every((path) => drawn.has(path))).toBe(true)
+        const around = row.to.flatMap((path) =>
+          path.split('.').map((_, at, parts) => parts.slice(0, at + 1).join('.')),
         )
-        await page.keyboard.press('Home')
-        for (const [place, row] of rows.entries()) {
-          const now = await shown()
-          expect(now.value).toContain(`Record ${row.seq} of ${rows.length}`)
-          expect(new Set(now.active)).toEqual(new Set(row.to))
-          expect(row.to.every((path) => drawn.has(path))).toBe(true)
-          const around = row.to.flatMap((path) =>
-            path.split('.').map((_, at, parts) => parts.slice(0, at + 1).join('.')),
-          )
-          expect(new Set(now.around)).toEqual(new Set(around))
-          // Highlighted transitions were taken, and taken transitions in the picture are highlighted.
-          expect(now.taken.filter((ids) => !ids.some((id) => row.transitionIds.includes(id)))).toEqual([])
-          const lit = new Set(now.taken.flat())
-          expect(row.transitionIds.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
-          const moment = await get<MomentView>(paths.moment(session, row.seq))
-          // The page fetches a moment's transcript when it shows the moment.
-          const told = moment.instructions && moment.transcript.length > 0 ? 1 : 0
-          await page.waitForFunction(
-            ([said, told]) =>
-              document.querySelectorAll('.message:not(.instructions)').length === said &&
-              document.querySelectorAll('.message.instructions').length === told,
-            [moment.transcript.length, told] as const,
-          )
-          if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
-        }
-      },
-    )
+        expect(new Set(now.around)).toEqual(new Set(around))
+        // Highlighted transitions were taken, and taken transitions in the picture are highlighted.
+        expect(now.taken.filter((ids) => !ids.some((id) => row.transitionIds.includes(id)))).toEqual([])
+        const lit = new Set(now.taken.flat())
+        expect(row.transitionIds.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
+        const moment = await get<MomentView>(paths.moment(session, row.seq))
+        // The page fetches a moment's transcript when it shows the moment.
+        const told = moment.instructions && moment.transcript.length > 0 ? 1 : 0
+        await page.waitForFunction(
+          ([said, told]) =>
+            document.querySelectorAll('.message:not(.instructions)').length === said &&
+            document.querySelectorAll('.message.instructions').length === told,
+          [moment.transcript.length, told] as const,
+        )
+        if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
+      }
+    })
 
-    it('is walked with the keyboard: records, steps, the ends, and the tabs', async () => {
+    it('is navigated with the keyboard: records, steps, the ends, and the tabs', async () => {
       const { rows } = await get<SessionView>(paths.session('expenses'))
       await open('expenses')
       const at = async (): Promise<number> => Number((await shown()).value.match(/Record (\d+)/)?.[1])
@@ -81,7 +78,7 @@ export function describeRun(): void {
       }
     })
 
-    it('draws a record once, and asks the browser for nothing of the chart that it knows', async () => {
+    it('draws a record once, and requests no known part of the chart again', async () => {
       const records = 5
       const { length: start } = (await get<SessionView>(paths.session('paid'))).rows
       // Opens at a record, so that the page reads the whole session instead of its end first.
@@ -135,7 +132,7 @@ export function describeRun(): void {
       expect(drawn).toBeLessThan(records * 1.5)
     })
 
-    it('lets the token walk to where the machine goes, and jump where less motion is asked for', async () => {
+    it('moves the token along transitions, and lets it jump with reduced motion', async () => {
       await open('expenses')
       const token = () => page.evaluate(() => document.querySelector('.token')?.getAttribute('transform'))
       await page.keyboard.press('Home')
@@ -151,7 +148,7 @@ export function describeRun(): void {
       expect(walking.size).toBeGreaterThan(2)
     })
 
-    it('has lanes of what was done when, and in them what a sub-agent did meanwhile', async () => {
+    it('has lanes for its activities, including those of a sub-agent', async () => {
       await open('paid')
       // They are visible at 1280 × 800 and can be closed.
       await page.click('.lanes-button')
@@ -178,7 +175,7 @@ export function describeRun(): void {
       await page.waitForSelector('h1:has-text("check_price")')
     })
 
-    it('has its records spaced alike, or by time', async () => {
+    it('spaces its records evenly, or by time', async () => {
       await open('expenses')
       const left = () =>
         page.evaluate(() =>
@@ -209,7 +206,7 @@ export function describeRun(): void {
       expect(cursor).toBeCloseTo(byTime[1] ?? 0, 6)
     })
 
-    it('shows a part of its time that is dragged over, and the whole again', async () => {
+    it('zooms into a dragged part of its timeline, and back out', async () => {
       await open('paid')
       const ticks = () => page.locator('.tick').allTextContents()
       const before = await ticks()
@@ -239,7 +236,7 @@ export function describeRun(): void {
       await soon(() => page.locator('.whole').count()).toBe(0)
     })
 
-    it('says of a bar with what a tool was called and what it returned, as text', async () => {
+    it('states at a bar the arguments and the result of a tool call, as text', async () => {
       await open('html')
       await page.locator('.lane-tools .bar').hover()
       await page.waitForSelector('.hover-card:has-text("<img src=x onerror=")')
@@ -248,7 +245,7 @@ export function describeRun(): void {
       await soon(() => page.locator('.lane-cost path').count()).toBe(1)
     })
 
-    it('shows at 400 pixels what waits, where the run is, and the way back to its end', async () => {
+    it('shows pending requests, its current state, and the way back to its end at 400 pixels', async () => {
       await page.setViewportSize({ width: 400, height: 800 })
       await open('paid')
       await page.keyboard.press('Home')
@@ -304,7 +301,7 @@ export function describeRun(): void {
       await page.waitForSelector('.panel .picture .active')
     })
 
-    it.each(['1', '2', '3', '4', '5', '6'])('has at most five sizes of text on tab %s', async (key) => {
+    it.each(['1', '2', '3', '4', '5', '6'])('has at most five text sizes on tab %s', async (key) => {
       await open('expenses')
       await page.keyboard.press(key)
       await page.waitForFunction(() => !document.querySelector('.loading'))
@@ -324,7 +321,7 @@ export function describeRun(): void {
       expect(sizes.length).toBeGreaterThan(2)
     })
 
-    it('scales the chart with buttons, and moves it under the pointer without following a link', async () => {
+    it('scales the chart with buttons, and moves it with the pointer without following a link', async () => {
       await open('paid')
       const width = () => page.locator('.picture svg').evaluate((svg) => svg.getBoundingClientRect().width)
       const before = await width()
@@ -349,7 +346,7 @@ export function describeRun(): void {
       await soon(() => shown()).toEqual(at)
     })
 
-    it('marks on a sheet what stored sessions took, row by row', async () => {
+    it('highlights on a sheet the rows that stored sessions took', async () => {
       await open('paid')
       await page.selectOption('.chart-bar select', 'WAITING_FOR_TOOL')
       const marked = () => page.locator('.picture .row[class*=heat] text').count()
@@ -367,7 +364,7 @@ export function describeRun(): void {
       await page.waitForSelector('.picture .row.never')
     })
 
-    it('takes what a tool or a model wrote for text', async () => {
+    it('shows the output of a tool or a model as text', async () => {
       await open('html')
       await page.waitForSelector('text=<img src=x onerror=')
       for (const key of ['2', '3']) await page.keyboard.press(key)
@@ -375,7 +372,7 @@ export function describeRun(): void {
       await soon(() => page.locator('main img, main script').count()).toBe(0)
     })
 
-    it('is jumped in by a state of the chart and by the outline', async () => {
+    it('jumps to a state of the chart, and to an entry of the outline', async () => {
       await open('expenses')
       await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
       expect((await shown()).active).toEqual(['RUNNING.asking.backingOff'])

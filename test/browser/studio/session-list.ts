@@ -5,7 +5,7 @@ export function describeSessionList(): void {
   describe('the list of sessions', () => {
     openPageForEach()
 
-    it('has those that wait first, and finds one by its words', async () => {
+    it('lists waiting sessions first, and finds a session by its words', async () => {
       const heads = await page.locator('.group h2').allTextContents()
       expect(heads[0]).toMatch(/^Waiting for you/)
       await page.keyboard.press('/')
@@ -14,7 +14,7 @@ export function describeSessionList(): void {
       await soon(() => page.locator('.session-title').first().textContent()).toContain('last year')
     })
 
-    it('is a table that its headers sort, both ways and back', async () => {
+    it('is a table that its headers sort in both directions, and back', async () => {
       const numbers = async (column: number) =>
         (await page.locator(`.session td:nth-child(${column})`).allTextContents()).map(
           (text) => Number.parseFloat(text.replaceAll(',', '')) * (/\dk/.test(text) ? 1_000 : 1),
@@ -91,7 +91,7 @@ export function describeSessionList(): void {
       await view.waitFor({ state: 'detached' })
     })
 
-    it('keeps the search and says what was meant when a filter has a wrong value', async () => {
+    it('keeps the search and suggests a correction if a filter has a wrong value', async () => {
       await page.goto(`${page.url().replace(/#.*/, '')}#/find/state%3Aeror`)
       await page.reload()
       await page.waitForSelector('[role=alert]')
@@ -103,7 +103,7 @@ export function describeSessionList(): void {
       forgive('400')
     })
 
-    it('tells of one that begins while it is open', async () => {
+    it('announces a session that starts while the list is open', async () => {
       await stage.play('late', 'Are you there?', [{ text: 'Yes.' }])
       await page.waitForSelector('text=Are you there?')
     })
@@ -112,7 +112,7 @@ export function describeSessionList(): void {
   describe('fifty runs at once', () => {
     openPageForEach()
 
-    it('are shown as they go, put into the page at most once a frame', async () => {
+    it('are shown as they run, with at most one page update per frame', async () => {
       const turns = Array.from({ length: 4 }, (_, at) => ({
         text: 'Word by word.',
         chunkSize: 4,

@@ -10,7 +10,7 @@ export function describeSessionSearch(): void {
   describe('a search of the list', () => {
     openPageForEach()
 
-    it('finds sessions by words that were said in them, and leads back to what was found', async () => {
+    it('finds sessions by the words of their messages, and leads back to the match', async () => {
       await page.keyboard.press('/')
       await page.keyboard.type('mostly')
       await waitForTitles(1)
@@ -24,7 +24,7 @@ export function describeSessionSearch(): void {
       await soon(() => page.locator('.lead').innerText()).toMatch(/^1 of \d+ sessions/)
     })
 
-    it('filters by menus, with the keyboard alone, and sorts', async () => {
+    it('filters by menus and sorts, with the keyboard alone', async () => {
       await page.waitForFunction(
         () => document.querySelectorAll('.filter-fields option[value="pay"]').length === 1,
       )
@@ -45,14 +45,14 @@ export function describeSessionSearch(): void {
       await page.waitForSelector('.empty')
     })
 
-    it('has the sub-agents of a session below it, folded', async () => {
+    it('lists the sub-agents of a session below it, folded', async () => {
       const before = (await titles()).length
       await page.locator('.sub-agents').first().click()
       await waitForTitles(before + 1)
       await soon(() => page.locator('.session.inner .session-sub').textContent()).toContain('sub-agent of')
     })
 
-    it('shows what sessions cost by day, and why some failed, each reason a filter', async () => {
+    it('shows the cost of sessions per day and the reasons of failures, each of which is a filter', async () => {
       await page.waitForSelector('.days svg')
       await soon(() => page.locator('.days svg').first().getAttribute('aria-label')).toMatch(
         /^Cost by day, from \d/,

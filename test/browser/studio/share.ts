@@ -6,7 +6,7 @@ export function describeShare(): void {
   describe('the share menu', () => {
     openPageForEach()
 
-    it('saves a file and pictures, without texts where that is asked for, and copies the link', async () => {
+    it('saves a file and pictures, without texts if selected, and copies the link', async () => {
       await open('paid', 3)
       await page.getByRole('button', { name: 'Share' }).click()
       const save = async (name: string): Promise<Buffer> => {

@@ -34,7 +34,7 @@ export function describeSleep(): void {
       await close()
     })
 
-    it('says until when a run sleeps, in the list and on its page, and wakes it by a button', async () => {
+    it('shows its wake time in the list and on its page, and is woken by a button', async () => {
       page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
       await page.goto(studio.url)
       await page.waitForSelector('.group-sleeping')

@@ -110,7 +110,7 @@ export function describeStrangers(): void {
       await soon(() => context.cookies()).toEqual([])
     })
 
-    it('the cookie is for this page alone: no script reads it, and no server of another port is sent it', async () => {
+    it('no script reads the cookie, and no server on another port receives it', async () => {
       const page = await context.newPage()
       await page.goto(stage.url)
       await page.waitForSelector('.sessions')
@@ -125,7 +125,7 @@ export function describeStrangers(): void {
       expect(sent.at(-1)).toBeUndefined()
     })
 
-    it('an address that was opened opens no other browser', async () => {
+    it('an opened address opens no other browser', async () => {
       const address = stage.url
       const page = await context.newPage()
       await page.goto(address)
@@ -140,7 +140,7 @@ export function describeStrangers(): void {
       await other.close()
     })
 
-    it('an exported session is one file that shows it, runs nothing of it, and makes no requests', async () => {
+    it('an exported session is one file that shows it, runs none of its content, and makes no requests', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'statewright-export-'))
       const file = join(folder, 'session.html')
       await writeFile(file, await exportSession(stage.store, 'html'))

@@ -117,7 +117,7 @@ export function describeTranscript(): void {
       expect(asked.filter((url) => !/^(?:about|data):|^http:\/\/127\.0\.0\.1:/.test(url))).toEqual([])
     })
 
-    it('shows Markdown, pictures and code, and as it was written on demand', async () => {
+    it('shows Markdown, pictures and code, and the source on demand', async () => {
       const said = page.locator('.message.assistant .markdown').first()
       await soon(() => said.locator('strong').textContent()).toBe('largest')
       expect((await said.locator('td').allTextContents()).map((text) => text.trim())).toEqual([
@@ -137,7 +137,7 @@ export function describeTranscript(): void {
       await soon(() => page.locator('.message.assistant .said').first().textContent()).toBe(written)
     })
 
-    it('names what the loop itself has said, and why', async () => {
+    it('marks messages of the loop, with their reason', async () => {
       const loop = page.locator('.message.loop')
       await soon(() => loop.count()).toBe(1)
       await soon(() => loop.locator('header').textContent()).toBe(
@@ -146,7 +146,7 @@ export function describeTranscript(): void {
       await soon(() => loop.locator('.edit').count()).toBe(0)
     })
 
-    it('folds a long result, and opens it where it has the words that are searched for', async () => {
+    it('folds a long result, and unfolds it at a match of the search', async () => {
       const result = page.locator('.block.result').last()
       await soon(() => result.textContent()).not.toContain('the needle')
       await result.locator('text=/Show all/').click()
@@ -165,7 +165,7 @@ export function describeTranscript(): void {
       await page.waitForSelector('.transcript-bar output:has-text("0 messages")')
     })
 
-    it('is inert, whatever it says: nothing of it runs, is asked for, leads elsewhere unseen, or turns letters around', async () => {
+    it('is inert: it runs no script, loads nothing, hides no link, and reverses no letters', async () => {
       for (const details of await page.locator('details.reasoning summary').all()) await details.click()
       for (const button of await page.locator('text=/Show all/').all()) await button.click()
       expect(

@@ -56,7 +56,7 @@ export function describeWhatIf(): void {
       expect(faults).toEqual([])
     })
 
-    it('gives a call another result from the end of the session, runs it, and shows what that changed', async () => {
+    it('replaces the result of a call from the end of the session, runs it, and shows the difference', async () => {
       const log = await store.read('s')
       // Visible without hover.
       const pencil = page.locator('[aria-label="What if look_up had a different result"]').first()
@@ -110,7 +110,7 @@ export function describeWhatIf(): void {
       )
     })
 
-    it('lets a person decide anew, with other instructions, in forks of their own, and asks before it acts', async () => {
+    it('offers another decision and other instructions in separate forks, and asks before it executes', async () => {
       await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
       const decided = page.locator('.decision')
       await decided.waitFor()
@@ -140,7 +140,7 @@ export function describeWhatIf(): void {
       await soon(() => page.locator('.message.instructions .why').textContent()).toBe('for this fork only')
     })
 
-    it('has a pencil at the instructions, every result, its arguments and every message of the user, and none without an agent', async () => {
+    it('has a pencil at the instructions, every call, every result and every user message, and none without an agent', async () => {
       await soon(() => page.locator('.edit').count()).toBe(1 + 1 + 2 * 3)
       const readOnly = await startStudio({ store })
       try {

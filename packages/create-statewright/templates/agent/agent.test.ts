@@ -14,7 +14,7 @@ async function rehearse(...turns: Turn[]) {
   return createOrderAgent(openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, apiKey: 'none' }))
 }
 
-test('looks an order up, and answers from it', async () => {
+test('looks up an order and answers with its status', async () => {
   const agent = await rehearse(
     { toolCalls: [{ name: 'find_order', arguments: { id: '1002' } }] },
     { text: 'It is on its way.', expect: { toolResultsInclude: ['on its way'] } },
@@ -23,7 +23,7 @@ test('looks an order up, and answers from it', async () => {
   assert.deepEqual([state, output, steps], ['COMPLETED', 'It is on its way.', 2])
 })
 
-test('refunds nothing without a person', async () => {
+test('refunds nothing until a person approves', async () => {
   const agent = await rehearse(
     { toolCalls: [{ name: 'refund', arguments: { id: '1001' } }] },
     { text: 'I have refunded nothing.', expect: { toolResultsInclude: ['Not today.'] } },
@@ -35,7 +35,7 @@ test('refunds nothing without a person', async () => {
   assert.equal((await run.result).output, 'I have refunded nothing.')
 })
 
-test('an agent that goes on forever is stopped', async () => {
+test('stops an agent that repeats itself forever', async () => {
   const turn = { toolCalls: [{ name: 'find_order', arguments: { id: '1001' } }] }
   const agent = await rehearse(...Array.from({ length: 20 }, () => turn))
   const { state, reason } = await agent.run('Where is order 1001?').result

@@ -33,14 +33,14 @@ async function list(visitor: string): Promise<{ id: string; title: string }[]> {
   return response.json() as Promise<{ id: string; title: string }[]>
 }
 
-test('a message is answered as a stream, and the chat is in the list of its user alone', async () => {
+test('streams the answer to a message, and lists the chat only for its user', async () => {
   const streamed = await say(ann, 'c1', 'To Lisbon, please')
   assert.match(streamed, /find_trains/)
   assert.deepEqual(await list(ann), [{ id: 'c1', title: 'To Lisbon, please' }])
   assert.deepEqual(await list(ben), [])
 })
 
-test('a request without a user is refused', async () => {
+test('refuses a request without a user', async () => {
   const response = await app.request('/api/chat/c1')
   assert.equal(response.status, 401)
 })

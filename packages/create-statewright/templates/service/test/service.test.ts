@@ -36,7 +36,7 @@ async function rest(session: string, state: string): Promise<any> {
   throw new Error(`${session} did not come to ${state}.`)
 }
 
-test('an invoice is paid after a person has approved it', { skip }, async () => {
+test('pays an invoice after a person approves it', { skip }, async () => {
   const session = `invoice-${Date.now()}`
   assert.equal((await send('/sessions', { session, input: 'Pay invoice 17.' })).status, 202)
   const { pending } = await rest(session, 'WAITING_FOR_INPUT')
@@ -49,7 +49,7 @@ test('an invoice is paid after a person has approved it', { skip }, async () => 
   assert.equal((await rest(session, 'COMPLETED')).output, 'Invoice 17 is paid.')
 })
 
-test('a session that is cancelled ends', { skip }, async () => {
+test('ends a cancelled session', { skip }, async () => {
   const session = `cancelled-${Date.now()}`
   await send('/sessions', { session, input: 'Pay invoice 17.' })
   await rest(session, 'WAITING_FOR_INPUT')
@@ -57,7 +57,7 @@ test('a session that is cancelled ends', { skip }, async () => {
   assert.equal((await rest(session, 'CANCELLED')).state, 'CANCELLED')
 })
 
-test('a request without the token, an unknown session and a bad body are refused', { skip }, async () => {
+test('refuses a missing token, an unknown session and an invalid body', { skip }, async () => {
   assert.equal((await send('/sessions/x', undefined, 'wrong')).status, 401)
   assert.equal((await send('/sessions/unknown')).status, 404)
   assert.equal((await send('/sessions', { input: '' })).status, 400)
