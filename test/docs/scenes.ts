@@ -277,7 +277,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.lastEventId).toMatch(/^\d+\.\d+$/)
     },
   },
-  'docs/principals.md › Who may start, continue and answer runs': {
+  'docs/principals.md › Who can start, continue and answer runs': {
     turns: [says('Hello, Ann.')],
     own: () => ({ store: memoryStore() }),
     expect: ({ said }) => {
