@@ -15,7 +15,7 @@ const longest = 120_000
 const { host, unhandled } = hosted()
 
 test(
-  `${isWhole ? 'up to ' : ''}${numRuns} runs in chaos keep every promise (seed ${seed})`,
+  `${isWhole ? 'up to ' : ''}${numRuns} runs with injected faults keep every promise (seed ${seed})`,
   async () => {
     const tally = new Tally()
     let last: Promise<void> = Promise.resolve()

@@ -76,7 +76,7 @@ describe('the verdict of a run', () => {
     expect(summarize(report([told]), expected).isGood).toBe(isGood)
   })
 
-  test('a case that does not tell its controls apart fails the run', () => {
+  test('a case that does not distinguish its controls fails the run', () => {
     const { text, isGood } = summarize(
       report([result({})], { controls: [{ case: 'wire/text', why: 'both pass' }] }),
       {},
@@ -84,7 +84,7 @@ describe('the verdict of a run', () => {
     expect([isGood, text]).toEqual([false, expect.stringContaining('CONTROL wire/text: both pass')])
   })
 
-  test('a library that is not there is named', () => {
+  test('a missing library is named', () => {
     const { text, isGood } = summarize(
       report([], { missing: [{ peer: 'ai', variant: 'defaults', why: 'no package' }] }),
       {},
@@ -98,7 +98,7 @@ describe('a case', () => {
   const told = (run: () => void, needs: string[] = [], more = {}) =>
     runCase({ needs, run: async () => run() }, { ...given, ...more })
 
-  test('that needs what the library does not claim is not played', async () => {
+  test('that needs a feature that the library does not claim is skipped', async () => {
     const never = () => {
       throw new Error('played')
     }
@@ -108,7 +108,7 @@ describe('a case', () => {
     })
   })
 
-  test('fails when it fails at least twice in three times', async () => {
+  test('fails if it fails at least twice in three times', async () => {
     let plays = 0
     const failing = (times: number) => () => check(plays++ >= times, 'seen')
     expect((await told(failing(1))).result).toBe('pass')
@@ -116,11 +116,11 @@ describe('a case', () => {
     expect(await told(failing(2))).toEqual({ result: 'fail', evidence: 'seen [2 of 3 times]' })
   })
 
-  test('whose fault did not land tells nothing', async () => {
+  test('whose fault was not injected proves nothing', async () => {
     expect((await told(() => certify({ faults: ['cut'] }, 'stall'))).result).toBe('not_certified')
   })
 
-  test('that breaks is no failure of the library', async () => {
+  test('that breaks is not counted against the library', async () => {
     const broken = () => {
       throw new TypeError('a defect of the suite')
     }
@@ -131,7 +131,7 @@ describe('a case', () => {
 describe('the failures of a run', () => {
   const expectedFile = new URL('expected.json', folder)
 
-  test('become the expected ones, and keep their notes; cases that were not played stay as they are', async () => {
+  test('become the expected ones and keep their notes; skipped cases stay unchanged', async () => {
     const before = readFileSync(expectedFile, 'utf8')
     const { acceptFailures } = await load<{ acceptFailures: (report: object) => void }>(
       'accept-failures.mjs',
@@ -156,7 +156,7 @@ describe('the failures of a run', () => {
     }
   })
 
-  test('of some cases take the place of those, beside the others', async () => {
+  test('of some cases replace the earlier ones, next to the others', async () => {
     const { mergeReport } = await load<{ mergeReport: (report: object) => { results: Result[] } }>(
       'page.mjs',
       folder,
@@ -168,13 +168,13 @@ describe('the failures of a run', () => {
   })
 })
 
-test('each case has a name of its own, and a mistake that it has to find', () => {
+test('each case has a unique name, and a mistake that it must detect', () => {
   const ids = cases.map(({ id }) => id)
   expect([...new Set(ids)]).toEqual(ids)
   expect(cases.filter(({ mistake }) => !mistake)).toEqual([])
 })
 
-test('one seed gives the same pieces', () => {
+test('one seed gives the same chunks', () => {
   fc.assert(
     fc.property(fc.integer(), (seed) => {
       const [a, b] = [createRandom(seed), createRandom(seed)]
@@ -218,7 +218,7 @@ describe('a strict provider', () => {
 })
 
 describe('the command', () => {
-  test('tells its options', () => {
+  test('prints its options', () => {
     const { status, stdout } = main('--help')
     expect([status, stdout]).toEqual([0, expect.stringContaining(`Runs ${cases.length} cases`)])
   })
@@ -239,7 +239,7 @@ describe('the command', () => {
   })
 })
 
-test('the page is what the committed results say, of the cases as they are', async () => {
+test('the page matches the committed results of the current cases', async () => {
   const { findPageProblem } = await load<{ findPageProblem: () => string | undefined }>('page.mjs', folder)
   expect(findPageProblem()).toBeUndefined()
   expect(main('--check').status).toBe(0)

@@ -34,14 +34,14 @@ describe('statewright diagram', () => {
     expect(await readFile(join(cwd, 'light.svg'), 'utf8')).toContain('>green</text>')
   })
 
-  it('takes the only machine of a module without a default export', async () => {
+  it('uses the only machine of a module without a default export', async () => {
     const cwd = await folder({ 'light.mjs': light.replace('export default', 'export const light =') })
     expect((await cli(['diagram', 'light.mjs', '-f', 'mermaid'], { cwd })).out).toContain(
       's_red --> s_green : GO',
     )
   })
 
-  it('draws the machine of a TypeScript module, with what it imports', async () => {
+  it('draws the machine of a TypeScript module, with its imports', async () => {
     const cwd = await folder({
       'light.ts': `import { createMachine } from '${xstate}'
         import { Color, type Go } from './color.js'

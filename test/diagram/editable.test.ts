@@ -6,14 +6,14 @@ import { literalConfig } from './literal-config.js'
 
 const source = readFileSync(new URL('../../machines/agent.machine.ts', import.meta.url), 'utf8')
 
-describe('machines/agent.machine.ts, read as an editor reads it', () => {
+describe('machines/agent.machine.ts, read by an editor', () => {
   const read = createMachine(literalConfig(source))
 
-  it('has every state of the machine that runs', () => {
+  it('has every state of the running machine', () => {
     expect(listStateNodes(read).map(getStateName)).toEqual(listStateNodes(agentMachine).map(getStateName))
   })
 
-  it('has every transition of the machine that runs, with its guard and target', () => {
+  it('has every transition of the running machine, with its guard and target', () => {
     const ids = (machine: typeof read | typeof agentMachine): string[] =>
       listTransitions(machine).map(({ declared }) => declared.id)
     expect(ids(read)).toEqual(ids(agentMachine))
@@ -32,7 +32,7 @@ describe('machines/agent.machine.ts, read as an editor reads it', () => {
   })
 })
 
-describe('what no editor can read is found', () => {
+describe('code that no editor can read is found', () => {
   it.each([
     ['a spread', `createMachine({ states: { ...others } })`, /config\.states has a SpreadElement/],
     ['a computed key', `createMachine({ states: { [name]: {} } })`, /config\.states has a Computed/],

@@ -5,12 +5,12 @@ import { toChart, flattenStates } from '../../src/diagram/chart.js'
 
 const film = readFileSync(join(import.meta.dirname, '../../visualizations/agent.film.svg'), 'utf8')
 
-it('the film of the README is at most 1 MB, asks nobody for anything, and runs no script', () => {
+it('the film of the README is at most 1 MB, makes no requests, and runs no script', () => {
   expect(film.length).toBeLessThan(1_000_000)
   expect(film).not.toMatch(/<script|<foreignObject|href=|url\(|@import/)
 })
 
-it('shows a run that retries, asks a person, and completes, and rests where somebody wants no motion', () => {
+it('shows a run that retries, asks a person, and completes, and stands still with reduced motion', () => {
   const shown = [...film.matchAll(/<text [^>]*font-size="16"[^>]*>([^<]+ › [^<]+|COMPLETED)<\/text>/g)].map(
     ([, path = '']) => path.replaceAll(' › ', '.'),
   )

@@ -14,13 +14,13 @@ const idsOf = (machine: AnyStateMachine): string[] =>
   listTransitions(machine).map(({ declared }) => declared.id)
 
 describe('JSON', () => {
-  it('makes the same machine again: every state, transition, guard and actor', () => {
+  it('recreates the machine: every state, transition, guard and actor', () => {
     const again = createMachine(JSON.parse(toMachineJson(agentMachine)))
     expect(idsOf(again)).toEqual(idsOf(agentMachine))
     expect(toChart(again)).toEqual(toChart(agentMachine))
   })
 
-  it('has no function, and names those that have a name', () => {
+  it('contains no function, and names those that have a name', () => {
     const config = JSON.parse(toMachineJson(workshop))
     expect(config.states['a state'].entry).toEqual({ type: 'greet' })
     expect(config.states['a state'].after[1000].actions).toEqual({ type: 'actions' })
@@ -28,7 +28,7 @@ describe('JSON', () => {
     expect(Object.keys(createMachine(config).states)).toEqual(Object.keys(workshop.states))
   })
 
-  it('keeps a state of which nothing else can be written down', () => {
+  it('keeps a state that has no other representable content', () => {
     const machine = createMachine({
       id: 'm',
       initial: 'a',
@@ -39,7 +39,7 @@ describe('JSON', () => {
 })
 
 describe("a file for Stately's editors", () => {
-  it('is a program that makes the same machine', async () => {
+  it('is a program that creates the same machine', async () => {
     const folder = await mkdtemp(join(import.meta.dirname, '.stately-'))
     try {
       const file = join(folder, 'machine.mjs')
@@ -52,7 +52,7 @@ describe("a file for Stately's editors", () => {
   })
 })
 
-describe('SCXML, as another program reads it', () => {
+describe('SCXML, parsed by another program', () => {
   interface Read {
     states: { name: string; type: string; statemachine?: Read }[]
     transitions?: { from: string; to: string; event?: string; cond?: string }[]
@@ -94,7 +94,7 @@ describe('SCXML, as another program reads it', () => {
     expect(read).toEqual(expect.arrayContaining(expected))
   })
 
-  it('gives awkward names an id of their own, and starts timers', async () => {
+  it('gives unusual names unique ids, and starts timers', async () => {
     const scxml = toScxml(toChart(workshop))
     expect(nested(await parse(workshop)).map(({ name }) => name)).toEqual(
       expect.arrayContaining(['work_shop', 'a_state', 'a-state', 'both', 'both.left.off', 'gone']),
@@ -128,7 +128,7 @@ describe('Mermaid', () => {
     expect(text).toContain('    PAUSE → stays')
   })
 
-  it('draws no line from a compound state or into one, which Mermaid gets wrong', () => {
+  it('draws no line from a compound state or into one, because Mermaid draws it incorrectly', () => {
     const regions = ['preparing', 'asking', 'judging'].map((region) => `s_RUNNING_${region}`)
     const compound = ['s_RUNNING', ...regions, 's_WAITING_FOR_TOOL', 's_WAITING_FOR_INPUT']
     const ends = lines.flatMap((line) => /^ +(\S+) --> (\S+) :/.exec(line)?.slice(1) ?? [])
@@ -136,7 +136,7 @@ describe('Mermaid', () => {
     expect(ends.filter((name) => compound.includes(name))).toEqual([])
   })
 
-  it('keeps apart what awkward names have in common, and escapes what is syntax', () => {
+  it('distinguishes unusual names that look alike, and escapes syntax', () => {
     const text = toMermaid(toChart(workshop))
     expect(text).toContain('state "a state" as s_a_state\n')
     expect(text).toContain('as s_a_state_2\n')

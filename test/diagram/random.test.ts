@@ -25,7 +25,7 @@ const check = (
 
 const transitionsOf = (states: readonly ChartState[]) => states.flatMap(({ transitions }) => transitions)
 
-test('JSON makes the same machine again', () =>
+test('JSON recreates the same machine', () =>
   check((machine, chart) => {
     expect(toChart(createMachine(JSON.parse(toMachineJson(machine))))).toEqual(chart)
   }))
@@ -45,7 +45,7 @@ test('SCXML is XML that another program reads, with every state and transition',
       for (const target of targets.split(' ')) expect(ids).toContain(target)
   }))
 
-test('Mermaid has lines of its grammar only, and draws or notes every transition', () =>
+test('Mermaid output has only lines of its grammar, and draws or notes every transition', () =>
   check((_machine, chart) => {
     const lines = toMermaid(chart).trimEnd().split('\n')
     const forms = [
@@ -97,7 +97,7 @@ test('the picture is XML with a row for every transition and a line to every tar
     )
   }, 40))
 
-test('the overview is XML with every state and every way between them', () =>
+test('the overview is XML with every state and every path between them', () =>
   check(async (_machine, chart) => {
     const svg = await toOverviewSvg(chart)
     elementsOf(svg)

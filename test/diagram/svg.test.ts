@@ -88,7 +88,7 @@ describe('the picture of the agent machine', () => {
     expectAll(chart.root, textsOf(await toSvg(chart)))
   })
 
-  it('draws the way of a turn that ends well bold, and no other', async () => {
+  it('draws only the path of a successful turn in bold', async () => {
     const svg = await toSvg(chart)
     expect(count(svg, 'stroke-width="3.2"')).toBeGreaterThanOrEqual(agentLook.mainPath.length)
     expect(count(toDot(chart), 'penwidth=3.2')).toBe(agentLook.mainPath.length)
@@ -100,7 +100,7 @@ describe('the picture of the agent machine', () => {
     'RUNNING.judging',
     'WAITING_FOR_TOOL',
     'WAITING_FOR_INPUT',
-  ])('has a sheet of %s alone', async (state) => {
+  ])('has a separate sheet of %s', async (state) => {
     const texts = textsOf(await toSvg(chart, { state }))
     const shown = states.find(({ id }) => id === state)
     if (!shown) throw new Error(`There is no ${state}.`)
@@ -115,7 +115,7 @@ describe('the picture of the agent machine', () => {
     ).toEqual([])
   })
 
-  it('has in its files every transition, each sheet narrow enough to be read', async () => {
+  it('has every transition in its files, with each sheet narrow enough to read', async () => {
     const folder = new URL('../../visualizations/', import.meta.url)
     const pictures = readdirSync(folder).filter((name) => name.endsWith('.svg'))
     const svgs = pictures.map((name) => readFileSync(new URL(name, folder), 'utf8'))
@@ -133,7 +133,7 @@ describe('the picture of the agent machine', () => {
     expect(svgs.filter((svg) => svg.includes('on entry'))).toEqual([])
   })
 
-  it('has a sheet of a state in the style of the overview, with the states around it and the events it keeps', async () => {
+  it('has a sheet for a state in the style of the overview, with its neighbors and its events', async () => {
     const texts = textsOf(await toOverviewSvg(chart, agentLook, 'RUNNING.asking'))
     expect(texts).toEqual(expect.arrayContaining(['stays', 'judging →', 'PAUSED →', '← backingOff']))
     expect(texts).not.toContain('RUNNING →')
@@ -147,7 +147,7 @@ describe('the picture of the agent machine', () => {
     )
   })
 
-  it('has in the overview each state that a run can be in, and every way from one to another once', async () => {
+  it('has in the overview every state of a run, and each path between two states once', async () => {
     const svg = await toOverviewSvg(chart)
     const named = attributesOf(svg, 'data-state')
     const kept = states.filter(({ id, type }) => id !== '(root)' && type !== 'history').map(({ id }) => id)
@@ -168,7 +168,7 @@ describe('the picture of the agent machine', () => {
     for (const { events } of ways) for (const event of events) expect(texts).toContain(event)
   })
 
-  it('names each state, row and line for programs', async () => {
+  it('has machine-readable names on each state, row and line', async () => {
     const svg = await toSvg(chart)
     const ids = new Set(states.map(({ id }) => id).filter((id) => id !== '(root)'))
     expect(new Set(attributesOf(svg, 'data-state'))).toEqual(ids)
@@ -177,7 +177,7 @@ describe('the picture of the agent machine', () => {
     expect(svg).not.toContain('<a ')
   })
 
-  it('says in the overview what happens, and names neither states nor guards', () => {
+  it('describes events in the overview, and names neither states nor guards', () => {
     const { states: tops, anywhere } = toOverview(chart)
     const guards = states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when ?? []))
     const names = new Set([...states.map(({ key }) => key), ...guards])
@@ -200,7 +200,7 @@ describe('the picture of the agent machine', () => {
     ).toEqual([])
   })
 
-  it('says of a state with regions what leads from one to another, and out of it', () => {
+  it('shows for a state with regions the transitions between them, and out of it', () => {
     const { states: tops, outside, anywhere } = toOverview(chart, agentLook, 'RUNNING')
     const waysOf = (key: string) => tops.find(({ state }) => state.key === key)?.transitions ?? []
     expect(anywhere.map(({ to }) => to)).toEqual(['TIMED_OUT', 'RUNNING.whereItWas'])
@@ -225,7 +225,7 @@ describe('the picture of the agent machine', () => {
     expect(() => toOverview(chart, agentLook, 'PAUSED')).toThrow("'PAUSED' is not a state with nested states")
   })
 
-  it('has words and lines only of states and guards that there are', () => {
+  it('contains only text and lines of existing states and guards', () => {
     const known = new Set([
       ...states.map(({ id }) => id),
       ...states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when?.split(' ')[0] ?? [])),
@@ -234,7 +234,7 @@ describe('the picture of the agent machine', () => {
     expect(agentLook.mainPath.flat().filter((name = '') => !known.has(name))).toEqual([])
   })
 
-  it.each(['whole', 'overview'])('has for each colour of the %s one for dark pages', async (kind) => {
+  it.each(['whole', 'overview'])('has a dark variant for each color of the %s', async (kind) => {
     const svg = kind === 'whole' ? await toSvg(chart) : await toOverviewSvg(chart)
     const [style = ''] = /<style>[^]*<\/style>/.exec(svg) ?? []
     expect(style).toContain('@media (prefers-color-scheme: dark)')
@@ -259,7 +259,7 @@ describe('the picture of the agent machine', () => {
     expect(dark).not.toContain('--chart-page: #ffffff;')
   })
 
-  it('marks where states begin, and draws what holds for a whole state or the machine', () => {
+  it('marks initial states, and draws transitions of a whole state or the machine', () => {
     const dot = toDot(chart)
     const nameOf = createNodeNames(chart)
     const leads = (from: string, to: string): boolean =>
@@ -288,14 +288,14 @@ describe('the coverage overlay', () => {
     transitions: transitions.map(({ id }, index) => ({ id, count: id === missed?.id ? 0 : index + 1 })),
   }
 
-  it('says of every transition how often it was taken, and marks the one that never was', async () => {
+  it('states how often each transition was taken, and marks the one that never was', async () => {
     const svg = await toSvg(chart, { counts: readTransitionCounts(coverage, chart) })
     const texts = textsOf(svg)
     expect(texts.filter((text) => /^\d+×$/.test(text))).toHaveLength(transitions.length - 1)
     expect(texts.filter((text) => text === 'never')).toHaveLength(1)
   })
 
-  it('refuses what is no coverage of this machine', () => {
+  it('refuses a coverage that does not belong to this machine', () => {
     const refusal = (value: unknown): unknown => {
       try {
         return readTransitionCounts(value, chart)
@@ -318,7 +318,7 @@ describe('the coverage overlay', () => {
 })
 
 describe('any machine', () => {
-  it('is drawn with timers, parallel regions, combined guards and awkward names', async () => {
+  it('is drawn with timers, parallel regions, combined guards and unusual names', async () => {
     const texts = textsOf(await toSvg(toChart(workshop)))
     expect(texts).toEqual(
       expect.arrayContaining([
@@ -333,18 +333,18 @@ describe('any machine', () => {
     )
   })
 
-  it('of which a state is asked for that has no nested ones is refused with those that have', async () => {
+  it('is refused if the requested state has no nested states, with a list of those that have', async () => {
     await expect(toSvg(toChart(workshop), { state: 'gone' })).rejects.toMatchObject({
       code: 'unknown_state',
       message: "'gone' is not a state with nested states. States with nested states: both, both.left.",
     })
   })
 
-  it('without states is refused in the same way', async () => {
+  it('is refused if it has no states', async () => {
     await expect(toSvg(toChart(single))).rejects.toMatchObject({ code: 'unknown_state' })
   })
 
-  it('is drawn with all its cards, whatever its states are called', async () => {
+  it('is drawn with all its cards, for any state names', async () => {
     const name = unicodeText({ minLength: 1, maxLength: 12 }).filter(
       (text) => !/[.#]/.test(text) && text !== '__proto__',
     )

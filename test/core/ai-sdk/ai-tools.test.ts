@@ -32,7 +32,7 @@ describe('tools of the AI SDK', () => {
       zodSchema(z3.object({ city: z3.string(), days: z3.number().default(1) })),
     ],
     ['a schema that is made later', () => zodSchema(city)],
-  ])('with %s are called with what the schema makes of the arguments', async (_, inputSchema) => {
+  ])('with %s receive the parsed arguments of the schema', async (_, inputSchema) => {
     const seen: unknown[] = []
     const weather = tool({
       description: 'The weather.',
@@ -77,7 +77,7 @@ describe('tools of the AI SDK', () => {
         { validate: () => ({ success: false, error: new Error('city is no text') }) },
       ),
     ],
-  ])('arguments that do not fit %s do not reach them', async (_, inputSchema) => {
+  ])('arguments that do not match %s do not reach them', async (_, inputSchema) => {
     const ran: unknown[] = []
     const { result } = await run(
       { weather: tool({ description: 'W.', inputSchema, execute: (input) => void ran.push(input) }) },
@@ -87,7 +87,7 @@ describe('tools of the AI SDK', () => {
     expect(result).toMatchObject({ role: 'tool', content: expect.stringMatching(/city/) as string })
   })
 
-  test('that yield are told as progress, and the last of it is the result', async () => {
+  test('that yield emit progress, and the last value is the result', async () => {
     const { result, events } = await run(
       {
         weather: tool({
@@ -149,7 +149,7 @@ describe('tools of the AI SDK', () => {
       { content: expect.stringMatching(/part "custom", which is not supported/) },
     ],
     [{ type: 'other' }, { content: expect.stringMatching(/the type "other", which is not supported/) }],
-  ])('toModelOutput %j is what the model reads', async (output, message) => {
+  ])('toModelOutput %j is the text that the model reads', async (output, message) => {
     const asked: unknown[] = []
     const { result } = await run(
       {
@@ -169,7 +169,7 @@ describe('tools of the AI SDK', () => {
     expect(result).toMatchObject({ role: 'tool', ...message })
   })
 
-  test('without execute are tools of the client, and needsApproval asks a person', async () => {
+  test('without execute are client tools, and needsApproval asks a person', async () => {
     const client = await run({ pick: tool({ description: 'P.', inputSchema: city }) }, { city: 'Lisbon' })
     const asks = ({ events }: typeof client) => events.some(({ type }) => type === 'approval_requested')
     expect((await client.run.result).pending).toMatchObject([{ name: 'pick' }])
@@ -215,7 +215,7 @@ describe('tools of the AI SDK', () => {
       /is a promise\. Await it first/,
     ],
     [{ 'a b': { description: 'X.', inputSchema: city } }, 'invalid_tool', /cannot be named 'a b'/],
-  ])('%j are refused with what to do', (tools, code, words) => {
+  ])('%j are refused with a remedy', (tools, code, words) => {
     expect(() => aiTools(tools as never)).toThrow(
       expect.objectContaining({ code, message: expect.stringMatching(words) as string }) as Error,
     )

@@ -29,8 +29,8 @@ const shielded = (word: RegExp): Partial<AgentOptions> => ({
   shields: { output: [patternShield({ name: 'word', patterns: [word], action: 'redact' })] },
 })
 
-describe('what a model makes and rests on', () => {
-  it('is in the message, from the store too, and goes back to its provider', async () => {
+describe('files and sources of an answer', () => {
+  it('are in the message, also in the store, and are sent back to their provider', async () => {
     const { result, again, sent } = await made([said, picture, source('https://herons.test')])
     expect(result.messages[1]).toMatchObject({
       content: 'A heron:',
@@ -44,7 +44,7 @@ describe('what a model makes and rests on', () => {
     ])
   })
 
-  it('is no empty answer where it is all that there is', async () => {
+  it('are not an empty answer if there is nothing else', async () => {
     const { result, sent } = await made([picture])
     expect(result).toMatchObject({
       state: 'COMPLETED',
@@ -54,20 +54,20 @@ describe('what a model makes and rests on', () => {
     expect(sent[1]?.prompt[1]?.content).toMatchObject([{ type: 'file', data: png }])
   })
 
-  it('stays behind output shields: sources that one refuses, and pictures of an answer that is held are told when it is cleared', async () => {
+  it('are held by output shields: refused sources stay hidden, and pictures appear once the answer is cleared', async () => {
     const { result } = await made([said, picture, source('https://forbidden.test')], shielded(/forbidden/))
     expect(result.messages[1]).toMatchObject({ content: 'A heron:', media })
     expect(result.messages[1]).not.toHaveProperty('annotations')
   })
 
-  it('goes with a document that says what a shield refuses', async () => {
+  it('contain the document whose text a shield may refuse', async () => {
     const csv = { type: 'file', mediaType: 'text/csv', data: btoa('name,code\nann,forbidden') }
     const { result } = await made([said, csv], shielded(/forbidden/))
     expect(result.messages[1]).toMatchObject({ content: 'A heron:' })
     expect(result.messages[1]).not.toHaveProperty('media')
   })
 
-  it('is not there where the answer is refused', async () => {
+  it('are removed if the answer is refused', async () => {
     const block = patternShield({ name: 'heron', patterns: [/heron/], action: 'block' })
     const { result } = await made([said, picture], { shields: { output: [block] } })
     expect(result.state).toBe('BLOCKED')

@@ -16,7 +16,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     return sent[0]?.prompt[0]?.content
   }
 
-  it('pictures, sound and documents have the form of the version', async () => {
+  it('pictures, audio and documents have the format of the version', async () => {
     const parts: ContentPart[] = [
       { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO', detail: 'low' } },
       { type: 'input_audio', input_audio: { data: 'UklG', format: 'mp3' } },
@@ -43,12 +43,12 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     ])
   })
 
-  it('an address that is none is refused', async () => {
+  it('an invalid address is refused', async () => {
     const part: ContentPart = { type: 'image_url', image_url: { url: 'https://her ons.test/' } }
     await expect(sentOf([part])).rejects.toMatchObject({ failure: { code: 'unsupported_content' } })
   })
 
-  it('an address goes to a provider that fetches it, and is refused for any other', async () => {
+  it('an address is sent to a provider that fetches it, and refused for any other', async () => {
     const part: ContentPart = { type: 'image_url', image_url: { url } }
     for (const pattern of ['image/*', '*/*', 'image/png']) {
       const [sent] = (await sentOf([part], { urls: { [pattern]: [/^https:\/\//] } })) as { data: unknown }[]
@@ -67,7 +67,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     }
   })
 
-  it('a file that the provider holds goes by its id where the package knows it', async () => {
+  it('a provider file is sent by its id if the package supports ids', async () => {
     const part: ContentPart = { type: 'file', file: { file_id: 'file-1' } }
     const [sent] = (await sentOf([part], { provider: 'openai.responses' })) as { data: unknown }[]
     expect(sent?.data).toEqual(isV4 ? { type: 'reference', reference: { openai: 'file-1' } } : 'file-1')
@@ -77,7 +77,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
-  it('what tools returned besides words comes after the results of the batch, before the next answer', async () => {
+  it('tool results that are not text follow the results of the batch, before the next answer', async () => {
     const sent: CallOptions[] = []
     const calls = ['c1', 'c2'].map((id) => ({
       id,

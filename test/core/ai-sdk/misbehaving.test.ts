@@ -11,7 +11,7 @@ const call = (toolCallId: string, toolName: string, input: string) => ({
   input,
 })
 
-it.each(['', 'call_0'])('calls that share the id %j are all made', async (id) => {
+it.each(['', 'call_0'])('calls that share the id %j all run', async (id) => {
   const streamed = [
     { type: 'tool-input-start', id, toolName: 'look' },
     { type: 'tool-input-delta', id, delta: '{"at":1}' },
@@ -31,13 +31,13 @@ it.each(['', 'call_0'])('calls that share the id %j are all made', async (id) =>
   ])
 })
 
-it('a call that is told twice is one', async () => {
+it('a call that is sent twice runs once', async () => {
   const parts = [call('a', 'look', '{}'), call('a', 'look', '{}')]
   const { response } = await askOnce(languageModel(sdkModel(parts)))
   expect(response.toolCalls).toHaveLength(1)
 })
 
-it('what comes after the end is no part of the answer, and nobody waits for the stream to close', async () => {
+it('content after the end is ignored, and no one waits for the stream to close', async () => {
   const usage = { inputTokens: { total: 5 }, outputTokens: { total: 2 } }
   const parts = [
     { type: 'text-delta', id: '0', delta: 'So.' },
@@ -61,7 +61,7 @@ it('what comes after the end is no part of the answer, and nobody waits for the 
   close()
 })
 
-it('whoever has wrapped the model sees its stream end', async () => {
+it('a wrapper of the model sees its stream end', async () => {
   let flushed = () => undefined as void
   const hasEnded = new Promise<void>((resolve) => (flushed = resolve))
   const model = sdkModel([{ type: 'text-delta', id: '0', delta: 'So.' }, finish])
@@ -77,7 +77,7 @@ it('whoever has wrapped the model sees its stream end', async () => {
 })
 
 it.each([null, undefined, {}, { stream: [] }])(
-  'a package that gives %j for a stream is named',
+  'a package that returns %j as a stream is named',
   async (given) => {
     const model = { ...sdkModel([]), doStream: () => Promise.resolve(given) }
     await expect(askOnce(languageModel(model))).rejects.toMatchObject({
@@ -95,7 +95,7 @@ it.each([
   ['amazon-bedrock', { bedrock: { usage: { cacheWriteInputTokens: 100 } } }, 15],
   ['amazon-bedrock', { bedrock: { usage: { cacheWriteInputTokens: 100 } } }, 205],
 ])(
-  'v2 of %s: what was read and written is input, once (%j, total %d)',
+  'v2 of %s: cached reads and writes count as input once (%j, total %d)',
   async (provider, metadata, totalTokens) => {
     const usage = { inputTokens: 10, outputTokens: 5, totalTokens, cachedInputTokens: 90 }
     const end = { type: 'finish', finishReason: 'stop', usage, providerMetadata: metadata }
@@ -111,7 +111,7 @@ it.each([
   },
 )
 
-it('a header that an error repeats is not told on', async () => {
+it('a header that an error repeats is not shown', async () => {
   const headers = { 'x-tenant': 'heron-tenant-4711', 'anthropic-beta': 'context-1m-2025' }
   const said = Object.values(headers).join(' and ')
   const refused = Object.assign(new Error(`Refused: ${said}`), {

@@ -44,7 +44,7 @@ const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
   ['one without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider or modelId/],
 ]
 
-it.each(wrong)('%s is refused, with what to do', (_what, model, code, says) => {
+it.each(wrong)('%s is refused, with a remedy', (_what, model, code, says) => {
   const make = () => languageModel(model as AiSdkModel)
   expect(make).toThrow(ConfigError)
   expect(make).toThrow(

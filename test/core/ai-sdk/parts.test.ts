@@ -26,7 +26,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     providerMetadata: { mine: { signature: 'sig' } },
   }
 
-  it('what the provider did itself, and what it made, stays with the answer and goes back with it', async () => {
+  it('provider-executed calls and generated files stay with the answer and are sent back with it', async () => {
     const sent: CallOptions[] = []
     const parts = [
       ...hosted,
@@ -84,7 +84,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
-  it.each([true, false])('what the provider does itself is told once each (stream: %s)', async (stream) => {
+  it.each([true, false])('each provider-executed call is emitted once (stream: %s)', async (stream) => {
     const result = { type: 'tool-result', toolCallId: 's1', toolName: 'web_search', result: 'none' }
     const unannounced = { ...result, toolCallId: 's2', toolName: 'fetch', isError: true }
     const parts = [
@@ -115,7 +115,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     ])
   })
 
-  it('a call of the provider’s own that waits for one of ours goes back without its result, and else not at all', async () => {
+  it('a provider-executed call that waits for one of ours is sent back without its result, and otherwise omitted', async () => {
     const begun = { ...hosted[3], toolCallId: 's'.repeat(60) }
     const own = { type: 'tool-call', toolCallId: 'c1', toolName: 'look', input: '{}' }
     for (const parts of [[begun, own], [begun]]) {
@@ -135,7 +135,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     }
   })
 
-  it('an answer that was changed is written out where the provider would look up what it was', async () => {
+  it('an edited answer is written in full if the provider would look up the original', async () => {
     const sent: CallOptions[] = []
     const metadata = { providerMetadata: { mine: { itemId: 'a' } } }
     const parts = [
@@ -155,7 +155,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
-  it('a call that was changed goes back without what had come with it, its neighbour with it', async () => {
+  it('an edited call is sent back without its provider data, and so is its neighbor', async () => {
     const sent: CallOptions[] = []
     const signed = (id: string) => ({
       type: 'tool-call',
@@ -188,7 +188,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     ])
   })
 
-  it('a call whose end never came is a call all the same, for what cut it off to be seen', async () => {
+  it('a call without an end is a call, so that the truncation is visible', async () => {
     const parts = [
       { type: 'tool-input-start', id: 'c1', toolName: 'add' },
       { type: 'tool-input-delta', id: 'c1', delta: '{"a": 1' },
@@ -205,7 +205,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
-  it('thoughts come in paragraphs, streamed and whole alike', async () => {
+  it('reasoning has paragraphs, streamed or whole', async () => {
     const streamed = [
       { type: 'reasoning-start', id: '1' },
       { type: 'reasoning-delta', id: '1', delta: 'One.' },
@@ -221,7 +221,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     expect(again.response.reasoning).toBe('One.\n\nTwo.')
   })
 
-  it('a provider that asks whether its own tool may be called is refused with what to do', async () => {
+  it('a request for approval of a provider-executed tool is refused with a remedy', async () => {
     const parts = [
       ...hosted.slice(0, 4),
       { type: 'tool-approval-request', approvalId: 'a', toolCallId: 's1' },
@@ -246,7 +246,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
-  it('the effort of thinking is a field of v4; before it an option of some, and a warning for others', async () => {
+  it('reasoning effort is a field of v4, a provider option of some earlier models, and a warning for others', async () => {
     const sent: CallOptions[] = []
     const sampling = { reasoningEffort: 'low' } as const
     const own = await askOnce(languageModel(sdkModel([], { version, sent })), { sampling })
@@ -257,7 +257,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     expect(sent[1]?.providerOptions).toEqual(isV4 ? undefined : { openai: { reasoningEffort: 'low' } })
   })
 
-  it('the other settings, tools and formats have the names of the specification', async () => {
+  it('other settings, tools and formats have the names of the specification', async () => {
     const sent: CallOptions[] = []
     const search = { type: 'provider', id: 'mine.search', args: { limit: 3 } }
     const provider = languageModel(sdkModel([], { version, sent }), {
@@ -363,12 +363,12 @@ it.each([
   [{}, null],
   [{ inputTokens: { total: undefined }, outputTokens: {} }, null],
   [undefined, null],
-])('usage that says nothing, %j, is estimated', async (usage, known) => {
+])('empty usage, %j, is estimated', async (usage, known) => {
   const finish = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage }
   expect((await askOnce(languageModel(sdkModel([finish])))).response.usage).toBe(known)
 })
 
-it('what the package leaves out is told; pings and empty pieces are nothing of the answer', async () => {
+it('options that the package omits cause a warning, and pings and empty parts are ignored', async () => {
   const warnings = [
     { type: 'unsupported', feature: 'seed' },
     { type: 'unsupported-setting', setting: 'topK', details: 'not here' },

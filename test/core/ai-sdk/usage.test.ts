@@ -12,14 +12,14 @@ it.each([
   expect(usage).toMatchObject({ inputTokens: 1000, cachedInputTokens: 700, cacheWriteTokens: 200 })
 })
 
-it('where the provider’s own count is not told, it is taken to leave them out', () => {
+it('input is taken to exclude cached tokens if the provider’s own count is missing', () => {
   const metadata = { anthropic: { cacheCreationInputTokens: 200 } }
   expect(toUsage({ ...given, inputTokens: 100 }, { ...source, metadata })).toMatchObject({
     inputTokens: 1000,
   })
 })
 
-describe("what Gemini's own tools have read in", () => {
+describe("the input of Gemini's built-in tools", () => {
   const said = {
     promptTokenCount: 15,
     candidatesTokenCount: 41,
@@ -43,7 +43,7 @@ describe("what Gemini's own tools have read in", () => {
       { inputTokens: 15, outputTokens: 41, totalTokens: 873, reasoningTokens: 47 },
       { google: { usageMetadata: said } },
     ],
-  ])('is input (%s)', (version, given, metadata) => {
+  ])('counts as input (%s)', (version, given, metadata) => {
     const usage = toUsage(given, { version: version.slice(0, 2), provider: 'google.generative-ai', metadata })
     expect(usage).toMatchObject(wanted)
   })

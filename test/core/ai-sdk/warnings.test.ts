@@ -3,7 +3,7 @@ import { createAgent } from '../../../src/index.js'
 import { tool } from '../../support/tools.js'
 import { sdkModel } from './sdk-model.js'
 
-test('what a provider warns of is told once a run', async () => {
+test('a provider’s warning is shown once per run', async () => {
   const parts = [
     { type: 'stream-start', warnings: [{ type: 'unsupported', feature: 'seed' }] },
     { type: 'tool-call', toolCallId: 'c1', toolName: 'wait', input: '{}' },

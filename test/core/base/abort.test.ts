@@ -1,12 +1,12 @@
 import { runAbortable, findCallAbort, CallAbort, attachSignal } from '../../../src/core/base/abort.js'
 
-describe('a signal that is made when it is asked for', () => {
+describe('a lazily created signal', () => {
   const made = () => {
     const abort = new CallAbort()
     return { abort, told: attachSignal({ callId: 'call_1' }, abort) }
   }
 
-  test('is one and the same however often it is asked for, and of a copy, too', () => {
+  test('is always the same object, also on a copy', () => {
     const { abort, told } = made()
     const copy = { ...told }
     expect(copy.signal).toBe(told.signal)
@@ -15,34 +15,34 @@ describe('a signal that is made when it is asked for', () => {
     expect(copy.signal.reason).toEqual(new Error('enough'))
   })
 
-  test('has aborted when that was before anybody asked', () => {
+  test('is already aborted if the abort came before the first access', () => {
     const { abort, told } = made()
     abort.abort('early')
     expect(told.signal.reason).toBe('early')
   })
 
-  test('is all that is seen of what is behind it', () => {
+  test('is the only visible part of its implementation', () => {
     const { told } = made()
     expect(Reflect.ownKeys({ ...told })).toEqual(['callId', 'signal'])
     expect(JSON.stringify(told)).toBe('{"callId":"call_1","signal":{}}')
   })
 
-  test('stands for its abort, but not where somebody has put another in its place', () => {
+  test('is linked to its abort, unless it has been replaced', () => {
     const { abort, told } = made()
     expect(findCallAbort(told)).toBe(abort)
     expect(findCallAbort({ ...told, signal: new AbortController().signal })).toBeUndefined()
     expect(findCallAbort({ signal: new AbortController().signal })).toBeUndefined()
   })
 
-  test('is there through a proxy and an heir, as tracing libraries make them', () => {
+  test('works through a proxy and an heir, which tracing libraries create', () => {
     const { told } = made()
     expect(new Proxy(told, {}).signal).toBe(told.signal)
     expect((Object.create(told) as typeof told).signal).toBe(told.signal)
   })
 })
 
-describe('what follows an abort', () => {
-  test('is told once, in the order of following, and no longer when it has ended that', () => {
+describe('an abort listener', () => {
+  test('is called once, in order of registration, and not after it was removed', () => {
     const abort = new CallAbort()
     const told: string[] = []
     const stop = abort.follow(() => told.push('first'))
@@ -60,7 +60,7 @@ describe('what follows an abort', () => {
   test.each([
     ['a signal', () => new AbortController()],
     ['an abort', () => new CallAbort()],
-  ])('gives up at once what waits behind %s', async (_, made) => {
+  ])('rejects immediately while it waits for %s', async (_, made) => {
     const outer = made()
     let own: CallAbort | undefined
     const waiting = runAbortable(outer instanceof CallAbort ? outer : outer.signal, (abort) => {

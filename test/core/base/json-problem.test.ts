@@ -43,7 +43,7 @@ const mangled = fc
     return json.slice(0, from) + insert + json.slice(from + cut)
   })
 
-test('A text has a problem exactly when JSON.parse refuses it, at a place inside or at the end', () => {
+test('A text has a problem exactly if JSON.parse refuses it, at a position inside or at the end', () => {
   fc.assert(
     fc.property(fc.oneof(mangled, fc.json(), fc.string()), (text) => {
       const found = findJsonProblem(text)
@@ -56,7 +56,7 @@ test('A text has a problem exactly when JSON.parse refuses it, at a place inside
   )
 })
 
-test('What stands before the problem can be completed: a prefix of JSON has its problem at its end', () => {
+test('A prefix of JSON has its problem at its end', () => {
   fc.assert(
     fc.property(fc.json(), fc.nat(), (json, at) => {
       const prefix = `[${json}`.slice(0, 1 + (at % (json.length + 1)))
@@ -68,7 +68,7 @@ test('What stands before the problem can be completed: a prefix of JSON has its 
   )
 })
 
-test('Any depth and ten million characters are read', () => {
+test('Any depth and ten million characters are parsed', () => {
   expect(findJsonProblem('['.repeat(1_000_000))).toMatchObject({ position: 1_000_000 })
   expect(findJsonProblem(`{"a":"${'x'.repeat(10_000_000)}`)).toMatchObject({ position: 10_000_006 })
 })
@@ -76,7 +76,7 @@ test('Any depth and ten million characters are read', () => {
 describe('with unique keys', () => {
   const unique = (text: string) => findJsonProblem(text, { uniqueKeys: true })
 
-  test('a text has a problem where it has one anyway, or where a key comes again', () => {
+  test('a text has a problem if it is invalid or repeats a key', () => {
     fc.assert(
       fc.property(fc.oneof(mangled, fc.json()), (text) => {
         const found = unique(text)
@@ -85,14 +85,14 @@ describe('with unique keys', () => {
     )
   })
 
-  test('keys that are written differently and mean the same are the same', () => {
+  test('keys with different escapes and the same value are equal', () => {
     expect(unique(String.raw`{"a":1,"\u0061":2}`)).toEqual({
       position: 7,
       problem: String.raw`the key "\u0061" appears twice; keep one`,
     })
   })
 
-  test('objects beside and inside each other have keys of their own', () => {
+  test('adjacent and nested objects have separate keys', () => {
     expect(unique('{"a":{"a":1},"b":[{"a":1},{"a":1}]}')).toBeNull()
     expect(unique('{"a":{"b":[{}]},"a":1}')?.position).toBe(16)
   })

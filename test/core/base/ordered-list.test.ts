@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { OrderedList } from '../../../src/core/base/ordered-list.js'
 
-test('items come in their order, each once, whatever is added and removed', () => {
+test('items stay ordered and unique, whatever is added and removed', () => {
   const step = fc.record({ value: fc.integer({ min: 0, max: 400 }), isRemoved: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 3000, size: 'max' }), fc.nat(400), (steps, from) => {
@@ -22,7 +22,7 @@ test('items come in their order, each once, whatever is added and removed', () =
   )
 })
 
-test('many items are kept in many chunks', () => {
+test('many items are stored in several chunks', () => {
   const list = new OrderedList<number>((a, b) => a - b)
   for (let i = 0; i < 5000; i += 1) list.add((i * 2741) % 5000)
   expect([...list.from(0)]).toEqual(Array.from({ length: 5000 }, (_, i) => i))

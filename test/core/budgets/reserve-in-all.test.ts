@@ -36,7 +36,7 @@ async function pass(turns: number): Promise<void> {
   for (let i = 0; i < turns; i += 1) await settled()
 }
 
-it('many that reserve at once in several budgets take no more than there is, all end, and nothing stays reserved', async () => {
+it('concurrent reservations in several budgets never exceed a limit, all end, and none remains', async () => {
   await fc.assert(
     fc.asyncProperty(requests, async (asked) => {
       const budgets = openBudgets()
@@ -80,7 +80,7 @@ it('many that reserve at once in several budgets take no more than there is, all
   )
 })
 
-it('what a refused request held meanwhile goes to the one that waits for it', async () => {
+it('the amount that a refused request held is released to a waiting request', async () => {
   const { a, b } = openBudgets()
   const [first] = await take([a], 60)
   const full = await take([b], 60)
@@ -99,13 +99,13 @@ it('what a refused request held meanwhile goes to the one that waits for it', as
   expect([first, ...full]).toHaveLength(2)
 })
 
-it('a budget that is given twice is asked once: it would wait for itself', async () => {
+it('a budget that is listed twice is reserved once, because it would wait for itself', async () => {
   const { a } = openBudgets()
   expect(await take([a, a], 60)).toHaveLength(1)
   expect(await a.status()).toMatchObject({ live: 1, reserved: { tokens: 60 } })
 })
 
-it('says what refused it, also where another budget cannot give back', async () => {
+it('names the budget that refused, even if another budget cannot release', async () => {
   const { b } = openBudgets()
   const settle = () => Promise.reject(new Error('The store is away.'))
   const a = { ...b, id: 'a', reserve: () => Promise.resolve({ settle }) }

@@ -43,7 +43,7 @@ describe('without exceptions', () => {
     },
   )
 
-  it('no address is let in whose IPv4-mapped form is', () => {
+  it('no address is allowed if its IPv4-mapped form is refused', () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         expect(policy.allows(`::ffff:${address}`, 'x')).toBe(false)
@@ -52,7 +52,7 @@ describe('without exceptions', () => {
   })
 })
 
-it('an exception lets in what it names and nothing beside it', () => {
+it('an exception allows exactly the addresses that it names', () => {
   const exceptions = createAddressPolicy(['10.1.0.0/16', '::1', 'intra.example'])
   expect(exceptions.allows('10.1.255.255', 'x')).toBe(true)
   expect(exceptions.allows('10.2.0.0', 'x')).toBe(false)
@@ -93,11 +93,11 @@ describe('the host of a URL, before it is resolved', () => {
     'https://8.8.8.8/',
     'http://[2606:4700::1111]/',
     'http://ec2-54-1-2-3.example.com/',
-  ])('%s is taken', (url) => {
+  ])('%s is accepted', (url) => {
     expect(policy.allowsHost(hostOf(url))).toBe(true)
   })
 
-  it('no way to write an address that is refused is taken, and none by a name that spells it', () => {
+  it('no spelling of a refused address is accepted, nor a name that spells it', () => {
     const ways = (address: string): string[] => {
       const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number)
       const whole = ((a * 256 + b) * 256 + c) * 256 + d
@@ -120,7 +120,7 @@ describe('the host of a URL, before it is resolved', () => {
     )
   })
 
-  it('a list without public addresses lets in what it names alone', () => {
+  it('a list without public addresses allows only the addresses that it names', () => {
     const listed = createAddressPolicy(['cdn.example.com', '10.1.0.0/16'], { allowsPublic: false })
     const hosts = ['CDN.example.com', '10.1.2.3', 'example.com', '8.8.8.8', '10.2.0.1', 'a.cdn.example.com']
     expect(hosts.filter((host) => listed.allowsHost(host))).toEqual(['CDN.example.com', '10.1.2.3'])

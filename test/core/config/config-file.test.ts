@@ -40,14 +40,14 @@ const whole = {
 }
 
 describe('parseConfigFile', () => {
-  test('a file with every key is given back as it was written', () => {
+  test('a file with every key is returned unchanged', () => {
     expect(parseConfigFile(JSON.stringify({ $schema: './schema.json', ...whole }), 'agent.json')).toEqual({
       $schema: './schema.json',
       ...whole,
     })
   })
 
-  test('an empty object is a file, defaults are not filled in, and null switches off', () => {
+  test('an empty object is valid, defaults are not filled in, and null disables', () => {
     expect(parseConfigFile('{}', 'agent.json')).toEqual({})
     expect(parseConfigFile('{"limits":{"maxSteps":null},"guardrails":{"cycle":null}}', 'agent.json')).toEqual(
       {
@@ -64,11 +64,11 @@ describe('parseConfigFile', () => {
     }
   })
 
-  test('a byte order mark in front is no error', () => {
+  test('a leading byte order mark is accepted', () => {
     expect(parseConfigFile('\uFEFF{"stream":false}', 'agent.json')).toEqual({ stream: false })
   })
 
-  test('a refusal names the file, and every problem has a line of its own', () => {
+  test('an error names the file, and lists each problem on a separate line', () => {
     const error = refusedFile({ limits: { maxStep: 1 }, sampling: { temperature: 3 }, model: {} })
     expect(error.code).toBe('invalid_config')
     expect(error.message.split('\n')[0]).toBe('Invalid configuration in agent.json:')
@@ -137,11 +137,11 @@ describe('parseConfigFile', () => {
       'limits.maxAttempts is not a known key. Did you mean retry.maxAttempts?',
     ],
     [{ timeoutMs: 1 }, 'timeoutMs is not a known key. Did you mean model.timeoutMs?'],
-  ])('%j is told which key was meant', (file, sentence) => {
+  ])('%j is refused with a suggested key', (file, sentence) => {
     expect(refusedFile(file).message).toContain(sentence)
   })
 
-  test('too deep a nesting is refused', () => {
+  test('excessive nesting is refused', () => {
     const deep = `{"extraBody":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`
     expect(refused(deep).code).toBe('invalid_config')
   })
@@ -178,7 +178,7 @@ describe('parseConfigFile', () => {
     ['{"limits": {"costLimit": NaN}}', 'Line 1, column 26: Expected a value but found "N".'],
     ['{"a": 1} {', 'Line 1, column 10: Expected nothing after the end of the JSON value but found "{".'],
     ['{"a": "x\ny"}', 'Line 1, column 9: A control character inside a string must be written as \\n.'],
-  ])('%j is refused with its place', (text, sentence) => {
+  ])('%j is refused with its path', (text, sentence) => {
     const error = refused(text)
     expect(error.code).toBe('invalid_config')
     expect(error.message).toContain(`Invalid configuration in agent.json:\n  ${sentence}`)

@@ -44,7 +44,7 @@ const cases = Object.entries(interfaces)
   .flatMap(([file, names]) => names.map((name): [string, string] => [name, file]))
   .concat(ofGuards)
 
-it('each guard of the roster says what it is', () => {
+it('every guard of the roster has a description', () => {
   const lines = ['guards/roster.ts', 'guards/presets/roster.ts'].flatMap((file) => {
     const source = readFileSync(root + file, 'utf8')
     const [, table = ''] = /^export const (?:roster|presetGuards) = \{\n([^]*?)^\}/m.exec(source) ?? []
@@ -55,13 +55,13 @@ it('each guard of the roster says what it is', () => {
   expect(keys.filter(({ before }) => !before?.endsWith('*/'))).toEqual([])
 })
 
-it.each(cases)('every key of %s (%s) says what it is', (name, file) => {
+it.each(cases)('every key of %s (%s) has a description', (name, file) => {
   const keys = keysOf(readFileSync(root + file, 'utf8'), name)
   expect(keys).not.toEqual([])
   expect(keys.filter(({ isDocumented }) => !isDocumented)).toEqual([])
 })
 
-it('a key without a comment is found', () => {
+it('a key without a comment is detected', () => {
   const source = 'export interface A {\n  /** Yes. */\n  a: {\n    b?: number\n  }\n}\n'
   expect(keysOf(source, 'A')).toEqual([
     { key: 'a', isDocumented: true },

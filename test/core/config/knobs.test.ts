@@ -61,7 +61,7 @@ test('every setting has a witness, or a reason to have none', () => {
   expect(keys.length).toBeGreaterThan(100)
 })
 
-test('every number is tried just below, at and just above where it counts', () => {
+test('every number is tested just below, at and just above its threshold', () => {
   const numbers = knobs.filter(({ key }) => isNumber(kindOf(key)))
   for (const { key, values } of numbers) {
     const [below, at, above] = values as number[]
@@ -77,14 +77,14 @@ test('every number is tried just below, at and just above where it counts', () =
 })
 
 describe.each(sampledRows(knobs).map((knob) => [knob.key, knob] as const))('%s', (key, knob) => {
-  test('alone makes a run end in another way', async () => {
+  test('alone changes the end of a run', async () => {
     const outcomes = await play(knob, knob.values)
     expect(outcomes.map(knob.look)).toEqual(knob.sees)
     expect(new Set(outcomes.map(describeOutcome)).size).toBeGreaterThan(1)
   })
 
   if (isNumber(kindOf(key)))
-    test('is seen to be off by one', async () => {
+    test('is detected if it is off by one', async () => {
       const [below, at, above] = knob.values as [number, number, number]
       const [beyond] = await play(knob, [above + at - below])
       // Catches a comparison that is off by one.

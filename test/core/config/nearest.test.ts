@@ -10,15 +10,15 @@ describe('nearest', () => {
     ['timeout', 'timeoutMs'],
     ['tokenBugdet', 'tokenBudget'],
     ['outputToken', 'outputTokens'],
-  ])('%s is meant to be %s', (name, meant) => {
+  ])('%s is corrected to %s', (name, meant) => {
     expect(findNearestName(name, keys)).toBe(meant)
   })
 
-  test.each(['colour', '', '_', 'x'.repeat(1_000_000)])('nothing is near %.20s', (name) => {
+  test.each(['colour', '', '_', 'x'.repeat(1_000_000)])('nothing is close to %.20s', (name) => {
     expect(findNearestName(name, keys)).toBeUndefined()
   })
 
-  test('an exact name wins over a similar one', () => {
+  test('an exact name takes precedence over a similar one', () => {
     expect(findNearestName('tools', ['toolz', 'tools'])).toBe('tools')
     expect(findNearestName('tool', ['toolCalls', 'tools'])).toBe('tools')
   })

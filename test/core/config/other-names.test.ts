@@ -21,18 +21,18 @@ function messageOf(action: () => unknown): string {
   return 'nothing was thrown'
 }
 
-it.each(names)('an agent with %s is told what that is called here', (name) => {
+it.each(names)('an agent with %s is refused with the name of our option', (name) => {
   const hint = `${name} is not a known key. Use ${otherNames[name]}.`
   expect(messageOf(() => createAgent({ model, [name]: 3 } as never))).toContain(hint)
   expect(messageOf(() => resolveConfig({ [name]: 3 } as never))).toContain(hint)
 })
 
 it.each(['max_turns', 'max-retries', 'System_Prompt', 'polling_tools', 'input_shields', 'context_window'])(
-  '%s is found in any spelling',
+  '%s is recognized in any spelling',
   (name) => expect(findOtherName(name)).toBeDefined(),
 )
 
-it('no name of ours is answered as if it were of another library', () => {
+it('no option of ours is treated as one of another library', () => {
   const ours = [
     'instructions',
     'tools',
@@ -67,7 +67,7 @@ it('docs/migrating.md lists every name with the same hint', () => {
   expect(Object.fromEntries(rows)).toEqual(otherNames)
 })
 
-it('docs/migrating.md compares functions, methods and types that there are', () => {
+it('docs/migrating.md only compares functions, methods and types that exist', () => {
   const [, table = ''] = /^## Functions, methods and types\n([^]*?)^## /m.exec(page) ?? []
   const named = [...table.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, here = '']) =>
     [...here.matchAll(/`([\w.]+)`/g)].map(([, name = '']) => name),
@@ -101,6 +101,6 @@ it.each([
     () => defineTool({ name: 't', description: 'd', inputSchema: {}, execute: () => '' } as never),
     'input of defineTool({ input })',
   ],
-])('%s is answered where it is passed', (name, action, hint) => {
+])('%s gets a hint where it is passed', (name, action, hint) => {
   expect(messageOf(action)).toContain(`no option '${name}'. Use ${hint}.`)
 })

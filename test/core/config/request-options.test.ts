@@ -2,7 +2,7 @@ import { resolveRequestOptions } from '../../../src/core/config/request-options.
 import { ConfigError } from '../../../src/core/base/errors.js'
 
 describe('resolveRequestOptions', () => {
-  test('what can be sent is given back, without what is undefined', () => {
+  test('valid options are returned without undefined values', () => {
     expect(
       resolveRequestOptions({ sampling: { temperature: 0, seed: undefined }, toolChoice: 'auto' }),
     ).toStrictEqual({

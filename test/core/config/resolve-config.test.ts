@@ -89,13 +89,13 @@ function read(value: unknown, path: string): unknown {
 }
 
 describe('resolveConfig', () => {
-  test('a guard that remembers only so much takes no larger number', () => {
+  test('a guard with bounded memory accepts no larger number', () => {
     const found = refused({ guardrails: { cycle: { maxPeriod: 9 }, progress: { memory: 65 } } }).message
     expect(found).toContain('guardrails.cycle.maxPeriod must be a whole number from 2 to 8 (got 9)')
     expect(found).toContain('guardrails.progress.memory must be a whole number from 1 to 64 (got 65)')
   })
 
-  test('nothing given is the defaults of the design', () => {
+  test('empty options resolve to the documented defaults', () => {
     expect(resolveConfig(undefined)).toEqual(defaultConfig)
     expect(resolveConfig({})).toEqual(defaultConfig)
     expect(resolveConfig({ limits: undefined, retry: { maxAttempts: undefined } })).toEqual(defaultConfig)
@@ -122,7 +122,7 @@ describe('resolveConfig', () => {
     })
   })
 
-  test('what is given changes that key alone', () => {
+  test('an option changes only its key', () => {
     const config = resolveConfig({ limits: { maxSteps: 7 }, guardrails: { emptyAnswer: { retries: 9 } } })
     expect(config).toEqual({
       ...defaultConfig,
@@ -141,7 +141,7 @@ describe('resolveConfig', () => {
     expect(Object.isFrozen(input.guardrails.cycle)).toBe(false)
   })
 
-  test('a base that is given is not changed, nor frozen', () => {
+  test('a base configuration is neither changed nor frozen', () => {
     const base = structuredClone(defaultConfig)
     const config = resolveConfig({ limits: { maxSteps: 1 } }, base)
     expect(base).toEqual(defaultConfig)
@@ -154,7 +154,7 @@ describe('resolveConfig', () => {
     expect(known.sort()).toEqual(numbers.filter((path) => read(everything, path) !== null).toSorted())
   })
 
-  test.each(numbers)('%s refuses what is no number from 0, and names itself', (path) => {
+  test.each(numbers)('%s refuses anything but a number from 0, and names itself', (path) => {
     for (const value of [-1, -0.5, Number.NaN, Infinity, -Infinity, '3', true, [], {}, 3n, Symbol('3')]) {
       const error = refused(at(path, value))
       expect(error.code).toBe('invalid_config')
@@ -163,12 +163,12 @@ describe('resolveConfig', () => {
     }
   })
 
-  test.each(zeroIsOff)('%s: 0 and null are off', (path) => {
+  test.each(zeroIsOff)('%s: 0 and null disable it', (path) => {
     expect(read(resolveConfig(at(path, 0)), path)).toBe(0)
     expect(read(resolveConfig(at(path, null)), path)).toBe(0)
   })
 
-  test.each(zeroIsZero)('%s takes 0, and refuses null', (path) => {
+  test.each(zeroIsZero)('%s accepts 0, and refuses null', (path) => {
     expect(read(resolveConfig(at(path, 0)), path)).toBe(0)
     expect(refused(at(path, null)).subject).toBe(path)
   })
@@ -182,42 +182,42 @@ describe('resolveConfig', () => {
     'limits.tokenBudget',
     'limits.outputTokens',
     'guardrails.maxTokensRecoveries',
-  ])('%s counts, so it refuses 2.5 and what is too large to count', (path) => {
+  ])('%s is a count, so it refuses 2.5 and unsafe integers', (path) => {
     expect(refused(at(path, 2.5)).subject).toBe(path)
     expect(refused(at(path, 2 ** 60)).subject).toBe(path)
   })
 
-  test('costLimit takes cents, durations take fractions', () => {
+  test('costLimit accepts cents, and durations accept fractions', () => {
     expect(resolveConfig({ limits: { costLimit: 0.05, timeoutMs: 0.5 } }).limits).toMatchObject({
       costLimit: 0.05,
       timeoutMs: 0.5,
     })
   })
 
-  test('reserveCostFraction is a share: 1 is the most', () => {
+  test('reserveCostFraction is at most 1', () => {
     expect(resolveConfig({ guardrails: { reserveCostFraction: 1 } }).guardrails.reserveCostFraction).toBe(1)
     expect(refused({ guardrails: { reserveCostFraction: 1.01 } }).message).toContain('from 0 to 1')
   })
 
-  test('maxSteps: null is no cap, and 0 is told about it', () => {
+  test('maxSteps: null removes the cap, and 0 is refused with that hint', () => {
     expect(resolveConfig({ limits: { maxSteps: null } }).limits.maxSteps).toBeNull()
     expect(refused({ limits: { maxSteps: 0 } }).message).toBe(
       'Invalid configuration:\n  limits.maxSteps must be a whole number of at least 1, or null for no cap (got 0).',
     )
   })
 
-  test.each([...on, ...off])('guardrails.%s: null switches the guard off', (guard) => {
+  test.each([...on, ...off])('guardrails.%s: null disables the guard', (guard) => {
     expect(read(resolveConfig({ guardrails: { [guard]: null } }), `guardrails.${guard}`)).toBeNull()
   })
 
-  test.each(on)('guardrails.%s: {} leaves the guard at its defaults, and switches it back on', (guard) => {
+  test.each(on)('guardrails.%s: {} keeps the defaults of the guard, and enables it again', (guard) => {
     const without = resolveConfig({ guardrails: { [guard]: null } })
     expect(resolveConfig({ guardrails: { [guard]: {} } })).toEqual(defaultConfig)
     expect(resolveConfig({ guardrails: { [guard]: {} } }, without)).toEqual(defaultConfig)
     expect(resolveConfig({}, without)).toEqual(without)
   })
 
-  test.each(off)('guardrails.%s is off, and {} switches it on', (guard) => {
+  test.each(off)('guardrails.%s is off by default, and {} enables it', (guard) => {
     expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(enabledGuards[guard])
     const given = resolveConfig({ guardrails: { progress: null } })
     expect(resolveConfig({ guardrails: { [guard]: {} } }, given).guardrails).toEqual({
@@ -237,7 +237,7 @@ describe('resolveConfig', () => {
       ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
     ],
   ] as [AgentConfigInput['guardrails'], string[]][])(
-    'naming %j takes its part from progress',
+    'setting %j disables the matching part of progress',
     (given, parts) => {
       const { progress } = resolveConfig({ guardrails: given }).guardrails
       const taken = Object.fromEntries(parts.map((part) => [part, null]))
@@ -245,7 +245,7 @@ describe('resolveConfig', () => {
     },
   )
 
-  test('a part of progress that is named stays, whatever else is', () => {
+  test('a part of progress that is set stays, whatever else is set', () => {
     const { progress, repeatedCall } = resolveConfig({
       guardrails: { maxRepeatedToolSteps: 9, progress: { stale: { haltAt: 30 }, mixed: undefined } },
     }).guardrails
@@ -267,7 +267,7 @@ describe('resolveConfig', () => {
     ['progress.stale', { stale: { nudgeAt: 21 } }, 'nudgeAt (21)', 20],
     ['progress.mixed', { mixed: { blockAt: 30 } }, 'blockAt (30)', 20],
     ['progress.sameError', { sameError: { haltAt: 4 } }, 'nudgeAt (5)', 4],
-  ])('guardrails.%s: what comes after the halt is refused', (path, progress, key, haltAt) => {
+  ])('guardrails.%s: a threshold beyond the halt is refused', (path, progress, key, haltAt) => {
     const { message, subject } = refused({ guardrails: { progress } })
     expect(message).toContain(
       `guardrails.${path}.${key} must not exceed guardrails.${path}.haltAt (${haltAt}).`,
@@ -275,21 +275,21 @@ describe('resolveConfig', () => {
     expect(subject).toBe(`guardrails.${path}.${key.split(' ')[0]}`)
   })
 
-  test('a step of progress is never with null', () => {
+  test('a stage of progress with null never applies', () => {
     const { progress } = resolveConfig({
       guardrails: { progress: { stale: { haltAt: null, nudgeAt: 99 } } },
     }).guardrails
     expect(progress?.stale).toEqual({ nudgeAt: 99, blockAt: 4, haltAt: null })
   })
 
-  test('maxRepeatedToolSteps: null switches the repeated-call guard off', () => {
+  test('maxRepeatedToolSteps: null disables the repeated-call guard', () => {
     const { guardrails } = resolveConfig({ guardrails: { maxRepeatedToolSteps: null } })
     expect(guardrails.repeatedCall).toBeNull()
     expect(guardrails.maxRepeatedToolSteps).toBe(3)
   })
 
   test.each(leaves(defaultConfig).filter((path) => typeof read(defaultConfig, path) === 'string'))(
-    '%s refuses other words, and lists its own',
+    '%s refuses unknown values, and lists the valid ones',
     (path) => {
       const error = refused(at(path, 'perhaps'))
       expect(error.subject).toBe(path)
@@ -299,7 +299,7 @@ describe('resolveConfig', () => {
   )
 
   test.each(leaves(defaultConfig).filter((path) => typeof read(defaultConfig, path) === 'boolean'))(
-    '%s refuses everything but true and false',
+    '%s refuses anything but true and false',
     (path) => {
       for (const value of ['true', 1, 0, null, {}]) {
         expect(refused(at(path, value)).message).toContain(`${path} must be true or false`)
@@ -310,7 +310,7 @@ describe('resolveConfig', () => {
   test.each([
     '',
     ...Object.keys(defaultConfig).filter((key) => typeof read(defaultConfig, key) === 'object'),
-  ])('section "%s" refuses what is no plain object', (path) => {
+  ])('section "%s" refuses anything but a plain object', (path) => {
     for (const value of [null, [], 'x', 1, new Map([['maxSteps', 3]]), new Date(0), () => ({})]) {
       const error = refused(path === '' ? value : at(path, value))
       expect(error.subject).toBe(path === '' ? undefined : path)
@@ -344,13 +344,13 @@ describe('resolveConfig', () => {
     expect(error.message).toContain(`${subject} is not a known key. ${hint}`)
   })
 
-  test('a mistyped option that stands beside the sections is recognised', () => {
+  test('a mistyped option next to the sections is recognized', () => {
     expect(() => resolveConfig({ instruction: '' }, defaultConfig, ['model', 'instructions'])).toThrow(
       'instruction is not a known key. Did you mean instructions?',
     )
   })
 
-  test('every problem has a line of its own', () => {
+  test('each problem has a separate line', () => {
     const error = refused({ stream: 1, limits: { maxSteps: 0, costLimit: -1, colour: 1, taste: 2 } })
     expect(error.message.split('\n')).toHaveLength(6)
     expect(error.message).toMatch(/^Invalid configuration:\n {2}/)
@@ -367,7 +367,7 @@ describe('resolveConfig', () => {
     expect(refused({ guardrails: { cycle: { haltAt: 4 } } }, base).subject).toBe('guardrails.cycle.nudgeAt')
   })
 
-  test('an input that cannot be read is refused like any other', () => {
+  test('an unreadable input is refused like any other', () => {
     const hostile = {
       get limits(): never {
         throw new Error('no')
@@ -379,17 +379,17 @@ describe('resolveConfig', () => {
     expect(refused({ limits: proxy }).code).toBe('invalid_config')
   })
 
-  test('long values and long keys are cut in the message', () => {
+  test('long values and long keys are truncated in the message', () => {
     expect(refused({ limits: { onLimit: 'x'.repeat(10_000) } }).message.length).toBeLessThan(300)
     expect(refused({ limits: { ['x'.repeat(10_000)]: 1 } }).message.length).toBeLessThan(400)
   })
 
-  test('each preset is a configuration', () => {
+  test('each preset is a valid configuration', () => {
     for (const preset of Object.values(presets))
       expect(resolveConfig(resolveConfig(preset))).toEqual(resolveConfig(preset))
   })
 
-  test('anything either is refused with a ConfigError or resolves to a whole that resolves to itself', () => {
+  test('any input is refused with a ConfigError, or resolves to a configuration that resolves to itself', () => {
     const paths = [...leaves(defaultConfig), ...[...on, ...off].map((guard) => `guardrails.${guard}`)]
     const value = fc.oneof(
       fc.constantFrom(
@@ -447,14 +447,14 @@ function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown
 describe('overrideLimits', () => {
   const config = resolveConfig({ limits: { maxSteps: 10, costLimit: 2 }, stream: false })
 
-  test('the run’s limits come before the agent’s, key by key', () => {
+  test('the run’s limits override the agent’s, key by key', () => {
     expect(overrideLimits(config, { maxSteps: 3, timeoutMs: 50 })).toEqual({
       ...config,
       limits: { ...config.limits, maxSteps: 3, timeoutMs: 50 },
     })
   })
 
-  test('nothing given leaves the agent’s', () => {
+  test('empty options keep the agent’s limits', () => {
     expect(overrideLimits(config, undefined)).toEqual(config)
     expect(overrideLimits(config, {})).toEqual(config)
   })
@@ -488,7 +488,7 @@ test('the schema and the plain types agree', () => {
 describe('preset:', () => {
   const names = Object.keys(presets) as PresetName[]
 
-  it.each(names)('%s is the base, and keys beside it win key by key', (preset) => {
+  it.each(names)('%s is the base, and other keys override it one by one', (preset) => {
     const spread = resolveConfig(presets[preset])
     expect(resolveConfig({ preset })).toEqual(spread)
     expect(resolveConfig({ preset, limits: { costLimit: 2 }, stream: false })).toEqual({
@@ -506,7 +506,7 @@ describe('preset:', () => {
     ['openhumen', "There is no preset 'openhumen'. Did you mean 'openhuman'?"],
     ['toString', "There is no preset 'toString'. The presets are aar, "],
     ['', "There is no preset ''. The presets are aar, "],
-  ])('is refused where there is none of this name: %s', (preset, message) => {
+  ])('an unknown name is refused: %s', (preset, message) => {
     for (const refuse of [
       () => resolveConfig({ preset }),
       () => parseConfigFile(JSON.stringify({ preset }), 'agent.json'),

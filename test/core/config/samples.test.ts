@@ -20,17 +20,17 @@ const local = ['ollama', 'vllm']
 const read = (name: string) => readFileSync(new URL(`${name}.json`, folder), 'utf8')
 const sample = (name: string) => parseConfigFile(read(name), `${name}.json`)
 
-test('the samples are those of the design', () => {
+test('the samples are the documented ones', () => {
   const names = readdirSync(folder).map((file) => file.replace('.json', ''))
   expect(names).toEqual(expect.arrayContaining([...cloud, ...local]))
 })
 
 describe.each(readdirSync(folder).map((file) => file.replace('.json', '')))('sample %s', (name) => {
-  test('is given back as it was written', () => {
+  test('parses to itself', () => {
     expect(sample(name)).toEqual(JSON.parse(read(name)))
   })
 
-  test('its sections make a whole configuration', () => {
+  test('has sections that form a complete configuration', () => {
     const file: object = sample(name)
     const sections = Object.entries(file).filter(([key]) => key in defaultConfig)
     const config = resolveConfig(Object.fromEntries(sections))

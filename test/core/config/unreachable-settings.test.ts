@@ -15,7 +15,7 @@ import { runKnobs } from './knobs/run-knobs.js'
 const find = (given: AgentConfigInput): string[] =>
   findUnreachableSettings(given, resolveConfig(given)).map(({ sentence }) => sentence)
 
-describe('a setting that never takes effect under the others', () => {
+describe('a setting that other settings make ineffective', () => {
   test.each<[AgentConfigInput, string]>([
     [
       { limits: { maxSteps: 10 }, guardrails: { failing: { transientAny: 12 } } },
@@ -69,7 +69,7 @@ describe('a setting that never takes effect under the others', () => {
     expect(find(given)).toEqual([sentence])
   })
 
-  test('is none of the defaults, nor of a preset, whatever the limits are', () => {
+  test('does not exist among the defaults or the presets, with any limits', () => {
     const limits = fc.record(
       {
         maxSteps: fc.constantFrom(1, 2, 5, 20, null),
@@ -88,7 +88,7 @@ describe('a setting that never takes effect under the others', () => {
     )
   })
 
-  test('is told by the process when the agent is created, once', async () => {
+  test('causes one process warning when the agent is created', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     const create = (any: number) =>
       createAgent({ model: new ManualModel(), limits: { maxSteps: 7 }, guardrails: { failing: { any } } })
@@ -105,7 +105,7 @@ describe('a setting that never takes effect under the others', () => {
     warn.mockRestore()
   })
 
-  test('is not a count that is meant as never', () => {
+  test('is not a count that means never', () => {
     const failing = { any: 1_000, identical: 9_999 }
     expect(find({ limits: { maxSteps: 7 }, guardrails: { failing } })).toEqual([])
   })
@@ -130,7 +130,7 @@ describe('in a run', () => {
   })
 
   test.each(counting.filter(({ values }) => typeof values[0] === 'number').map((knob) => [knob.key, knob]))(
-    '%s is warned of exactly where no run comes to it',
+    '%s causes a warning exactly if no run reaches it',
     async (_, knob) => {
       const scene = { ...knob.scene, turns: [...knob.scene.turns, ...knob.scene.turns] }
       for (const maxSteps of [2, 3]) {
@@ -148,7 +148,7 @@ describe('in a run', () => {
   )
 
   test.each(others.map((knob) => [knob.key, knob]))(
-    '%s is not warned of where a run comes to it',
+    '%s causes no warning if a run reaches it',
     async (_, knob) => {
       for (const [i, value] of knob.values.slice(0, 2).entries()) {
         const config = withSetting(knob, value)

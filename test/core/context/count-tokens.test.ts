@@ -24,7 +24,7 @@ const request = (more: Partial<ModelRequest>): ModelRequest => ({
   ...more,
 })
 
-it('counts everything that a request has', () => {
+it('counts every part of a request', () => {
   const { counter } = spy()
   const tools = [{ name: 'read', description: 'Reads.', parameters: { type: 'object' } }]
   const messages = stamped([{ role: 'user', content: 'Hi' }])
@@ -75,7 +75,7 @@ it.each<[string, Parameters<typeof stamped>[0][number], number]>([
   expect(counter.message(message as Message)).toBe(tokens)
 })
 
-it('counts only what is new', () => {
+it('counts only new messages', () => {
   const { counter, counted } = spy()
   const tools = [{ name: 'read', description: 'Reads.', parameters: {} }]
   const messages = stamped([
@@ -95,7 +95,7 @@ it.each([
   [undefined, 0, 0],
   ['with_calls', 11, 0],
   ['always', 11, 11],
-] as const)('counts reasoning where it goes back (%s)', (echo, beside, alone) => {
+] as const)('counts reasoning if it is sent back (%s)', (echo, beside, alone) => {
   const counter = createTokenCounter({ count: (text) => text.length }, echo)
   const call = { id: 'c', type: 'function' as const, function: { name: 'a', arguments: '{}' } }
   const [calling, saying] = stamped([

@@ -24,7 +24,7 @@ it('copies nothing without a fit', () => {
   expect(fitMessages(messages, null)).toBe(messages)
 })
 
-it('puts the note into the user message before the gap, or after it, or makes one of it', () => {
+it('inserts the note into the user message before the gap or after it, or creates one', () => {
   const shown = (fit: Fit) => fitMessages(messages, fit).map(({ role, content }) => [role, content])
   expect(shown({ head: 1, from: 3, note: 'Note.' }).slice(0, 2)).toEqual([
     ['user', 'One.\n\nNote.'],
@@ -42,7 +42,7 @@ it('puts the note into the user message before the gap, or after it, or makes on
   ])
 })
 
-it('joins what users said on both sides of the gap and in it, parts and all', () => {
+it('joins user messages on both sides of the gap and in it, including parts', () => {
   expect(fitMessages(messages, { head: 1, keep: [2], from: 4, note: 'Note.' })).toEqual([
     {
       ...messages[4],
@@ -58,7 +58,7 @@ it('joins what users said on both sides of the gap and in it, parts and all', ()
   ])
 })
 
-it('gives the same message object as long as the fit lasts', () => {
+it('returns the same message object as long as the fit lasts', () => {
   const fit = { head: 1, from: 3, note: 'Note.' }
   const [first] = fitMessages(messages.slice(0, 4), fit)
   expect(fitMessages(messages, fit)[0]).toBe(first)
@@ -66,7 +66,7 @@ it('gives the same message object as long as the fit lasts', () => {
   expect(fitMessages(others, fit)[0]).toMatchObject({ content: 'Other.\n\nNote.' })
 })
 
-it('leaves a transcript alone that the fit is none of, whatever the fit is', () => {
+it('does not change a transcript that the fit does not belong to', () => {
   const wild = fc.oneof(fc.integer({ min: -2, max: 30 }), fc.double(), fc.string())
   const fits = fc.record({
     head: wild,

@@ -71,13 +71,13 @@ describe.each(strategies)('%s', (_name, strategy) => {
     expect(fits).toBeGreaterThan(fewest)
   }
 
-  it('never goes beyond the window', () => {
+  it('never exceeds the window', () => {
     holds((messages, fit, _fitted, window) => {
       expect(sizeOf(messages, fit)).toBeLessThanOrEqual(window)
     })
   })
 
-  it('refuses a request exactly when what has to stay does not fit', () => {
+  it('refuses a request exactly if its required content does not fit', () => {
     fc.assert(
       fc.property(histories, windows, (messages, window) => {
         fc.pre(sizeOf(messages, null) > window)
@@ -90,7 +90,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
     )
   })
 
-  it('never parts a call from its results, and keeps what stays in its order', () => {
+  it('never separates a call from its results, and keeps the order', () => {
     holds((messages, _fit, fitted) => {
       expect(findHistoryProblem([...fitted])).toBeNull()
       const places = fitted.map((message) => messages.indexOf(message)).filter((index) => index >= 0)
@@ -98,19 +98,19 @@ describe.each(strategies)('%s', (_name, strategy) => {
     })
   })
 
-  it('keeps the newest user message, what steered it, and the newest unit', () => {
+  it('keeps the newest user message, its steering, and the newest unit', () => {
     holds((messages, _fit, fitted) => {
       for (const message of indispensable(messages)) expect(contains(fitted, message)).toBe(true)
     })
   })
 
-  it('begins with a user message, after the system messages', () => {
+  it('starts with a user message, after the system messages', () => {
     holds((_messages, _fit, fitted) => {
       expect(fitted.find(({ role }) => role !== 'system')?.role).toBe('user')
     })
   })
 
-  it('puts no two user messages in a row that were none before', () => {
+  it('creates no consecutive user messages', () => {
     holds((messages, _fit, fitted) => {
       for (const [i, message] of fitted.entries()) {
         if (message.role !== 'user' || fitted[i - 1]?.role !== 'user') continue
@@ -119,7 +119,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
     })
   })
 
-  it('brings the request down to three quarters of the window, if older turns are what it takes', () => {
+  it('reduces the request to three quarters of the window if that requires dropping older turns', () => {
     holds((messages, fit, _fitted, window) => {
       const { opening, latest } = findLandmarks(messages)
       const size = sizeOf(messages, fit)
@@ -128,7 +128,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
     })
   })
 
-  it('keeps a fit until it is outgrown, and never takes back what it left out', () => {
+  it('keeps a fit until it is too small, and never restores dropped content', () => {
     let refits = 0
     fc.assert(
       fc.property(histories, windows, (messages, window) => {
@@ -152,7 +152,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
 })
 
 describe('sliding_window', () => {
-  it('touches what comes after the newest user message only when there is no other way', () => {
+  it('drops content after the newest user message only as a last resort', () => {
     let whole = 0
     fc.assert(
       fc.property(histories, windows, (messages, window) => {
@@ -209,7 +209,7 @@ describe('compact', () => {
     ]).flat(),
   ])
 
-  it('keeps the first user message and says what was dropped, when, and which tools it was', () => {
+  it('keeps the first user message and states which part was dropped, when, and its tools', () => {
     const fit = nextFit(fitCompact, messages, 800)
     expect(fit).toEqual({
       head: 1,
@@ -223,7 +223,7 @@ describe('compact', () => {
     expect(fitted.slice(1)).toEqual(messages.slice(7))
   })
 
-  it('gives up the first message, then the marker, before it gives up', () => {
+  it('drops the first message, then the marker, before it fails', () => {
     const long = stamped([
       { role: 'user', content: 'z'.repeat(2_000) },
       { role: 'assistant', content: 'Yes.' },
@@ -254,7 +254,7 @@ describe('compact', () => {
   })
 })
 
-it('counts as dropped exactly what is in the gap', () => {
+it('counts exactly the messages in the gap as dropped', () => {
   fc.assert(
     fc.property(histories, windows, (messages, window) => {
       const fit = nextFit(fitCompact, messages, window) ?? null

@@ -15,7 +15,7 @@ import { sampled } from '../../support/extent.js'
 const windows = fc.integer({ min: 150, max: 1_200 })
 
 describe('summaries', () => {
-  it('read every message once, also when one of them fails; what failed is read with the next', () => {
+  it('cover every message once, even if one fails; the next one includes the failed part', () => {
     let summaries = 0
     let failures = 0
     fc.assert(
@@ -57,7 +57,7 @@ describe('summaries', () => {
     expect(failures).toBeGreaterThan(sampled(20))
   })
 
-  it('keep what was summed up when the next one fails, with a marker for the rest', () => {
+  it('stay if the next one fails, with a marker for the rest', () => {
     const long = (n: number): Message[] =>
       stamped(
         Array.from({ length: n }, (_, i) => [
@@ -130,7 +130,7 @@ describe('a request for a summary', () => {
   const asked = (window: number) =>
     createSummaryRequest(base, plan, (request) => counter.request(request) <= window)
 
-  it('has the earlier notes and the new messages, and neither tools nor a forced format', () => {
+  it('contains the earlier notes and the new messages, without tools or a forced format', () => {
     const request = asked(100_000)
     expect(request).toMatchObject({
       tools: [],
@@ -152,7 +152,7 @@ describe('a request for a summary', () => {
     expect(text).toContain(`result of read: ${'r'.repeat(3_999)}…`)
   })
 
-  it('cuts tool results until it fits the window itself, and gives up when nothing helps', () => {
+  it('truncates tool results until it fits the window, and fails if nothing helps', () => {
     const request = asked(400)
     expect(counter.request(request ?? base)).toBeLessThanOrEqual(400)
     expect(textOf(request?.messages[0])).toContain('user: Read a.txt.')

@@ -96,7 +96,7 @@ async function pendingOf(agents: Agents) {
   return run?.pending ?? []
 }
 
-test('what DBOS refuses is said in one sentence, by an error of ours', async () => {
+test('an error of DBOS is reported in one sentence, as a Statewright error', async () => {
   const { agents, model } = program()
   const queue = new Queue()
   const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -117,7 +117,7 @@ test('what DBOS refuses is said in one sentence, by an error of ours', async () 
   await expect(own.answer('s', [{ type: 'approve', ...first }])).rejects.toMatchObject(refusal)
 })
 
-test('what is too long for an engine is refused before it is there', async () => {
+test('an input that is too long for an engine is refused before it is enqueued', async () => {
   const { agents } = program()
   const queue = new Queue()
   const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -131,7 +131,7 @@ test('what is too long for an engine is refused before it is there', async () =>
 })
 
 describe('DBOS', () => {
-  test('drives from its queue, and queues what has to wait', async () => {
+  test('drives sessions from its queue, and enqueues those that must wait', async () => {
     const { agents, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -201,7 +201,7 @@ describe('DBOS', () => {
     expect(queue.rows.map(({ workflowID }) => workflowID)).toEqual(['drive:s:1.0', 'answer:s:1.0'])
   })
 
-  test('drives a session that rests once it was told something from elsewhere', async () => {
+  test('drives a resting session that received a message from elsewhere', async () => {
     const { agents, agent, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -235,7 +235,7 @@ describe('DBOS', () => {
     expect(found).toEqual(['s', 's'])
   })
 
-  test('says again what a run has not heard, and nothing else', async () => {
+  test('sends unread messages of a run again, and nothing else', async () => {
     const { agents, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents, { drainMs: 0 })
@@ -254,7 +254,7 @@ describe('DBOS', () => {
     expect(queue.rows[2]?.queued).not.toHaveProperty('answers')
   })
 
-  test('cancels a session that nobody answers in time', async () => {
+  test('cancels a session that is not answered in time', async () => {
     const { agents, model } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents, { answerTimeoutMs: 60_000 })
@@ -263,7 +263,7 @@ describe('DBOS', () => {
     expect(await queue.run(1)).toMatchObject({ state: 'CANCELLED' })
   })
 
-  test('finds what dead processes have left', async () => {
+  test('recovers the work of dead processes', async () => {
     const { agents, agent, model, store } = program()
     const run = agent.run('Go.', { session: 'done' })
     ;(await asked(model))?.answer({ text: 'Done.' })
@@ -302,7 +302,7 @@ describe('DBOS', () => {
 })
 
 describe('the queue of DBOS', () => {
-  test('drives what has to wait once, when the wait is over, however many have come to it', async () => {
+  test('drives waiting work once when the wait is over, for any number of requests', async () => {
     const { agents, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -337,7 +337,7 @@ describe('the queue of DBOS', () => {
     expect(model.attempts).toHaveLength(1)
   })
 
-  test('says a queued message after the run before it, but not at a rest or after a stop', async () => {
+  test('sends a queued message after the previous run, but not at a rest or after a stop', async () => {
     const { agents, agent, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -365,7 +365,7 @@ describe('the queue of DBOS', () => {
     expect(await last).toMatchObject({ turn: 3, output: 'Yes.' })
   })
 
-  test('what is no drive is refused before it is there, and where somebody else has put it there', async () => {
+  test('refuses an invalid drive, both when it is enqueued and when another program has enqueued it', async () => {
     const { agents } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -398,7 +398,7 @@ describe('the queue of DBOS', () => {
     expect(queue.rows).toEqual([])
   })
 
-  test('an agent that is not here yet is waited for, and one that is nowhere is refused before that', async () => {
+  test('an agent that is not registered yet is awaited, and an unknown agent is refused', async () => {
     const { agents, model } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -414,7 +414,7 @@ describe('the queue of DBOS', () => {
     expect(model.attempts).toEqual([])
   })
 
-  test('a process that ends passes on what it takes, and nobody waits longer for that', async () => {
+  test('a process that ends passes on the work that it claimed, without a delay', async () => {
     const { agents } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
@@ -428,7 +428,7 @@ describe('the queue of DBOS', () => {
   })
 })
 
-describe('what the app has for a session, and the engine does not', () => {
+describe('data of a session that the app loads and the engine does not have', () => {
   const long = 'Pay. '.repeat(2000)
 
   /** An agent whose tool returns the owner of its context. */
@@ -447,7 +447,7 @@ describe('what the app has for a session, and the engine does not', () => {
 
   const userOf = (session: string) => Promise.resolve({ user: `user of ${session}` })
 
-  test('DBOS: a long input is loaded where the run begins, and tools get the context of their session', async () => {
+  test('DBOS: a long input is loaded when the run starts, and tools receive the context of their session', async () => {
     const { agents, agent, model, store } = ownProgram()
     const queue = new Queue()
     const loaded: string[] = []
@@ -502,7 +502,7 @@ describe('what the app has for a session, and the engine does not', () => {
     expect(await running).toMatchObject({ output: 'Paid.' })
   })
 
-  test('an input of the request comes before what is loaded', async () => {
+  test('an input of the request takes precedence over a loaded one', async () => {
     const { agents, model } = ownProgram()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents, {
@@ -517,7 +517,7 @@ describe('what the app has for a session, and the engine does not', () => {
     await first
   })
 
-  test.each(['context', 'loadInput'] as const)('%s that throws is asked again later', async (name) => {
+  test.each(['context', 'loadInput'] as const)('%s that throws is called again later', async (name) => {
     const { agents, model } = ownProgram()
     const queue = new Queue()
     let isAway = true
@@ -543,7 +543,7 @@ describe('what the app has for a session, and the engine does not', () => {
     expect(await again).toMatchObject({ output: 'Done.' })
   })
 
-  test.each(['context', 'loadInput'])('%s that is no function is refused', (name) => {
+  test.each(['context', 'loadInput'])('%s that is not a function is refused', (name) => {
     const { agents } = program()
     const refusal = expect.objectContaining({ code: 'invalid_config', subject: name })
     expect(() => dbosSessions(new Queue() as unknown as DbosLike, agents, { [name]: {} })).toThrow(refusal)
@@ -628,7 +628,7 @@ describe('Restate', () => {
     await expect(run(context('-'), { input: 'Pay.' })).rejects.toThrow('invalid_session')
   })
 
-  test('says what is queued: by the run that works, and by a new one when none does', async () => {
+  test('sends queued messages through the active run, or through a new run if there is none', async () => {
     const { agents, model } = program()
     const { run, tell, context, sent } = restated(agents)
     const running = run(context('s'), { input: 'Hello.' })
@@ -647,7 +647,7 @@ describe('Restate', () => {
     expect(await again).toMatchObject({ turn: 3, output: 'Three.' })
   })
 
-  test('a turn that is none is refused for good', async () => {
+  test('a turn that is invalid is refused permanently', async () => {
     const { run, context } = restated(program().agents)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const [turn, words] of [
@@ -663,7 +663,7 @@ describe('Restate', () => {
   })
 })
 
-describe('a person whom Restate waits for', () => {
+describe('a person that Restate waits for', () => {
   async function waiting(options: RestateSessionsOptions) {
     const given = program()
     const host = restated(given.agents, options)
@@ -677,7 +677,7 @@ describe('a person whom Restate waits for', () => {
     return { ...given, ...host, running, until }
   }
 
-  test('is waited for so long, and not longer because somebody else has said something', async () => {
+  test('has a time limit that other messages do not extend', async () => {
     const { patience, wake, until, late, running, tell, context } = await waiting({ answerTimeoutMs: 60_000 })
     wake()
     await until(() => patience.length === 2)
@@ -688,7 +688,7 @@ describe('a person whom Restate waits for', () => {
     await expect(tell(context('s'), { type: 'approve', callId: 'a' })).rejects.toThrow('CANCELLED')
   })
 
-  test('who answers in the very moment in which patience ends is heard, and what is asked next is waited for', async () => {
+  test('can answer at the very end of the time limit, and the next question has its own limit', async () => {
     const { agent, model, late, running, patience, until, tell, context } = await waiting({
       answerTimeoutMs: 60_000,
     })
@@ -708,7 +708,7 @@ describe('a person whom Restate waits for', () => {
     [{ type: 'reject', callId: 'a' }, 'COMPLETED'],
     [{ type: 'steer', text: 'Hurry.' }, 'COMPLETED'],
     [{ type: 'cancel' }, 'CANCELLED'],
-  ])('what is told by a process that dies before Restate knows counts once: %j', async (message, end) => {
+  ])('a message of a process that dies before Restate receives it counts once: %j', async (message, end) => {
     const { model, running, tell, context } = await waiting({ answerTimeoutMs: 60_000 })
     // The step runs again, because its first run left no record.
     const dying = {
@@ -725,7 +725,7 @@ describe('a person whom Restate waits for', () => {
     expect(await running).toMatchObject({ state: end })
   })
 
-  test('hears a steer once that another process heard before Restate knew that it was told', async () => {
+  test('a steering message that another process received first is applied once', async () => {
     const { agent, model, running, tell, context, store } = await waiting({ answerTimeoutMs: 60_000 })
     const dying = {
       ...context('s'),
@@ -750,7 +750,7 @@ describe('a person whom Restate waits for', () => {
     expect(messages.filter(({ content }) => content === 'Hurry.')).toHaveLength(1)
   })
 
-  test('gives two answers at once: each counts for itself', async () => {
+  test('can send two answers at once, and each counts', async () => {
     const { model, running, tell, context, inputs } = await waiting({ answerTimeoutMs: 60_000 })
     const say = (editedInput: object) =>
       tell(context('s'), { type: 'approve', callId: 'a', editedInput }).then(

@@ -49,7 +49,7 @@ function createQueue() {
   return { rows, queue: queue as unknown as DbosLike, run: (i: number) => work(rows[i]?.queued as never) }
 }
 
-test('DBOS queues a run that sleeps for its time, again where that was too early, and wakes it once', async () => {
+test('DBOS schedules a sleeping run, again if the time was too early, and wakes it once', async () => {
   const { agents, model, clock } = program()
   const { rows, queue, run } = createQueue()
   // The run does not wait for a person, so patience does not end.
@@ -70,7 +70,7 @@ test('DBOS queues a run that sleeps for its time, again where that was too early
   expect(model.attempts).toHaveLength(2)
 })
 
-test('what other programs have put to sleep is handed to an engine when its time has come, and then forgotten', async () => {
+test('runs that other programs put to sleep are passed to an engine when they are due, then forgotten', async () => {
   const { agents, agent, model, clock, store } = program()
   const run = agent.run('Go.', { session: 's' })
   ;(await asked(model))?.answer(asksToSleep)
@@ -99,7 +99,7 @@ test('what other programs have put to sleep is handed to an engine when its time
   ])
 })
 
-test('Restate waits for the time of a run that sleeps, or for what is told before', async () => {
+test('Restate waits for the wake time of a run, or for an earlier message', async () => {
   const { agents, model, clock } = program()
   const handlers: Record<string, (context: RestateContext, given?: object) => Promise<unknown>> = {}
   const waits: { ms: number; over: () => void; told: () => void }[] = []

@@ -19,7 +19,7 @@ function requestOf(text: string, over: Partial<ModelRequest> = {}): ModelRequest
 const short = requestOf('Go.')
 const long = requestOf('Some words. '.repeat(1000))
 
-test('the input is estimated with a margin, and never below what a model has counted before', () => {
+test('the input is estimated with a margin, and never below an earlier count of the model', () => {
   const model = { provider: 'own', model: 'learning' }
   const [few, many] = [estimateRequestTokens(short), estimateRequestTokens(long)]
   expect(findWorstCase(model, short).inputTokens).toBe(Math.ceil(few * 1.1))
@@ -43,7 +43,7 @@ test('the output is the cap of the request, or of its body', () => {
   expect(capOf({ extraBody: { max_tokens: 'many' } })).toBeNull()
 })
 
-test('the price is that of the dearest way to read the input', async () => {
+test('the price is that of the most expensive way to read the input', async () => {
   const model = { provider: 'own', model: 'm' }
   const prices = { inputPerMillion: 1, outputPerMillion: 2 }
   const plain = createPriceBook({ m: prices })

@@ -32,11 +32,11 @@ test.each([
   ['{"n":1,"n":2}', 'n: 2'],
   ['{"__proto__":{"n":1},"n":2}', 'n: 2'],
   ['{"broken\u0007', '{"broken\\u0007'],
-])('what the arguments %j try to hide or to be is shown: %j', (json, shown) => {
+])('hidden or misleading characters in the arguments %j are shown: %j', (json, shown) => {
   expect(formatArguments(json, 200)).toBe(shown)
 })
 
-test('nothing that a terminal would not show is lost, and no name passes for words of ours', () => {
+test('every character that a terminal would not show is visible, and no name imitates our own text', () => {
   const text = unicodeText()
   fc.assert(
     fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (input) => {
@@ -59,7 +59,7 @@ test('nothing that a terminal would not show is lost, and no name passes for wor
   )
 })
 
-test('names and ids that are no plain words stand in quotes', () => {
+test('names and ids that are not plain words are quoted', () => {
   expect(formatToolName('send_mail')).toBe('send_mail')
   expect(formatToolName('pay(to: "Ann")? (y)es')).toBe('"pay(to: \\"Ann\\")? (y)es"')
   expect(formatCallId('call_1/call_2@9f3c')).toBe('call_1/call_2@9f3c')

@@ -41,7 +41,7 @@ const thought = (more: Partial<Pick<StepCompleted, 'outcome'>> = {}): EmittedEve
 })
 const ended: EmittedEvent = { type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' }
 
-test('a run reads from the question to what it took', async () => {
+test('a run is shown from the prompt to its totals', async () => {
   const play = await stage(
     [call('look', { in: 'leave.md' }, { text: 'Let me see.' }), text('Thirty days.')],
     {
@@ -86,7 +86,7 @@ test('a run reads from the question to what it took', async () => {
 })
 
 describe('steps', () => {
-  test('say how long they took and what they cost', () => {
+  test('show their duration and cost', () => {
     expect(shown([thought()])).toBe('  ◷ inference 1.5 s, 1,234 tokens\n')
     expect(shown([thought({ outcome: 'error' }), thought({ outcome: 'cancelled' })])).toBe(
       '  ◷ inference failed after 1.5 s\n  ◷ inference stopped after 1.5 s\n',
@@ -107,7 +107,7 @@ describe('steps', () => {
     ).toBe('  ◷ shields (output) 12 ms\n')
   })
 
-  test('say nothing of it without timings, but count all the same', () => {
+  test('are counted, but not shown in detail, without timings', () => {
     const out = shown([thought(), ended], { timings: false })
     expect(out).not.toContain('◷')
     expect(out).toContain('  steps   1\n')
@@ -127,7 +127,7 @@ describe('steps', () => {
     expect(shown([hosted])).toBe('  ◷ web_search 200 ms\n')
   })
 
-  test('never cut a text in two: the line comes when the text has ended', () => {
+  test('never split a text: the line follows the end of the text', () => {
     expect(shown([says('Hel'), thought(), says('lo'), says('', true)])).toBe(
       'Hello\n  ◷ inference 1.5 s, 1,234 tokens\n',
     )
@@ -154,7 +154,7 @@ test('the end counts accepted answers, not failed attempts or summaries', () => 
   )
 })
 
-test('what a sub-agent does stands behind its name; what it says does not', () => {
+test('the actions of a sub-agent follow its name, and its text is left out', () => {
   const child = (event: EmittedEvent, ...path: string[]): EmittedEvent => ({
     type: 'child_event',
     callId: 'c',
@@ -177,7 +177,7 @@ test('what a sub-agent does stands behind its name; what it says does not', () =
   ).toBe('  help › search › → read(path: "a")\n  help › ✗ timeout  Too long.\n')
 })
 
-test('an approval says whose call it is', () => {
+test('an approval request names the owner of the call', () => {
   const asks: EmittedEvent = {
     type: 'approval_requested',
     callId: 'c1/c2',
@@ -189,13 +189,13 @@ test('an approval says whose call it is', () => {
   expect(shown([asks])).toBe('? approval  help › send() needs approval (call c1/c2)\n')
 })
 
-test('a context that was made to fit is told', () => {
+test('a fitted context is shown', () => {
   expect(
     shown([{ type: 'context_fitted', strategy: 'compact', before: 9_000, after: 4_000, dropped: 12 }]),
   ).toBe('  ◇ context  9,000 → 4,000 tokens, 12 messages omitted (compact)\n')
 })
 
-test('who speaks, and what differs in a step, is told', () => {
+test('the active agent and changed settings of a step are shown', () => {
   expect(shown([{ type: 'handed_off', callId: 'c', from: null, to: 'billing\u001b[2J' }])).toBe(
     '  ⇒ billing[2J speaks\n',
   )
@@ -212,19 +212,22 @@ test('who speaks, and what differs in a step, is told', () => {
   ).toBe('  ◇ step  prepared: model small; no tools; messages\n')
 })
 
-test.each([0, -1, Number.NaN, 1, 40, Infinity])('a width of %p cuts nothing to nothing', (width) => {
-  const progress: EmittedEvent = {
-    type: 'tool_progress',
-    callId: 'c',
-    name: 'read',
-    progress: 'x'.repeat(30),
-  }
-  const out = shown([progress], { width })
-  expect(out).toContain('read: xxxx')
-  expect(out.endsWith('…\n')).toBe(width !== Infinity)
-})
+test.each([0, -1, Number.NaN, 1, 40, Infinity])(
+  'a width of %p truncates nothing to an empty text',
+  (width) => {
+    const progress: EmittedEvent = {
+      type: 'tool_progress',
+      callId: 'c',
+      name: 'read',
+      progress: 'x'.repeat(30),
+    }
+    const out = shown([progress], { width })
+    expect(out).toContain('read: xxxx')
+    expect(out.endsWith('…\n')).toBe(width !== Infinity)
+  },
+)
 
-test('whatever models, tools, shields and memory say: no control character, and with colours none but ours', () => {
+test('text of models, tools, shields and memory contains no control character, and only our own colors', () => {
   const ours = new RegExp(String.raw`\u001b\[(?:1|2|22|3[1236]|39)m`, 'g')
   fc.assert(
     fc.property(fc.array(unicodeText()), fc.boolean(), (texts, color) => {

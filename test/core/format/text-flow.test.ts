@@ -55,7 +55,7 @@ describe('Markdown on a terminal', () => {
     expect(show([answer])).toBe(shown)
   })
 
-  test('is the same in whatever pieces it arrives', () => {
+  test('is the same for any split into pieces', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1 }), (sizes) => {
         const pieces: string[] = []
@@ -93,7 +93,7 @@ describe('Markdown on a terminal', () => {
     )
   })
 
-  test('lines that only look like a table stay', () => {
+  test('lines that only look like a table stay unchanged', () => {
     expect(show(['| a | b\n| c\n'])).toBe('| a | b\n| c\n')
   })
 

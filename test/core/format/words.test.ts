@@ -2,12 +2,12 @@ import * as fc from 'fast-check'
 import { formatDuration, formatMoney, stripControls, shorten } from '../../../src/core/format/format-words.js'
 import { unicodeText } from '../../support/unicode-text.js'
 
-describe('text from outside', () => {
+describe('untrusted text', () => {
   test('loses escape sequences and reordering marks, and keeps tabs and newlines', () => {
     expect(stripControls('\u001b[2Ja\u0007\tb\r\nc\rd\u009b31m\u202ee')).toBe('[2Ja\tb\ncd31me')
   })
 
-  test('never carries a control character to the terminal, whatever it was', () => {
+  test('never sends a control character to the terminal', () => {
     fc.assert(
       fc.property(unicodeText(), (text) => {
         expect(stripControls(text)).not.toMatch(/[^\P{Cc}\t\n]|[\u202a-\u202e]/u)
@@ -15,7 +15,7 @@ describe('text from outside', () => {
     )
   })
 
-  test('is cut to a width on one line, never inside a letter', () => {
+  test('is truncated to a width on one line, never inside a letter', () => {
     expect(shorten('one\n  two   three', 40)).toBe('one two three')
     expect(shorten('abcdef', 4)).toBe('abc…')
     expect(shorten('😀😀😀😀', 3)).toBe('😀😀…')

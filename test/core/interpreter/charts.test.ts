@@ -100,7 +100,7 @@ const chart = fc.record({
   seed: fc.nat(),
 })
 
-test('random charts go the same way, with actions of every kind', () => {
+test('random charts take the same transitions, with actions of every kind', () => {
   // From parallel states, which XState runs.
   const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
   let known = 0
@@ -140,7 +140,7 @@ const nested = setup({
   },
 })
 
-test('the comparison finds tables that leave states from the outside in', () => {
+test('the comparison detects tables that exit states in the wrong order', () => {
   const machine = nested as unknown as AnyStateMachine
   const take = (tables: ChartTables): string | undefined => {
     const pair = new SideBySide(machine, tables)
@@ -152,7 +152,7 @@ test('the comparison finds tables that leave states from the outside in', () => 
 })
 
 test.each(['NEXT', 'DONE', 'BROKEN', 'GUARDED'])(
-  'a guard that throws fails in the same words, after %s',
+  'a guard that throws fails with the same message, after %s',
   (type) => {
     const pair = new SideBySide(nested as unknown as AnyStateMachine)
     expect(pair.take(pair.start(undefined), { type })).not.toBeInstanceOf(Difference)

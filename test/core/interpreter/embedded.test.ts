@@ -79,7 +79,7 @@ function play(
   return told
 }
 
-test(`${runs} random runs inside another machine tell the same`, () => {
+test(`${runs} random runs inside another machine emit the same events`, () => {
   const random = createRandom(7)
   const pool = new EventPool(random)
   for (let run = 0; run < runs; run++) {
@@ -100,7 +100,7 @@ test(`${runs} random runs inside another machine tell the same`, () => {
   }
 })
 
-test('the comparison finds an interpreter that tells less', () => {
+test('the comparison detects an interpreter that omits events', () => {
   const input = inputs[names[0] as string]
   const events = [{ type: 'PAUSE' }, { type: 'CANCEL' }]
   const both = [events.values(), events.slice(1).values()].map((sent) =>

@@ -30,7 +30,7 @@ const numbers = {
 } as const
 const plain = inputs['plain']
 
-describe('a chart with parts that the tables do not know', () => {
+describe('a chart with features that the tables do not support', () => {
   const parallel = createMachine({
     id: 'two',
     type: 'parallel',
@@ -53,17 +53,17 @@ describe('a chart with parts that the tables do not know', () => {
     return { warnings, value: (actor.getSnapshot() as AnyMachineSnapshot).value }
   }
 
-  it('is run by XState, and the developer is told once which part it is', () => {
+  it('is run by XState, and the developer is warned once which feature it is', () => {
     const first = play('two')
     expect(first.value).toEqual({ left: 'on', right: 'on' })
     expect(first.warnings).toEqual(["XState itself runs the machine 'two': state 'two' is parallel."])
   })
 
-  it('is not told of again', () => {
+  it('causes no second warning', () => {
     expect(play('two').warnings).toEqual([])
   })
 
-  it('is not told of in production', () => {
+  it('causes no warning in production', () => {
     const { NODE_ENV } = process.env
     process.env.NODE_ENV = 'production'
     const { warnings, value } = play('three')
@@ -72,7 +72,7 @@ describe('a chart with parts that the tables do not know', () => {
   })
 })
 
-describe('what the tables rely on in XState', () => {
+describe('the XState internals that the tables rely on', () => {
   const machine = createIdleAgent()
   const snapshot = initialTransition(machine, plain)[0] as AnyMachineSnapshot
   const self = createEmptyActor()
@@ -83,7 +83,7 @@ describe('what the tables rely on in XState', () => {
     actionExecutor: () => undefined,
   } as unknown as TransitionScope
 
-  it('is there in the installed version', () => {
+  it('exist in the installed version', () => {
     const changed = findChangedInternal(machine, snapshot, scope)
     if (changed !== null)
       throw new Error(
@@ -115,7 +115,7 @@ describe('what the tables rely on in XState', () => {
     ['scope.actionExecutor', [machine, snapshot, { ...scope, actionExecutor: undefined }]],
     ['scope.defer', [machine, snapshot, { ...scope, defer: undefined }]],
     ['scope.system._sendInspectionEvent', [machine, snapshot, { ...scope, system: {} }]],
-  ])('a version that changes it is named: %s', (what, given) => {
+  ])('are named if a version changes them: %s', (what, given) => {
     const found = findChangedInternal(...(given as Parameters<typeof findChangedInternal>))
     expect(found).toMatch(/^this version of XState has different internals\. This is no longer true: /)
     expect(found).toContain(what)
@@ -153,7 +153,7 @@ describe('the option interpreter', () => {
     return values[0] === values[1]
   }
 
-  it('is tables by default, and xstate for a user who doubts', async () => {
+  it('defaults to tables, and accepts xstate', async () => {
     expect([await sharesValues(), await sharesValues('tables'), await sharesValues('xstate')]).toEqual([
       true,
       true,
@@ -161,7 +161,7 @@ describe('the option interpreter', () => {
     ])
   })
 
-  it('does not change what a run does: its log has the same records', async () => {
+  it('does not change the records of a run', async () => {
     const keep = async (interpreter: 'tables' | 'xstate'): Promise<string> => {
       const clock = new SimulatedClock()
       const journal = memoryJournal()
@@ -183,7 +183,7 @@ describe('the option interpreter', () => {
     expect(await keep('tables')).toBe(await keep('xstate'))
   })
 
-  it('is no part of a session: the other interpreter continues it', async () => {
+  it('is not part of a session: the other interpreter continues it', async () => {
     const store = memoryStore()
     const first = createAgent({ model, store, interactive: true, interpreter: 'tables' })
     await first.run('Go.', { session: 'ann' }).result
@@ -200,7 +200,7 @@ describe('the option interpreter', () => {
     expect(JSON.stringify(store.read('ann'))).not.toContain('"interpreter"')
   })
 
-  it('is refused where it is neither, and a mistyped name of it is recognised', () => {
+  it('is refused if it is neither, and its mistyped name is recognized', () => {
     const refused = (options: object): string => {
       try {
         createAgent({ model, ...options })

@@ -111,7 +111,7 @@ const deeds: Record<string, [kind: 'effect' | 'callback' | 'throwing', act: (sta
 }
 
 test.each(Object.entries(deeds))(
-  "a child that %s is to an app what XState's own is",
+  "a child that %s looks to an app like XState's own",
   async (_, [kind, act]) => {
     const [expected, actual] = await Promise.all(
       [false, true].map(async (isLight) => {
@@ -139,7 +139,7 @@ test.each(Object.entries(deeds))(
   },
 )
 
-test('what a subscriber of a light child throws does not reach the others', () => {
+test('an error that a subscriber of a light child throws does not reach the others', () => {
   const stage = open('effect', true)
   const thrown: unknown[] = []
   const { setTimeout: original } = globalThis

@@ -34,7 +34,7 @@ function toShown({ type, params }: { type: string; params?: unknown }): unknown 
   return { type, event, id, src }
 }
 
-test('it starts nothing', () => {
+test('starts nothing', () => {
   const begun: string[] = []
   const machine = setup({
     types: { events: {} as { type: 'GO' } },
@@ -48,7 +48,7 @@ test('it starts nothing', () => {
 })
 
 test.each(['tables', 'xstate'] as const)(
-  'the log of a session that an agent continues is read by the interpreter of the agent: %s',
+  'the interpreter of an agent also reads the log of a continued session: %s',
   async (interpreter) => {
     const store = memoryStore()
     const model: ModelProvider = {

@@ -15,7 +15,7 @@ const mutantsApart = isWhole ? 1 : 47
 
 jest.setTimeout(1_200_000)
 
-test(`${macrosteps} random events lead to the same, by XState and by the tables`, () => {
+test(`${macrosteps} random events have the same result in XState and in the tables`, () => {
   const pair = new SideBySide(createIdleAgent())
   expect(walk(pair, macrosteps, 1)?.toString()).toBeUndefined()
   expect(pair.macrosteps).toBeGreaterThanOrEqual(macrosteps)
@@ -29,7 +29,7 @@ function isEffective({ target, actions }: AnyTransitionDefinition): boolean {
   return target !== undefined || actions.length > 0
 }
 
-longTest('a mutated chart is walked as it is written: the tables are read from it', () => {
+longTest('a mutated chart is run as mutated, because the tables are derived from it', () => {
   const mutants = configMutants().filter((_, i) => i % mutantsApart === 0)
   expect(mutants.length).toBeGreaterThan(10)
   for (const { name, machine } of mutants) {
@@ -39,7 +39,7 @@ longTest('a mutated chart is walked as it is written: the tables are read from i
   }
 })
 
-test.each(Object.entries(spoiltTables))('the comparison finds tables that %s', (_, spoil) => {
+test.each(Object.entries(spoiltTables))('the comparison detects tables that %s', (_, spoil) => {
   const machine = createIdleAgent()
   const found = walk(new SideBySide(machine, spoil(machine)), 20_000, 3)
   expect(found?.toString()).toMatch(/the event '.+' makes a difference: /)

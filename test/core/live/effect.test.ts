@@ -21,7 +21,7 @@ function asking(work: Parameters<typeof fromEffect<string, { question: string }>
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('An effect is given its input, and tells what came of it', async () => {
+test('An effect receives its input, and reports its outcome', async () => {
   const questions: string[] = []
   const answered = asking(async ({ input }) => {
     questions.push(input.question)
@@ -36,7 +36,7 @@ test('An effect is given its input, and tells what came of it', async () => {
   ])
 })
 
-test('One that is stopped aborts, and what it brings later changes nothing', async () => {
+test('A stopped effect aborts, and ignores later results', async () => {
   const aborts: CallAbort[] = []
   let answer = (_text: string): void => undefined
   const actor = asking(({ abort }) => {
@@ -57,7 +57,7 @@ test('One that is stopped aborts, and what it brings later changes nothing', asy
   expect(actor.getSnapshot().value).toBe('stopped')
 })
 
-test('One that has ended does not abort any more', async () => {
+test('A completed effect no longer aborts', async () => {
   let abort: CallAbort | undefined
   const actor = asking((given) => {
     ;({ abort } = given)
@@ -69,7 +69,7 @@ test('One that has ended does not abort any more', async () => {
   expect(abort?.aborted).toBe(false)
 })
 
-test('Its state is plain JSON, and a restored one does not begin again by itself', async () => {
+test('Its state is plain JSON, and a restored effect does not start again by itself', async () => {
   let begun = 0
   const logic = fromEffect<string>(() => {
     begun += 1

@@ -28,30 +28,30 @@ function read(...pieces: string[]) {
   return told
 }
 
-test('the texts of one piece are told at once, those of two pieces one after the other', () => {
+test('texts of one chunk are emitted together, and texts of two chunks separately', () => {
   expect(read(text('a') + text('b'), text('c') + 'data: [DONE]\n\n')).toEqual([
     ['ab', ''],
     ['c', ''],
   ])
 })
 
-test('reasoning that follows a text is told after it', () => {
+test('reasoning after a text is emitted after it', () => {
   expect(read(thought('r') + text('a') + thought('s') + text('b'))).toEqual([
     ['a', 'r'],
     ['b', 's'],
   ])
 })
 
-test('a call is told after the text before it, and before the text behind it', () => {
+test('a call is emitted after the text before it, and before the text after it', () => {
   expect(read(text('a') + call('look') + text('b'))).toEqual([['a', ''], 'look', ['b', '']])
 })
 
-test('the text before an error is told before the error is thrown', () => {
+test('the text before an error is emitted before the error is thrown', () => {
   const broken = `data: ${JSON.stringify({ error: { message: 'Overloaded.' } })}\n\n`
   expect(read(text('a') + broken)).toEqual([['a', ''], expect.stringContaining('Overloaded.')])
 })
 
-test('however an answer is cut, the same text and reasoning are told', () => {
+test('the same text and reasoning are emitted for any split of an answer', () => {
   const word = fc.string({ minLength: 1, maxLength: 4, unit: fc.constantFrom('a', 'b', ' ') })
   const delta = fc.oneof(word.map(text), word.map(thought))
   fc.assert(

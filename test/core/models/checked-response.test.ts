@@ -17,7 +17,7 @@ test('call ids are unique within an answer, and arguments are JSON text', () => 
   expect(toolCalls.map((one) => one.function.arguments)).toEqual(['{"to":"a"}', '{"to":"b"}', '{}'])
 })
 
-test('usage is whole and finite, or null, which is estimated', () => {
+test('usage is an integer and finite, or null, which is estimated', () => {
   expect(sloppy({}).usage).toBeNull()
   expect(sloppy({ usage: { inputTokens: 3, outputTokens: 4 } }).usage).toEqual({
     inputTokens: 3,
@@ -30,7 +30,7 @@ test('usage is whole and finite, or null, which is estimated', () => {
   expect(sloppy({ usage: { inputTokens: 0, outputTokens: 0 } }).usage?.totalTokens).toBe(0)
 })
 
-test('what is to be echoed is plain JSON; what cannot be sent is left out', () => {
+test('provider data is plain JSON, without values that cannot be sent', () => {
   const cycle: Record<string, unknown> = {}
   cycle['self'] = cycle
   const deep: unknown = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`)
@@ -45,11 +45,11 @@ test('what is to be echoed is plain JSON; what cannot be sent is left out', () =
   expect(toolCalls.map(({ extra_content: extra }) => extra)).toEqual([undefined, { s: 1 }])
 })
 
-test('no answer at all is an empty one', () => {
+test('a missing answer is an empty one', () => {
   expect(normalizeResponse(undefined as unknown as ModelResponse)).toMatchObject({ text: '', toolCalls: [] })
 })
 
-test('one approval lets one call run, even when a provider gave two the same id', async () => {
+test('one approval lets one call run, even if a provider assigned two calls the same id', async () => {
   const paid: string[] = []
   const pay = defineTool({
     name: 'pay',

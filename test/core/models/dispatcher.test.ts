@@ -36,7 +36,7 @@ afterEach(async () => {
   await Promise.all(agents.splice(0).map((agent) => agent.destroy()))
 })
 
-test('a run over a pool of undici: the same request, on one connection, whatever fetch the app has', async () => {
+test('a run over an undici pool sends the same request on one connection, whatever fetch the app has', async () => {
   await using server = await serve(events(piece('Hello', 'stop'), '[DONE]'))
   let connections = 0
   server.server.on('connection', () => {
@@ -83,7 +83,7 @@ test.each([
   })
 })
 
-test('a character that is cut between two pieces is whole', async () => {
+test('a character that is split between two chunks is whole', async () => {
   await using server = await serve((response) => {
     const bytes = Buffer.from(`data: ${JSON.stringify(piece('Grüße 🚀', 'stop'))}\n\ndata: [DONE]\n\n`)
     const cut = bytes.indexOf(Buffer.from('🚀')) + 2
@@ -93,7 +93,7 @@ test('a character that is cut between two pieces is whole', async () => {
   expect(await ask(server.baseURL, { dispatcher: createDispatcher() })).toMatchObject({ text: 'Grüße 🚀' })
 })
 
-test('a status, a redirect, a broken body and a closed port are the failures that they are over Node', async () => {
+test('a status, a redirect, a broken body and a closed port fail like over Node', async () => {
   await using refusing = await serve(json(429, { error: { message: 'Slow down.' } }, { 'retry-after': '7' }))
   await using elsewhere = await serve(json(200, completion))
   await using redirecting = await serve((response) => {
@@ -130,7 +130,7 @@ test('aborting closes the connection, before and within the answer', async () =>
   }
 })
 
-test('headers that do not come in time are a timeout', async () => {
+test('headers that do not arrive in time are a timeout', async () => {
   const late: RequestDispatcher = {
     request: ({ headersTimeout, bodyTimeout }) => {
       expect({ headersTimeout, bodyTimeout }).toEqual({ headersTimeout: 1234, bodyTimeout: 0 })

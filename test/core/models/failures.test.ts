@@ -21,7 +21,7 @@ test.each([
   [403, /may use this model/],
   [404, /model name and the base URL/],
   [422, /parameters/],
-])('status %i is fatal and says what to do', (status, advice) => {
+])('status %i is fatal and has a remedy', (status, advice) => {
   expect(http(status, { message: 'no' })).toMatchObject({
     kind: 'fatal',
     message: expect.stringMatching(advice),
@@ -33,11 +33,11 @@ test.each([
   'You are out of credits.',
   'Your credit balance is too low to access the API.',
   'Insufficient balance',
-])('429 does not pass where its words say that the account is empty: %s', (message) => {
+])('429 is fatal if its message reports an empty account: %s', (message) => {
   expect(http(429, { message, type: 'unheard_of' })).toMatchObject({ kind: 'fatal' })
 })
 
-test('429 passes with time, unless the account is exhausted', () => {
+test('429 is transient, unless the account is exhausted', () => {
   expect(http(429, { code: 'rate_limit_exceeded' })).toMatchObject({
     kind: 'rate_limit',
     code: 'rate_limit_exceeded',
@@ -47,7 +47,7 @@ test('429 passes with time, unless the account is exhausted', () => {
   }
 })
 
-test('an overload is transient whatever its status', () => {
+test('an overload is transient with any status', () => {
   expect(http(400, { type: 'overloaded_error' }).kind).toBe('transient')
 })
 
@@ -63,16 +63,16 @@ test.each([
   'Invalid request: Your request exceeded model token limit: 131072',
   'Prompt contains 40000 tokens, too large for model with 32768 maximum context length',
   'invalid params, context window exceeds limit',
-])('a request that does not fit is a context overflow: %s', (message) => {
+])('a request that is too long is a context overflow: %s', (message) => {
   expect(http(400, { message, code: 'invalid_request_error' }).kind).toBe('context_overflow')
 })
 
-test('a context overflow is known by its code or status as well', () => {
+test('a context overflow is also recognized by its code or status', () => {
   expect(http(400, { code: 'context_length_exceeded' }).kind).toBe('context_overflow')
   expect(http(413, undefined).kind).toBe('context_overflow')
 })
 
-test('words about context elsewhere are none', () => {
+test('other messages about context are not an overflow', () => {
   expect(http(400, { message: "Invalid value for 'context'." }).kind).toBe('fatal')
   expect(http(429, { message: 'Rate limit reached for the context window tier.' }).kind).toBe('rate_limit')
 })
@@ -88,11 +88,11 @@ describe('Retry-After', () => {
     expect(wait({ 'retry-after': 'Mon, 31 Dec 2029 00:00:00 GMT' })).toBe(0)
   })
 
-  test('zero milliseconds do not overrule the seconds', () => {
+  test('in zero milliseconds does not override the seconds', () => {
     expect(wait({ 'retry-after-ms': '0', 'retry-after': '1' })).toBe(1000)
   })
 
-  test.each(['soon', '-5', '1e999', '', '  '])('is nothing when it is %j', (value) => {
+  test.each(['soon', '-5', '1e999', '', '  '])('is ignored if it is %j', (value) => {
     expect(wait({ 'retry-after': value })).toBeNull()
   })
 })
@@ -119,7 +119,7 @@ test.each([
   expect(toModelFailure(error, now)).toMatchObject({ kind: 'transient', code })
 })
 
-test('a certificate that is not accepted is fatal', () => {
+test('a rejected certificate is fatal', () => {
   expect(toModelFailure({ message: 'Connection error.', cause: { code: 'CERT_HAS_EXPIRED' } })).toMatchObject(
     {
       kind: 'fatal',
@@ -128,7 +128,7 @@ test('a certificate that is not accepted is fatal', () => {
   )
 })
 
-test('a mistake in a program is fatal, not a connection', () => {
+test('a programming error is fatal, not a connection failure', () => {
   expect(toModelFailure(new TypeError("Cannot read properties of undefined (reading 'x')"))).toMatchObject({
     kind: 'fatal',
     code: 'unknown',
@@ -168,14 +168,14 @@ test('messages are short, without web pages and without keys', () => {
   )
 })
 
-test('a connection is known by what lies eight errors deep', () => {
+test('a connection failure is recognized eight causes deep', () => {
   const buried = (depth: number): object =>
     depth === 1 ? { code: 'ECONNRESET' } : { message: 'It failed.', cause: buried(depth - 1) }
   expect(toModelFailure(buried(8))).toMatchObject({ kind: 'transient' })
   expect(toModelFailure(buried(9))).toMatchObject({ kind: 'fatal' })
 })
 
-test('whatever is thrown becomes a failure', () => {
+test('any thrown value becomes a failure', () => {
   const trap = new Proxy(
     {},
     {

@@ -251,7 +251,7 @@ function accepts(schema: JsonObject, args: Json): boolean {
   }
 }
 
-describe('what is sent of a schema', () => {
+describe('the schema that is sent', () => {
   test.each(families)('satisfies the rules of %s', (family) => {
     fc.assert(
       fc.property(mixed, (schema) => {
@@ -270,7 +270,7 @@ describe('what is sent of a schema', () => {
     )
   })
 
-  test('is the same object where the schema is within the rules', () => {
+  test('is the same object if the schema is within the rules', () => {
     const plain = toParameters({
       type: 'object',
       properties: {
@@ -285,7 +285,7 @@ describe('what is sent of a schema', () => {
     expect(fitSchema(plain, 'anthropic')).toBe(plain)
   })
 
-  test('names the alternatives at the top in its description', () => {
+  test('names the top-level alternatives in its description', () => {
     const ways = [
       { properties: { content: { type: 'string' } }, required: ['content', 'x'] },
       { $ref: '#/$defs/url' },
@@ -307,7 +307,7 @@ describe('what is sent of a schema', () => {
     })
   })
 
-  test('has keys that Anthropic refuses in its description, at any depth', () => {
+  test('moves keys that Anthropic refuses into its description, at any depth', () => {
     const filter = { type: 'string' }
     const inner = {
       type: 'object',
@@ -364,7 +364,7 @@ describe('what is sent of a schema', () => {
     })
   })
 
-  test.each(families)('is bounded for %s, though references double at each level', (family) => {
+  test.each(families)('is bounded for %s, even if references double at each level', (family) => {
     const $defs: JsonObject = { d0: { type: 'string' } }
     for (let level = 1; level <= 40; level += 1) {
       const ref = { $ref: `#/$defs/d${level - 1}` }
@@ -382,8 +382,8 @@ describe('what is sent of a schema', () => {
   })
 })
 
-describe('what a tool takes', () => {
-  test('is everything that its schema accepts, and no less is shown', async () => {
+describe('the accepted arguments of a tool', () => {
+  test('are exactly those of its schema, and all are shown', async () => {
     let accepted = 0
     await fc.assert(
       fc.asyncProperty(
@@ -425,7 +425,7 @@ describe('what a tool takes', () => {
     ['a nullable reference', { $ref: '#/properties/text', nullable: true }, null],
     ['a required flag', { type: 'string', required: true }, 'x'],
     ['a property without a schema', { type: 'object', properties: { a: 'string' } }, { a: 1 }],
-  ])('is not narrowed by %s', async (_, schema, given) => {
+  ])('are not narrowed by %s', async (_, schema, given) => {
     const validate = createValidator({ type: 'object', properties: { n: schema, text: { type: 'string' } } })
     expect(await validate({ n: given })).toEqual({ value: { n: given } })
   })
@@ -439,7 +439,7 @@ describe('fitTools', () => {
   })
   const request = (tools: ModelRequest['tools']) => ({ tools }) as ModelRequest
 
-  test('leaves a request as it is where its tools fit, and keeps specs the same from request to request', () => {
+  test('returns a request unchanged if its tools fit, and keeps specs identical between requests', () => {
     const plain = request([tool('a'), tool('b')])
     expect(fitTools(plain, 'gemini', undefined)).not.toBe(plain)
     expect(fitTools(plain, 'openai', undefined)).toBe(plain)
@@ -448,7 +448,7 @@ describe('fitTools', () => {
     expect(fitTools(request([...plain.tools]), 'gemini', undefined).tools[0]).toBe(first)
   })
 
-  test('leaves out what cannot fit, with a warning on each request', () => {
+  test('omits tools that cannot fit, with a warning on each request', () => {
     const warnings: [string, string][] = []
     const tools = request([tool('3d'), tool('a')])
     for (const _ of [1, 2]) {
@@ -470,7 +470,7 @@ describe('fitTools', () => {
     ['google.generative-ai', 'gemini-2.5-pro', 'gemini'],
     ['openrouter', 'google/gemini-2.5-flash', 'gemini'],
     ['ollama', 'qwen3', 'openai'],
-  ])('knows the family of %s with %s', (provider, model, family) => {
+  ])('recognizes the family of %s with %s', (provider, model, family) => {
     expect(findSchemaFamily(provider, model)).toBe(family)
   })
 })

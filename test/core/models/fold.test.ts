@@ -31,7 +31,7 @@ function failureOf(...chunks: unknown[]) {
 }
 
 describe('tool calls', () => {
-  test('pieces with one index are one call', () => {
+  test('deltas with one index are one call', () => {
     const chunks = [
       call({ index: 0, id: 'a', function: { name: 'read', arguments: '' } }),
       call({ index: 1, id: 'b', function: { name: 'list', arguments: '{"d"' } }),
@@ -44,7 +44,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('a different id with a name on the same index begins a new call', () => {
+  test('a different id with a name on the same index starts a new call', () => {
     const chunks = ['a', 'b'].map((id) =>
       call({ index: 0, id, function: { name: 'w', arguments: `{"x":"${id}"}` } }),
     )
@@ -54,7 +54,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('a different id without a name goes on with the call', () => {
+  test('a different id without a name continues the call', () => {
     const chunks = [
       call({ index: 0, id: 'a', function: { name: 'w', arguments: '{"x":' } }),
       call({ index: 0, id: 'random', function: { arguments: '1}' } }),
@@ -62,7 +62,7 @@ describe('tool calls', () => {
     expect(callsOf(...chunks)).toEqual([['a', 'w', '{"x":1}']])
   })
 
-  test('without an index a piece goes by its id, and without an id to the last call', () => {
+  test('without an index a delta belongs to its id, and without an id to the last call', () => {
     const chunks = [
       call({ id: 'a', function: { name: 'one', arguments: '{"x"' } }),
       call({ id: 'b', function: { name: 'two', arguments: '{"y"' } }),
@@ -76,7 +76,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('whole calls with neither index nor id stay apart', () => {
+  test('complete calls with neither index nor id stay separate', () => {
     const calls = [whole('w', '{"x":1}'), whole('w', '{"x":2}'), whole('v', '')]
     expect(callsOf(delta({ tool_calls: calls }))).toEqual([
       ['', 'w', '{"x":1}'],
@@ -85,14 +85,14 @@ describe('tool calls', () => {
     ])
   })
 
-  test('repeated names and ids are never joined, and an empty id is none', () => {
+  test('repeated names and ids are never joined, and an empty id is ignored', () => {
     const chunks = ['{"a"', ':', '1}'].map((piece, at) =>
       call({ index: 0, id: at === 1 ? '' : 'c', function: { name: 'get', arguments: piece } }),
     )
     expect(callsOf(...chunks)).toEqual([['c', 'get', '{"a":1}']])
   })
 
-  test('a name may come late', () => {
+  test('a name may arrive late', () => {
     const chunks = [
       call({ index: 0, id: 'c', function: { arguments: '' } }),
       call({ index: 0, id: 'c', function: { name: 'get', arguments: '{}' } }),
@@ -106,7 +106,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('arguments that come parsed are written as JSON', () => {
+  test('arguments that arrive parsed are written as JSON', () => {
     expect(callsOf(call({ index: 0, id: 'c', function: { name: 'f', arguments: { a: [1] } } }))).toEqual([
       ['c', 'f', '{"a":[1]}'],
     ])
@@ -129,7 +129,7 @@ describe('tool calls', () => {
     expect(callsOf(delta({ tool_calls: same })).map(([id]) => id)).toEqual(['c', 'c_2', 'c_3'])
   })
 
-  test('a missing type is a function, and extra_content rides along', () => {
+  test('a missing type is a function, and extra_content is kept', () => {
     const extra = { google: { thought_signature: 'sig' } }
     const { toolCalls } = fold(
       call({ index: 0, id: 'c', function: { name: 'f', arguments: '{}' }, extra_content: extra }),
@@ -139,13 +139,13 @@ describe('tool calls', () => {
     ])
   })
 
-  test('a piece that says nothing is no call', () => {
+  test('an empty delta is not a call', () => {
     expect(callsOf(delta({ tool_calls: [{}, null, 7, { index: 0, function: { arguments: '' } }] }))).toEqual(
       [],
     )
   })
 
-  test('arguments that are cut off stay as they came', () => {
+  test('truncated arguments stay unchanged', () => {
     const chunks = [
       call({ index: 0, id: 'c', function: { name: 'f', arguments: '{"a":"lor' } }),
       delta({}, 'length'),
@@ -154,7 +154,7 @@ describe('tool calls', () => {
     expect(fold(...chunks).finishReason).toBe('length')
   })
 
-  test('ten million characters of arguments in small pieces take no time worth naming', () => {
+  test('ten million characters of arguments in small deltas are folded in linear time', () => {
     const folding = chatFormat.createFold()
     const piece = call({ index: 0, id: 'c', function: { name: 'f', arguments: 'x'.repeat(100) } })
     for (let i = 0; i < 100_000; i += 1) folding.push(piece)
@@ -193,14 +193,14 @@ describe('usage', () => {
     expect(fold(...chunks).usage).toEqual(counted)
   })
 
-  test('is null when there is none, or only zeros', () => {
+  test('is null if it is missing or only zeros', () => {
     expect(fold(delta({ content: 'a' })).usage).toBeNull()
     expect(
       fold({ choices: [], usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }).usage,
     ).toBeNull()
   })
 
-  test('has cached input and reasoning, wherever the provider writes them', () => {
+  test('has cached input and reasoning, wherever the provider reports them', () => {
     const openai = {
       ...usage,
       prompt_tokens_details: { cached_tokens: 4 },
@@ -216,7 +216,7 @@ describe('usage', () => {
     ).toBe(7)
   })
 
-  test('counts reasoning as output where the provider shows it in the total only', () => {
+  test('counts reasoning as output if the provider only includes it in the total', () => {
     const apart = { ...usage, total_tokens: 35, completion_tokens_details: { reasoning_tokens: 20 } }
     expect(fold({ choices: [], usage: apart }).usage).toEqual({
       ...counted,
@@ -226,7 +226,7 @@ describe('usage', () => {
     })
   })
 
-  test('survives nonsense', () => {
+  test('survives invalid values', () => {
     const nonsense = {
       prompt_tokens: -1,
       completion_tokens: 'many',
@@ -244,7 +244,7 @@ describe('reasoning', () => {
     ['reasoning_details', { reasoning_details: [{ type: 'reasoning.text', text: 'why' }] }],
     ['content parts', { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'why' }] }] }],
     ['inline tags', { content: '<think>why</think>' }],
-  ])('comes as %s and never as text', (_form, fields) => {
+  ])('arrives as %s and never as text', (_form, fields) => {
     const response = fold(delta(fields), delta({ content: 'so' }))
     expect([response.text, response.reasoning]).toEqual(['so', 'why'])
   })
@@ -256,7 +256,7 @@ describe('reasoning', () => {
     ).toBe('why')
   })
 
-  test('details are put together again for the way back', () => {
+  test('has its details joined before they are sent back', () => {
     const text = (fields: object) =>
       delta({ reasoning_details: [{ type: 'reasoning.text', index: 0, format: 'f', ...fields }] })
     const response = fold(
@@ -273,19 +273,19 @@ describe('reasoning', () => {
 })
 
 describe('the end', () => {
-  test('a finish reason proves it; an empty one does not', () => {
+  test('is proved by a finish reason, but not by an empty one', () => {
     expect(fold(delta({ content: 'a' }, 'stop'))).toMatchObject({ complete: true, finishReason: 'stop' })
     expect(fold(delta({ content: 'a' }, ''))).toMatchObject({ complete: false, finishReason: null })
   })
 
-  test('an announced end proves it too', () => {
+  test('is also proved by an announced end', () => {
     const folding = chatFormat.createFold()
     folding.push(delta({ content: 'a' }))
     expect(folding.getResponse(false).complete).toBe(false)
     expect(folding.getResponse(true).complete).toBe(true)
   })
 
-  test('an answer that lost a piece is incomplete, unless it had ended before', () => {
+  test('is missing if an answer lost a part, unless it had ended before', () => {
     const before = chatFormat.createFold()
     before.markLost()
     before.push(delta({}, 'stop'))
@@ -296,13 +296,13 @@ describe('the end', () => {
     expect(after.getResponse(true).complete).toBe(true)
   })
 
-  test('a finish reason is not forgotten by what comes after it', () => {
+  test('keeps its finish reason after later chunks', () => {
     expect(fold(delta({}, 'tool_calls'), delta({ content: '' })).finishReason).toBe('tool_calls')
   })
 })
 
 describe('errors inside an answer', () => {
-  test('an error object fails with its code, what had come before, and what it cost', () => {
+  test('an error object fails with its code, the earlier content, and its cost', () => {
     const error = { message: 'Overloaded', type: 'overloaded_error', code: 529 }
     const usage = { prompt_tokens: 1, completion_tokens: 1 }
     expect(failureOf(delta({ content: 'par' }), { error, usage })).toMatchObject({
@@ -318,27 +318,27 @@ describe('errors inside an answer', () => {
     ['a string', { error: 'boom' }],
     ["vLLM's shape", { object: 'error', message: 'boom', code: 500 }],
     ['an error of the choice', { choices: [{ index: 0, error: { message: 'boom', code: 502 } }] }],
-  ])('%s is an error as well', (_shape, chunk) => {
+  ])('%s is an error, too', (_shape, chunk) => {
     expect(failureOf(chunk)).toMatchObject({ kind: 'transient', message: expect.stringContaining('boom') })
   })
 
-  test('the finish reason "error" is one', () => {
+  test('the finish reason "error" is an error', () => {
     expect(failureOf(delta({}, 'error')).kind).toBe('transient')
   })
 
-  test.each([null, {}, { code: null, message: '' }])('error: %j is none', (error) => {
+  test.each([null, {}, { code: null, message: '' }])('error: %j is ignored', (error) => {
     expect(fold({ ...delta({ content: 'a' }), error }).text).toBe('a')
   })
 })
 
-test('other choices than the first are ignored', () => {
+test('choices after the first are ignored', () => {
   expect(
     fold(delta({ content: 'a' }), delta({ content: 'B' }, null, 1), delta({ content: 'c' }, null, undefined))
       .text,
   ).toBe('ac')
 })
 
-test('a refusal is told apart from text', () => {
+test('a refusal is separate from text', () => {
   expect(fold(delta({ refusal: 'I can' }), delta({ refusal: 'not.' }))).toMatchObject({
     text: '',
     refusal: 'I cannot.',
@@ -374,7 +374,7 @@ test('a whole completion folds into the same answer as its stream', () => {
   expect(complete.toolCalls.map(({ id }) => id)).toEqual(['a', 'a_2'])
 })
 
-test('a message beside the deltas of a stream is not read twice', () => {
+test('a message next to the deltas of a stream is not read twice', () => {
   const last = {
     choices: [{ index: 0, message: { content: 'ab' }, delta: { content: '' }, finish_reason: 'stop' }],
   }
@@ -384,13 +384,13 @@ test('a message beside the deltas of a stream is not read twice', () => {
 })
 
 test.each([null, 7, 'text', [], {}, { choices: null }, { choices: [null, 7] }, { choices: [{ delta: 7 }] }])(
-  'what is no chunk adds nothing: %j',
+  'an invalid chunk adds nothing: %j',
   (chunk) => {
     expect(fold(chunk, delta({ content: 'a' }, 'stop'))).toMatchObject({ text: 'a', complete: true })
   },
 )
 
-describe('what an answer rests on', () => {
+describe('the sources of an answer', () => {
   const cited = (url: string, title?: string) => ({
     type: 'url_citation',
     url_citation: {
@@ -406,7 +406,7 @@ describe('what an answer rests on', () => {
     url_citation: { url, ...(title !== undefined && { title }) },
   })
 
-  test('comes in deltas, each source once', () => {
+  test('arrive in deltas, each source once', () => {
     const { annotations } = fold(
       delta({ content: '', annotations: [cited('https://a.test', 'A')] }),
       delta({ content: 'Hi' }),
@@ -415,14 +415,14 @@ describe('what an answer rests on', () => {
     expect(annotations).toEqual([source('https://a.test', 'A'), source('https://b.test')])
   })
 
-  test('comes with a whole message', () => {
+  test('arrive with a whole message', () => {
     const folding = chatFormat.createFold()
     const message = { content: 'Hi', annotations: [cited('https://a.test')] }
     folding.push({ choices: [{ index: 0, message, finish_reason: 'stop' }] }, true)
     expect(folding.getResponse(true).annotations).toEqual([source('https://a.test')])
   })
 
-  test('comes beside the answer with every piece (Perplexity, xAI), with titles where there are any', () => {
+  test('arrive next to the answer with every chunk (Perplexity, xAI), with available titles', () => {
     const beside = {
       citations: ['https://a.test', 'https://b.test'],
       search_results: [{ url: 'https://b.test', title: 'B' }],
@@ -434,7 +434,7 @@ describe('what an answer rests on', () => {
     expect(annotations).toEqual([source('https://b.test', 'B'), source('https://a.test')])
   })
 
-  test('is nothing where nothing names a source', () => {
+  test('are empty if no field names a source', () => {
     const odd = [
       null,
       7,

@@ -142,7 +142,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     expect(outcome).toMatchObject(connection)
   })
 
-  test('the socket of an answer that is given up is closed, whatever it was doing', async () => {
+  test('the socket of an abandoned answer is closed, in any state', async () => {
     const model = (baseURL: string) => openaiChat({ model: 'm', baseURL, apiKey: 'none' })
     for (const answer of [
       '',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { countBase64Bytes, describeMedia, toBase64, toContentPart } from '../../../src/core/models/media.js'
 
-it('bytes become the base64 that everybody else makes of them', () => {
+it('bytes become the same base64 as elsewhere', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1, maxLength: 100 }), (bytes) => {
       const text = toBase64(bytes)
@@ -27,7 +27,7 @@ it.each([
 })
 
 it.each(['AAAA', 'AA==', 'AAA', large, `${large.slice(2)}==`, 'A'.repeat(65_536), 'A'.repeat(65_540)])(
-  'base64 is what has its letters and its length',
+  'base64 is recognized by its letters and its length',
   (image) => {
     const part = toContentPart({ type: 'image', image, mediaType: 'image/png' }, 'parts[0]')
     if (part.type !== 'image_url') throw new Error('It is a picture.')

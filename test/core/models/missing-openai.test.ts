@@ -16,7 +16,7 @@ test('a model on Node works without the package openai', async () => {
 })
 
 test.each([openaiChat, openaiResponses])(
-  'where Node cannot send the request, %p names the command that installs it',
+  'if Node cannot send the request, %p names the command that installs it',
   async (create) => {
     await using server = await serve(json(200, completion))
     const sendsItself: typeof fetch = (...args) => fetch(...args)

@@ -93,7 +93,7 @@ const written = (response: ModelResponse) =>
     JSON.parse(text) as unknown,
   ])
 
-test('calls run once with the arguments that the model wrote, in whatever way a server sends them', () => {
+test('calls run once with the arguments of the model, in any format of a server', () => {
   fc.assert(
     fc.property(fc.array(call, { minLength: 1, maxLength: 3 }), (calls) => {
       const fold = chatFormat.createFold()
@@ -108,7 +108,7 @@ test('calls run once with the arguments that the model wrote, in whatever way a 
   )
 })
 
-describe('a call that is begun and never written does not run beside one of its name', () => {
+describe('a call that is announced and never written does not run next to another of its name', () => {
   const expected = [['delete', { path: 'tmp' }]]
   const written1 = { id: 'b', type: 'function', function: { name: 'delete', arguments: '{"path":"tmp"}' } }
 
@@ -148,7 +148,7 @@ describe('a call that is begun and never written does not run beside one of its 
     expect(written(fold.getResponse())).toEqual(expected)
   })
 
-  it("in the answer of a provider of one's own, which also sends a call twice", () => {
+  it('in the answer of a custom provider, which also sends a call twice', () => {
     const toolCalls = [{ id: 'a', function: { name: 'delete' } }, written1, written1]
     expect(written({ toolCalls } as unknown as ModelResponse)).toEqual(expected)
   })

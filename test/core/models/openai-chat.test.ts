@@ -99,13 +99,13 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       })
     })
 
-    test('comes whole when it was asked for whole', async () => {
+    test('arrives whole if it was requested whole', async () => {
       const { response, deltas } = await answered(json(200, completion), { stream: false })
       expect(response).toMatchObject({ text: 'Hello', complete: true, usage: { totalTokens: 5 } })
       expect(deltas).toEqual([])
     })
 
-    test('that comes whole to a streaming request is shown in one piece', async () => {
+    test('that arrives whole for a streaming request is shown in one piece', async () => {
       const { response, deltas } = await answered(json(200, completion))
       expect(response).toMatchObject({ text: 'Hello', complete: true })
       expect(deltas).toEqual(['Hello'])
@@ -128,7 +128,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       )
     })
 
-    test('is there at [DONE], although the server keeps the connection open', async () => {
+    test('is complete at [DONE], even if the server keeps the connection open', async () => {
       const { response } = await answered((stream) => {
         stream.writeHead(200, { 'content-type': 'text/event-stream' })
         stream.write(`data: ${JSON.stringify(piece('Hi'))}\n\ndata: [DONE]\n\n`)
@@ -180,7 +180,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
   })
 
   describe('an abort', () => {
-    test('rejects with its reason at once and closes the connection', async () => {
+    test('rejects with its reason immediately and closes the connection', async () => {
       let stream: ServerResponse | undefined
       await using server = await serve((response) => {
         stream = response
@@ -201,7 +201,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       if (stream !== undefined && !stream.destroyed) await once(stream, 'close')
     })
 
-    test('before the headers rejects at once, even where fetch does not listen', async () => {
+    test('before the headers rejects immediately, even if fetch ignores the signal', async () => {
       const controller = new AbortController()
       const model = local('http://nowhere.example/v1', { fetch: () => new Promise(() => undefined) })
       const answer = ask(model, {}, controller.signal)
@@ -209,7 +209,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       await expect(answer).rejects.toBe('stop')
     })
 
-    test('before the request makes none', async () => {
+    test('before the request sends none', async () => {
       await using server = await serve(json(200, completion))
       await expect(ask(local(server.baseURL), {}, AbortSignal.abort('early'))).rejects.toBe('early')
       expect(server.requests).toEqual([])
@@ -227,7 +227,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
   })
 
   describe('a failure', () => {
-    test('of the socket keeps the text that had come', async () => {
+    test('of the socket keeps the received text', async () => {
       const failure = await failing((response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.write(`data: ${JSON.stringify({ ...piece('Hel'), usage })}\n\n`, () => response.destroy())
@@ -254,7 +254,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       ['a web page', '<!doctype html><p>Welcome</p>', /127\.0\.0\.1.*web page.*\/v1/],
       ['something else', 'OK, it works', /neither JSON nor an event stream/],
       ['other JSON', '{"status":"up"}', /not a chat completion/],
-    ])('because the base URL leads to %s says so', async (_what, body, message) => {
+    ])('because the base URL leads to %s has a message about it', async (_what, body, message) => {
       for (const stream of [true, false]) {
         expect(await failing(json(200, body), { stream })).toMatchObject({
           kind: 'fatal',
@@ -264,7 +264,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       }
     })
 
-    test('with a status keeps what the provider said, in whatever shape', async () => {
+    test('with a status keeps the provider’s message, in any format', async () => {
       expect(await failing(json(401, { detail: 'Invalid API Key' }))).toMatchObject({
         kind: 'fatal',
         code: 'http_401',
@@ -293,20 +293,20 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       })
     })
 
-    test('is not tried again by the client', async () => {
+    test('is not retried by the client', async () => {
       await using server = await serve(json(500, {}))
       await failureOf(ask(local(server.baseURL)))
       expect(server.requests).toHaveLength(1)
     })
 
-    test('inside the stream is one, and has the text before it', async () => {
+    test('inside the stream is reported, with the text before it', async () => {
       const failure = await failing(
         events(piece('par'), { error: { message: 'Overloaded', type: 'overloaded_error', code: 529 } }),
       )
       expect(failure).toMatchObject({ kind: 'transient', code: 'overloaded_error', partialText: 'par' })
     })
 
-    test('that is a named event is one', async () => {
+    test('that is a named event is recognized', async () => {
       const failure = await failing((response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.end('event: error\ndata: {"message":"Too fast","code":"rate_limit_exceeded"}\n\n')
@@ -324,7 +324,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       expect(control.message).not.toContain('secret')
     })
 
-    test('to give headers in time is transient', async () => {
+    test('to send headers in time is transient', async () => {
       await using server = await serve(() => undefined)
       expect(await failureOf(ask(local(server.baseURL, { timeoutMs: 20 })))).toMatchObject({
         kind: 'transient',
@@ -332,7 +332,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       })
     })
 
-    test('because an answer never ends its line is fatal', async () => {
+    test('because a line never ends is fatal', async () => {
       const megabyte = 'x'.repeat(1024 * 1024)
       let left = 80
       const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -363,7 +363,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       }
     }
 
-    test('of the user is used as it is', async () => {
+    test('of the user is used unchanged', async () => {
       await using server = await serve(json(200, completion))
       const client = new OpenAI({ apiKey: 'own', baseURL: server.baseURL, defaultHeaders: { 'x-own': '1' } })
       await ask(openaiChat({ model: 'm', client }))
@@ -385,7 +385,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       })
     })
 
-    test('takes key, headers and query from the options', async () => {
+    test('gets its key, headers and query from the options', async () => {
       await using server = await serve(json(200, completion))
       const keys = ['one', 'two']
       const model = local(server.baseURL, {
@@ -411,7 +411,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       ])
     })
 
-    test('takes key and address from the environment', async () => {
+    test('gets its key and address from the environment', async () => {
       await using server = await serve(json(200, completion))
       withEnvironment({ OPENAI_API_KEY: 'from-env', OPENAI_BASE_URL: server.baseURL })
       const model = openaiChat({ model: 'm' })
@@ -420,14 +420,14 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       expect(model.provider).toBe('127.0.0.1')
     })
 
-    test("needs no key for a server of one's own", async () => {
+    test('needs no key for a custom server', async () => {
       await using server = await serve(json(200, completion))
       withEnvironment({})
       const { response } = await ask(openaiChat({ model: 'm', baseURL: server.baseURL }))
       expect(response.text).toBe('Hello')
     })
 
-    test('without a key for OpenAI says what to set, and finds it once it is set', async () => {
+    test('without a key for OpenAI names the variable to set, and finds it once it is set', async () => {
       withEnvironment({})
       const model = openaiChat({ model: 'm' })
       expect(await failureOf(ask(model))).toMatchObject({
@@ -447,7 +447,7 @@ test.each([
   [{ model: 'm', timeoutMs: Number.NaN }, 'timeoutMs'],
   [{ model: 'm', client: new OpenAI({ apiKey: 'k' }), apiKey: 'k' }, 'client'],
   [{ model: 'm', client: {} as OpenAI }, 'client'],
-])('options that no request could be made with are refused: %#', (options, subject) => {
+])('refuses options that cannot make a request: %#', (options, subject) => {
   try {
     openaiChat(options)
     throw new Error('was accepted')

@@ -51,7 +51,7 @@ async function askBoth(
   })
 }
 
-test("requests over Node's HTTP do not load the openai client, and one with a fetch of the user does", async () => {
+test("requests over Node's HTTP do not load the openai client, and requests with a custom fetch do", async () => {
   await using server = await serve(json(200, completion))
   expect(await ask(server.baseURL, { apiKey: 'key-12345' })).toMatchObject({ text: 'Hello' })
   expect(loads).toBe(0)
@@ -83,7 +83,7 @@ const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string
   ['lists and null in the query', { apiKey: 'k', query: { a: null, b: ['1', '2'] } } as never, {}],
 ]
 
-test.each(cases)('address and headers are those of the openai client, with %s', async (...row) => {
+test.each(cases)('address and headers equal those of the openai client, with %s', async (...row) => {
   const [, options, set, suffix] = row
   Object.assign(process.env, set)
   const [plain, byClient] = await askBoth(options, suffix)
@@ -123,7 +123,7 @@ test.each([
 })
 
 test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
-  '%s is what only the openai client reads',
+  '%s is read only by the openai client',
   async (name) => {
     const { isPlainClientEnough } = await import('../../../src/core/models/openai/request-client.js')
     expect(isPlainClientEnough({ model: 'm' })).toBe(true)
@@ -132,7 +132,7 @@ test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
   },
 )
 
-test('the error of a status has the fields of the one that the openai client throws', async () => {
+test('the error of a status has the same fields as that of the openai client', async () => {
   const { createPlainClient } = await import('../../../src/core/models/openai/request-client.js')
   const own = createPlainClient({ model: 'm', apiKey: 'k' }, '/chat/completions')
   const error = { message: 'Slow down.', code: 'rate_limited', param: null, type: 'requests' }

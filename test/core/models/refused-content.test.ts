@@ -85,14 +85,14 @@ const noPictures: [status: number, error: object][] = [
   ],
 ]
 
-test.each(noPictures)('%i %j: no pictures at all', (status, error) => {
+test.each(noPictures)('%i %j: all pictures', (status, error) => {
   expect(toModelFailure({ status, error })).toMatchObject({
     kind: 'fatal',
     refused: { what: 'media', kinds: ['image'], never: true },
   })
 })
 
-test('content that is a list is refused by some models of text', () => {
+test('some text models refuse content that is a list', () => {
   const error = {
     message:
       "'messages.1' : for 'role:user' the following must be satisfied[('messages.1.content' : value must be a string)]",
@@ -119,7 +119,7 @@ test.each(files)('%j: a file', (error) => {
   expect(refusedBy(400, error)).toMatchObject({ what: 'media', kinds: ['file'] })
 })
 
-test('sound, and types that belong to no kind', () => {
+test('audio, and types without a known kind', () => {
   expect(refusedBy(404, { message: 'No endpoints found that support input audio' })).toMatchObject({
     kinds: ['audio'],
     never: true,
@@ -215,7 +215,7 @@ const noReasoning: [status: number, error: unknown][] = [
   [400, { message: 'Please remove the reasoning_content from your message.' }],
 ]
 
-test.each(noReasoning)('%i %j: no stored reasoning at all', (status, error) => {
+test.each(noReasoning)('%i %j: all stored reasoning', (status, error) => {
   expect(refusedBy(status, error)).toEqual({ what: 'reasoning', never: true })
 })
 
@@ -268,7 +268,7 @@ test.each(flagged)('%i %j: messages', (status, error) => {
   expect(refusedBy(status, error)).toEqual({ what: 'messages' })
 })
 
-test('a stream that breaks off with such an error says the same', () => {
+test('a stream that breaks off with such an error is recognized, too', () => {
   const error = {
     code: 'invalid_prompt',
     message: 'Your prompt was flagged as potentially violating our usage policy.',
@@ -342,7 +342,7 @@ test.each(others)('%i %j: none of the content', (status, error) => {
   expect(refusedBy(status, error)).toBeUndefined()
 })
 
-test('never throws, and never speaks of a failure that may pass', () => {
+test('never throws, and never matches a transient failure', () => {
   const word = fc.constantFrom(
     'image',
     'file',

@@ -61,7 +61,7 @@ test('our notes are not sent, and instructions come first', () => {
   })
 })
 
-test('what the provider wants back is echoed', () => {
+test('provider data is sent back', () => {
   const details = [{ type: 'reasoning.text', text: 'why' }]
   const call = {
     id: 'c',
@@ -79,7 +79,7 @@ test('what the provider wants back is echoed', () => {
   ])
 })
 
-test('content is null beside calls only', () => {
+test('content is null if there are only calls', () => {
   expect(messagesOf([assistant({})])).toEqual([])
   expect(messagesOf([called('{}')])).toMatchObject([{ content: null }])
   expect(messagesOf([assistant({ refusal: 'No.' })])).toEqual([{ role: 'assistant', content: 'No.' }])
@@ -95,7 +95,7 @@ test('arguments that no server could parse are sent as JSON', () => {
   ])
 })
 
-test('reasoning goes back with calls where the provider insists on it', () => {
+test('reasoning is sent back with calls if the provider requires it', () => {
   const builder = createChatBodyBuilder({ ...options, echoReasoning: 'with_calls' })
   const messages = [{ ...called('{}'), reasoning: 'why' }, assistant({ content: 'a', reasoning: 'b' })]
   const { messages: sent } = builder.body({ ...request, messages: [user('hi'), ...messages] })
@@ -116,7 +116,7 @@ describe('nudges', () => {
     ])
   })
 
-  test('join a user message at the end, which stays as it was', () => {
+  test('join a user message at the end, whose text stays unchanged', () => {
     const builder = createChatBodyBuilder(options)
     const messages = [user('hi')]
     expect(builder.body({ ...request, messages, nudges }).messages).toEqual([
@@ -125,7 +125,7 @@ describe('nudges', () => {
     expect(builder.body({ ...request, messages }).messages).toEqual([{ role: 'user', content: 'hi' }])
   })
 
-  test('become a part where there are parts', () => {
+  test('become a part if the message has parts', () => {
     const image = { type: 'image_url' as const, image_url: { url: 'https://x/y.png' } }
     expect(bodyOf({ messages: [user([image])], nudges: ['Look.'] })).toMatchObject({
       messages: [{ role: 'user', content: [image, { type: 'text', text: 'Look.' }] }],
@@ -133,7 +133,7 @@ describe('nudges', () => {
   })
 })
 
-test('tools and the choice among them are sent only when there are tools', () => {
+test('tools and the tool choice are sent only if there are tools', () => {
   const tool = { name: 'f', description: 'd', parameters: { type: 'object' } }
   expect(bodyOf({ toolChoice: 'required' })).toEqual({ model: 'm', messages: [], stream: false })
   expect(bodyOf({ tools: [tool], toolChoice: { name: 'f' } })).toMatchObject({
@@ -143,7 +143,7 @@ test('tools and the choice among them are sent only when there are tools', () =>
   expect(bodyOf({ tools: [tool], toolChoice: 'none' })).toMatchObject({ tool_choice: 'none' })
 })
 
-test('sampling takes the names of the wire', () => {
+test('sampling has the names of the API', () => {
   const sampling = {
     temperature: 0,
     topP: 0.5,
@@ -172,12 +172,12 @@ test('sampling takes the names of the wire', () => {
   })
 })
 
-test('usage is asked for when streaming, where that is understood', () => {
+test('usage is requested in streams, if the provider supports it', () => {
   expect(bodyOf({ stream: true })).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   expect(bodyOf({ stream: true }, { streamOptions: false })).not.toHaveProperty('stream_options')
 })
 
-test('extraBody has the last word, and null takes a key away', () => {
+test('extraBody takes precedence, and null removes a key', () => {
   expect(
     bodyOf({ stream: true, extraBody: { model: 'other', stream_options: null, top_k: 5, messages: [] } }),
   ).toEqual({
@@ -188,7 +188,7 @@ test('extraBody has the last word, and null takes a key away', () => {
   })
 })
 
-test('a message that was sent before is not written again', () => {
+test('a message that was already sent is not serialized again', () => {
   const builder = createChatBodyBuilder(options)
   let reads = 0
   const message = user('')

@@ -36,10 +36,10 @@ async function drawing(items: object[], options: Partial<AgentOptions> = {}) {
   return { first, second, hosted, bodies: server.requests.map(({ body }) => body as JsonObject) }
 }
 
-describe('a picture that the provider has made', () => {
+describe('a picture that the provider generated', () => {
   const answer = [thought(), drawn(), words('')]
 
-  test('is the answer, paid for once, and goes back as the item that it was', async () => {
+  test('is the answer, paid for once, and is sent back as the same item', async () => {
     const { first, second, hosted, bodies } = await drawing(answer)
     expect(first).toMatchObject({
       state: 'COMPLETED',
@@ -67,7 +67,7 @@ describe('a picture that the provider has made', () => {
     expect(first.messages[1]).toMatchObject({ media: [picture] })
   })
 
-  test('comes beside words', async () => {
+  test('arrives next to text', async () => {
     const { first, bodies } = await drawing([drawn(), words('A heron.')])
     expect(first.output).toBe('A heron.')
     expect(first.messages[1]).toMatchObject({ content: 'A heron.', media: [picture] })
@@ -77,25 +77,25 @@ describe('a picture that the provider has made', () => {
     })
   })
 
-  test('is none where nothing was drawn: such an answer is empty', async () => {
+  test('is missing if nothing was drawn, and such an answer is empty', async () => {
     const { first } = await drawing([drawn({ result: null, status: 'failed' }), words('')])
     expect(first.messages[1]).not.toHaveProperty('media')
     // The retry's answer.
     expect(first.output).toBe('Done.')
   })
 
-  test('does not go back where a shield has taken words out of its answer', async () => {
+  test('is not sent back if a shield has redacted its answer', async () => {
     const shield = patternShield({ name: 'word', patterns: [/secret/], action: 'redact' })
     const { bodies } = await drawing([drawn(), words('A secret heron.')], { shields: { output: [shield] } })
     expect(JSON.stringify(bodies[1])).not.toContain('secret heron')
   })
 })
 
-describe('what an answer rests on', () => {
+describe('the sources of an answer', () => {
   const cited = (annotations: object[]) =>
     words('See.', { content: [{ type: 'output_text', text: 'See.', annotations }] })
 
-  test.each(both)('is told (%s), each source once', async (_how, answer) => {
+  test.each(both)('are emitted (%s), each source once', async (_how, answer) => {
     const page = {
       type: 'url_citation',
       url: 'https://herons.test',
@@ -121,7 +121,7 @@ describe('what an answer rests on', () => {
     ])
   })
 
-  test('is in the message of the transcript', async () => {
+  test('are in the message of the transcript', async () => {
     const { first } = await drawing([cited([{ type: 'url_citation', url: 'https://herons.test' }])])
     expect(first.messages[1]).toMatchObject({
       annotations: [{ type: 'url_citation', url_citation: { url: 'https://herons.test' } }],
@@ -129,7 +129,7 @@ describe('what an answer rests on', () => {
   })
 })
 
-describe('parts that an item numbers otherwise than its events', () => {
+describe('parts whose numbers differ between an item and its events', () => {
   const at = (content_index: number, text: string, type = 'delta') => ({
     type: `response.output_text.${type}`,
     output_index: 0,
@@ -151,7 +151,7 @@ describe('parts that an item numbers otherwise than its events', () => {
     expect([shown.text, response.text]).toEqual(['Hello', 'Hello'])
   })
 
-  test('of a thought are shown once', async () => {
+  test('of reasoning are shown once', async () => {
     const content = ['One.', 'Two.'].map((text) => ({ type: 'reasoning_text', text }))
     const { response, shown } = await ask(
       events(
@@ -169,7 +169,7 @@ describe('parts that an item numbers otherwise than its events', () => {
     expect([response.reasoning, shown.reasoning]).toEqual(['One.\n\nTwo.', 'One.\n\nTwo.'])
   })
 
-  test('whatever their numbers, what is shown is what is answered', async () => {
+  test('are shown exactly as answered, with any numbers', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.string({ minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 5 }),
@@ -193,7 +193,7 @@ describe('parts that an item numbers otherwise than its events', () => {
     )
   })
 
-  test('pieces that no item repeats are all there', async () => {
+  test('are complete if no item repeats them', async () => {
     const { response } = await ask(
       events(added(0, { type: 'message' }), delta(0, 'A'), at(2, 'B'), completed()),
     )

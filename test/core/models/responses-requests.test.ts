@@ -13,7 +13,7 @@ describe('a request', () => {
   const answer = json(200, whole([words('Hi')]))
   const look = { name: 'look', description: 'Looks.', parameters: { type: 'object', properties: {} } }
 
-  test('stores nothing, and asks for reasoning that can go back', async () => {
+  test('stores nothing, and requests encrypted reasoning that can be sent back', async () => {
     const { sent } = await ask(answer, {
       tools: [look],
       toolChoice: { name: 'look' },
@@ -40,12 +40,12 @@ describe('a request', () => {
     })
   })
 
-  test('has the provider’s own tools behind the agent’s', async () => {
+  test('lists the provider’s own tools after the agent’s', async () => {
     const { sent } = await ask(answer, { tools: [look] }, { hostedTools: [{ type: 'web_search' }] })
     expect(sent['tools']).toEqual([{ type: 'function', ...look, strict: false }, { type: 'web_search' }])
   })
 
-  test('asks models that do not reason for no reasoning', async () => {
+  test('requests no reasoning from models without it', async () => {
     for (const model of ['gpt-4o', 'gpt-4.1-mini', 'gpt-5-chat-latest'])
       expect((await ask(answer, {}, { model })).sent).not.toHaveProperty('include')
     const { sent } = await ask(
@@ -57,7 +57,7 @@ describe('a request', () => {
     expect(sent['reasoning']).toEqual({ summary: 'auto' })
   })
 
-  test('has pictures and files in their own form', async () => {
+  test('has pictures and files in the format of the API', async () => {
     const content = [
       { type: 'text' as const, text: 'What is it?' },
       { type: 'image_url' as const, image_url: { url: 'https://example.com/a.png' } },
@@ -75,7 +75,7 @@ describe('a request', () => {
   })
 
   test.each(['seed', 'stop', 'frequencyPenalty', 'presencePenalty'])(
-    'that names sampling.%s, which the API does not have, is not sent',
+    'that sets sampling.%s, which the API does not have, is not sent',
     async (key) => {
       const failure = await failing(answer, { sampling: { [key]: 1 } })
       expect(failure).toMatchObject({ kind: 'fatal', code: 'unsupported_parameter' })
@@ -84,7 +84,7 @@ describe('a request', () => {
   )
 })
 
-describe('an answer goes back', () => {
+describe('an answer is sent back', () => {
   const items = [
     thought('gAAA', { summary: [{ type: 'summary_text', text: 'Look first.' }] }),
     { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'q' } },
@@ -155,7 +155,7 @@ describe('an answer goes back', () => {
     expect(kept).not.toContain('\\"q\\"')
   })
 
-  test('without its items, all of them, where the message was edited or is another’s', async () => {
+  test('without any of its items if the message was edited or is another model’s', async () => {
     expect(await sentBack(items, (message) => ({ ...message, content: 'I look!!' }))).toEqual([
       { role: 'assistant', content: 'I look!!' },
       ...plain.slice(1),
@@ -165,13 +165,13 @@ describe('an answer goes back', () => {
     expect(fewer).toEqual([])
   })
 
-  test('as an edit of the same length has it', async () => {
+  test('as edited, even if the edit has the same length', async () => {
     const sent = await sentBack(items, (message) => ({ ...message, content: 'I LOOK.' }))
     expect(JSON.stringify(sent)).toContain('I LOOK.')
     expect(JSON.stringify(sent)).not.toContain('I look.')
   })
 
-  test('without thoughts that led to nothing, or that nothing could be made of', async () => {
+  test('without reasoning that led to no output, or that cannot be sent', async () => {
     expect(await sentBack([words('Hi', { id: 'm' }), thought()])).toEqual([
       words('Hi', { id: 'm' }),
       { role: 'user', content: 'And?' },
@@ -184,7 +184,7 @@ describe('an answer goes back', () => {
     expect(stored.slice(0, 2)).toEqual([thought(null), words('Hi')])
   })
 
-  test('so that each result is one call’s, where ids begin anew with each response', async () => {
+  test('with each result matched to one call, even if ids restart with each response', async () => {
     const turn = (id: string): Message[] => [
       {
         id,
@@ -207,7 +207,7 @@ describe('an answer goes back', () => {
     ])
   })
 
-  test('calls are told apart also where one has the id that another would get', async () => {
+  test('with distinct calls, even if one has the id that another would get', async () => {
     const turn = (id: string, calls: string[]): Message[] => [
       {
         id,
@@ -251,13 +251,13 @@ describe('options', () => {
     ['client', { client: { chat: {} } }],
     ['client', { client: new OpenAI({ apiKey: 'k' }), apiKey: 'key' }],
     ['baseURL', { baseURL: 'ftp://example.com' }],
-  ])('%s that no request could be made with is refused by name', (option, options) => {
+  ])('%s that cannot make a request is refused by name', (option, options) => {
     const make = () => openaiResponses({ model: 'm', ...options } as OpenAIResponsesOptions)
     expect(make).toThrow(ConfigError)
     expect(make).toThrow(`openaiResponses: ${option}`)
   })
 
-  test('a client of one’s own makes the request', async () => {
+  test('a custom client sends the request', async () => {
     await using server = await serve(json(200, whole([words('Hi')])))
     const client = new OpenAI({ apiKey: 'mine', baseURL: server.baseURL, maxRetries: 5 })
     const model = openaiResponses({ model: 'm', client })

@@ -19,7 +19,7 @@ import { sampledKinds } from '../../support/extent.js'
 describe.each(sampledKinds(transports))('over %s,', (transport) => {
   overTransport(transport)
 
-  test('a stream is shown as it comes', async () => {
+  test('a stream is shown as it arrives', async () => {
     const { response, shown } = await ask(
       events(
         { type: 'response.created', response: { status: 'in_progress', output: [] } },
@@ -35,12 +35,12 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     expect(response.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
   })
 
-  test.each(both)('an answer that comes at once (%s) is shown at once', async (_how, answer) => {
+  test.each(both)('an answer that arrives whole (%s) is shown at once', async (_how, answer) => {
     const { response, shown } = await ask(answer([words('Hello')]))
     expect([shown.text, response.text]).toEqual(['Hello', 'Hello'])
   })
 
-  test('a status is an error with the words of the provider', async () => {
+  test('a status is an error with the provider’s message', async () => {
     const answer = json(429, { error: { message: 'Slow down.', code: 'rate_limit_exceeded' } })
     expect(await failing(answer)).toMatchObject({
       kind: 'rate_limit',
@@ -51,7 +51,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
 })
 
 describe('the items of a stream', () => {
-  test('go by their place, not by their ids, which may change on the way', async () => {
+  test('are matched by position, not by id, which may change in between', async () => {
     const { response, shown } = await ask(
       events(
         added(0, { type: 'message', id: 'a' }),
@@ -90,7 +90,7 @@ describe('the items of a stream', () => {
     expect(response.toolCalls[0]?.function).toEqual({ name: 'look', arguments: '{"q":1}' })
   })
 
-  test('are those of the last event, where it lists any, else those that ended', async () => {
+  test('are those of the last event if it lists any, otherwise the completed ones', async () => {
     const listed = await ask(
       events(added(0, words('')), delta(0, 'Hi'), completed([thought(), words('Hi there')])),
     )
@@ -101,7 +101,7 @@ describe('the items of a stream', () => {
     expect(unlisted.response.providerItems?.items).toHaveLength(2)
   })
 
-  test('that have ended are part of the answer also where the last event leaves them out', async () => {
+  test('that have ended are part of the answer even if the last event omits them', async () => {
     const { response, shown } = await ask(
       events(
         done(0, words('Hello', { id: 'msg_0' })),
@@ -121,7 +121,7 @@ describe('the items of a stream', () => {
     expect(shown).toMatchObject({ text: 'Hello', warnings: [] })
   })
 
-  test('a call that never ended, and that the last event does not list, is told and not made', async () => {
+  test('a call that never ended and is not in the last event is shown and not executed', async () => {
     const { response, shown } = await ask(
       events(
         added(0, call('c1', '')),
@@ -136,7 +136,7 @@ describe('the items of a stream', () => {
   test.each([
     ['ends without them', (item: object) => [done(0, item), completed()]],
     ['is listed without them', (item: object) => [done(0, item), completed([item])]],
-  ])('words and arguments that came in pieces are kept where the item %s', async (_how, ending) => {
+  ])('text and arguments that arrived in pieces are kept if the item %s', async (_how, ending) => {
     const input = { type: 'response.function_call_arguments.delta', output_index: 0, delta: '{"q":1}' }
     const called = await ask(events(added(0, call('c1', '')), input, ...ending(call('c1', ''))))
     expect(called.response.toolCalls[0]?.function.arguments).toBe('{"q":1}')
@@ -144,7 +144,7 @@ describe('the items of a stream', () => {
     expect([said.response.text, said.shown.text]).toEqual(['Hi', 'Hi'])
   })
 
-  test('without a type in the last list do not take the place of what was streamed', async () => {
+  test('without a type in the last list do not replace streamed items', async () => {
     const { content } = words('Hi')
     for (const [item, text] of [
       [{}, 'Hi'],
@@ -160,13 +160,13 @@ describe('the items of a stream', () => {
     expect(untyped.response.text).toBe('Hi')
   })
 
-  test('without an event that ends the answer are an answer that is incomplete', async () => {
+  test('without an event that ends the answer are an incomplete answer', async () => {
     const { response } = await ask(events(added(0, words('')), delta(0, 'Hi'), '[DONE]'))
     expect(response).toMatchObject({ text: 'Hi', complete: false, finishReason: null })
     expect(response.providerItems).toBeUndefined()
   })
 
-  test('and events that nobody knows do no harm', async () => {
+  test('and unknown events are ignored', async () => {
     const { response } = await ask(
       events(
         { type: 'response.dream.delta', output_index: 0, delta: 'x' },
@@ -182,17 +182,14 @@ describe('the items of a stream', () => {
 })
 
 describe('the end of an answer', () => {
-  test.each(both)(
-    '%s: at the limit of tokens it is cut off, whatever else the reason is called',
-    async (_how, answer) => {
-      for (const reason of ['max_output_tokens', 'something_else']) {
-        const { response } = await ask(
-          answer([call('c1', '{"q')], { status: 'incomplete', incomplete_details: { reason } }),
-        )
-        expect(response).toMatchObject({ finishReason: 'max_output_tokens', complete: true })
-      }
-    },
-  )
+  test.each(both)('%s: at the token limit it is truncated, with any reason', async (_how, answer) => {
+    for (const reason of ['max_output_tokens', 'something_else']) {
+      const { response } = await ask(
+        answer([call('c1', '{"q')], { status: 'incomplete', incomplete_details: { reason } }),
+      )
+      expect(response).toMatchObject({ finishReason: 'max_output_tokens', complete: true })
+    }
+  })
 
   test.each(both)('%s: by a filter it is filtered', async (_how, answer) => {
     const incomplete_details = { reason: 'content_filter' }
@@ -200,12 +197,12 @@ describe('the end of an answer', () => {
     expect(response.finishReason).toBe('content_filter')
   })
 
-  test.each(both)('%s: an odd status, or none, is an end', async (_how, answer) => {
+  test.each(both)('%s: an unknown or missing status is an end', async (_how, answer) => {
     for (const status of ['complete', undefined])
       expect((await ask(answer([words('Hi')], { status }))).response.complete).toBe(true)
   })
 
-  test('a failure is an error, whatever comes with it', async () => {
+  test('a failure is an error, whatever else is sent', async () => {
     const error = { code: 'server_error', message: 'It broke.' }
     const failed = { type: 'response.failed', response: whole([], { status: 'failed', error }) }
     const top = { type: 'error', code: 'rate_limit_exceeded', message: 'Slow down.' }
@@ -224,7 +221,7 @@ describe('the end of an answer', () => {
     })
   })
 
-  test('an error that says nothing is none, in any event', async () => {
+  test('an empty error is ignored, in any event', async () => {
     const nothing = { error: {} }
     for (const error of [{}, { code: null, message: '' }]) {
       const { response } = await ask(
@@ -244,7 +241,7 @@ describe('the end of an answer', () => {
     })
   })
 
-  test('a response that goes on in the background is refused', async () => {
+  test('a background response is refused', async () => {
     const failure = await failing(json(200, whole([], { status: 'queued' })))
     expect(failure).toMatchObject({ kind: 'fatal', code: 'unfinished_response' })
     expect(failure.message).toContain('background')
@@ -258,29 +255,32 @@ describe('the end of an answer', () => {
     [{ type: 'custom_tool_call', call_id: 'c1', name: 'sql' }, 'custom_tool_call (sql, c1)'],
     [{ type: 'local_shell_call', call_id: 'c1' }, 'local_shell_call (c1)'],
     [{ type: 'computer_call', call_id: 'c1' }, 'computer_call (c1)'],
-  ])('an item that wants another output than a function’s is refused by name', async (item, named) => {
+  ])('an item that requires another output than a function’s is refused by name', async (item, named) => {
     const failure = await failing(events(completed([item])))
     expect(failure).toMatchObject({ kind: 'fatal', code: 'unsupported_output' })
     expect(failure.message).toContain(named)
   })
 })
 
-describe('what is said', () => {
+describe('the text of an answer', () => {
   const commentary = words('Let me see.', { phase: 'commentary' })
   const final = words('It is 4.', { phase: 'final_answer', id: 'msg_2' })
 
-  test.each(both)('%s: the final answer is the text, commentary is shown before it', async (_how, answer) => {
-    const { response, shown } = await ask(answer([commentary, final]))
-    expect(response.text).toBe('It is 4.')
-    expect(shown.text).toBe('Let me see.\n\nIt is 4.')
-  })
+  test.each(both)(
+    '%s: the final answer is the text, and commentary is shown before it',
+    async (_how, answer) => {
+      const { response, shown } = await ask(answer([commentary, final]))
+      expect(response.text).toBe('It is 4.')
+      expect(shown.text).toBe('Let me see.\n\nIt is 4.')
+    },
+  )
 
-  test.each(both)('%s: commentary is the text beside calls', async (_how, answer) => {
+  test.each(both)('%s: commentary is the text next to calls', async (_how, answer) => {
     const { response } = await ask(answer([commentary, call('c1')]))
     expect([response.text, response.toolCalls.length]).toEqual(['Let me see.', 1])
   })
 
-  test('a refusal is one, streamed or whole', async () => {
+  test('a refusal is recognized, streamed or whole', async () => {
     const refused = words('', { content: [{ type: 'refusal', refusal: 'I will not.' }] })
     const streamed = events(
       added(0, { type: 'message' }),
@@ -291,7 +291,7 @@ describe('what is said', () => {
       expect((await ask(answer)).response).toMatchObject({ text: '', refusal: 'I will not.' })
   })
 
-  test('thoughts come as summaries or in full, streamed or whole', async () => {
+  test('reasoning arrives as summaries or in full, streamed or whole', async () => {
     const parts = [
       { summary: ['One.', 'Two.'].map((text) => ({ type: 'summary_text', text })) },
       { content: [{ type: 'reasoning_text', text: 'One.\n\nTwo.' }] },
@@ -316,7 +316,7 @@ describe('what is said', () => {
   })
 })
 
-describe('thoughts inside a message', () => {
+describe('reasoning inside a message', () => {
   const mixed = {
     type: 'message',
     id: 'm',
@@ -327,13 +327,13 @@ describe('thoughts inside a message', () => {
     ],
   }
 
-  test.each(both)('(%s) are no text', async (_how, answer) => {
+  test.each(both)('(%s) is not text', async (_how, answer) => {
     const { response, shown } = await ask(answer([mixed]))
     expect([response.text, response.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
     expect([shown.text, shown.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
   })
 
-  test('that stream are no text, with an end that repeats them and with none', async () => {
+  test('is not text in a stream, whether the end repeats it or not', async () => {
     const pieces = [
       added(0, { type: 'message', id: 'm', role: 'assistant', content: [] }),
       {
@@ -357,7 +357,7 @@ describe('thoughts inside a message', () => {
     }
   })
 
-  test('that are all of an unended message are shown', async () => {
+  test('is shown if an unended message contains nothing else', async () => {
     const { response, shown } = await ask(
       events(added(0, { type: 'message' }), delta(0, 'ends in <thi'), completed([])),
     )

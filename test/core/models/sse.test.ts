@@ -27,11 +27,11 @@ test.each([
   expect(parse(text)).toEqual([{ a: 1 }, { a: 2 }])
 })
 
-test('an event has its name, and the next one does not', () => {
+test('the name of an event does not apply to the next one', () => {
   expect(parse('event: error\ndata: {"a":1}\n\ndata: {"a":2}\n\n')).toEqual([['error', { a: 1 }], { a: 2 }])
 })
 
-test('data that is no object is handed over as text', () => {
+test('data that is not an object is returned as text', () => {
   expect(parse('data: [DONE]\n\ndata: ping\n\ndata: {broken}\n\ndata:\n\n')).toEqual([
     '[DONE]',
     'ping',
@@ -39,7 +39,7 @@ test('data that is no object is handed over as text', () => {
   ])
 })
 
-test('an event is passed on as soon as it ends', () => {
+test('an event is emitted as soon as it ends', () => {
   const events: unknown[] = []
   const reader = createSseReader({
     onJson: (value) => events.push(value),

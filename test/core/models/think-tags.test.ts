@@ -38,7 +38,7 @@ test.each([
   expect(split(content)).toEqual({ text, reasoning })
 })
 
-test('the result is the same wherever the text is cut', () => {
+test('the result is the same for any split of the text', () => {
   const word = fc.constantFrom(
     '<think>',
     '</think>',

@@ -62,7 +62,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     expect(await ask(server.baseURL)).toMatchObject({ text: 'Hello', complete: true })
   })
 
-  test('a compressed stream is shown piece by piece', async () => {
+  test('a compressed stream is shown chunk by chunk', async () => {
     let more: (() => void) | undefined
     await using server = await serve((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
@@ -87,12 +87,12 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     expect(answer.text).toBe('Hello')
   })
 
-  test('what is not compressed as it says is a failure of the connection', async () => {
+  test('a body that is not compressed as declared is a connection failure', async () => {
     await using server = await serve(encoded('gzip', Buffer.from(text)))
     expect(await failureOf(ask(server.baseURL))).toMatchObject({ kind: 'transient', code: 'connection' })
   })
 
-  test('an error in gzip says what it says', async () => {
+  test('an error in gzip has its message', async () => {
     const body = gzipSync(JSON.stringify({ error: { message: 'No such model.', code: 'model_not_found' } }))
     await using server = await serve((response) => {
       response.writeHead(404, { 'content-encoding': 'gzip' })
@@ -106,7 +106,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
   })
 
   test.each([301, 302, 303, 307, 308])(
-    'a redirect of status %i is refused, and nothing goes there',
+    'a redirect of status %i is refused, and its target receives nothing',
     async (status) => {
       await using elsewhere = await serve(json(200, completion))
       await using server = await serve((response) => {
@@ -132,7 +132,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     return undefined
   })
 
-  test('a certificate that nobody has signed is refused', async () => {
+  test('an unsigned certificate is refused', async () => {
     await using server = await secured()
     const failure = await failureOf(ask(server.baseURL))
     expect(failure).toMatchObject({ kind: 'fatal', code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
@@ -196,7 +196,7 @@ describe("over Node's HTTP,", () => {
     expect(connections).toBe(1)
   })
 
-  test('a connection that was closed while it was kept costs no attempt', async () => {
+  test('a kept connection that was closed costs no attempt', async () => {
     const answer = raw(`200 OK\ncontent-length: ${text.length}`, text)
     let first: unknown
     await using server = await rawServer((socket, request) => {
@@ -216,7 +216,7 @@ describe("over Node's HTTP,", () => {
     expect(server).toMatchObject({ requests: 1, connections: 1 })
   })
 
-  test('no limit but ours ends an answer that takes its time', async () => {
+  test('no limit but ours ends a slow answer', async () => {
     let finish: (() => void) | undefined
     await using server = await serve((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
@@ -245,7 +245,7 @@ describe("over Node's HTTP,", () => {
     expect(await answer).toMatchObject({ text: 'Hello', complete: true })
   })
 
-  test("certificates of the process's agent hold", async () => {
+  test("certificates of the process's agent apply", async () => {
     await using server = await secured()
     https.globalAgent.options.ca = server.certificate
     try {
@@ -255,7 +255,7 @@ describe("over Node's HTTP,", () => {
     }
   })
 
-  test('whoever has wrapped http.request sees every request', async () => {
+  test('a wrapper of http.request sees every request', async () => {
     await using server = await serve(json(200, completion))
     const { request } = http
     const paths: unknown[] = []
@@ -271,7 +271,7 @@ describe("over Node's HTTP,", () => {
     expect(paths).toEqual(['/v1/chat/completions'])
   })
 
-  test('a client that logs its requests makes them itself', async () => {
+  test('a client that logs its requests sends them itself', async () => {
     await using server = await serve(json(200, completion))
     const environment = { ...process.env }
     process.env = { ...environment, OPENAI_LOG: 'info' }
@@ -289,7 +289,7 @@ describe("over Node's HTTP,", () => {
   })
 })
 
-test('fetch is used wherever somebody has put something in its place', async () => {
+test('fetch is used if it has been replaced', async () => {
   const { outputFiles } = await build({
     entryPoints: ['src/core/models/openai/node-transport.ts'],
     bundle: true,

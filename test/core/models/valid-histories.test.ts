@@ -86,7 +86,7 @@ const echoes = fc.constantFrom('none' as const, 'with_calls' as const, ...reason
 const instructions = fc.option(anyText)
 const nudges = fc.array(anyText, { maxLength: 2 })
 
-test('whatever was said, what is sent is what every provider takes', () => {
+test('any history is sent in a form that every provider accepts', () => {
   fc.assert(
     fc.property(
       history,
@@ -102,7 +102,7 @@ test('whatever was said, what is sent is what every provider takes', () => {
   )
 })
 
-test('nothing is changed in a history that is well', () => {
+test('a valid history is sent unchanged', () => {
   const messages: Message[] = [
     { ...stamp, role: 'user', content: 'Ünï 😀' },
     {
@@ -124,7 +124,7 @@ test('nothing is changed in a history that is well', () => {
   expect(sent(messages, plain, null, []).messages).toHaveLength(5)
 })
 
-describe('what Mistral’s models insist on', () => {
+describe('Mistral’s requirements', () => {
   const asked: Message[] = [
     { ...stamp, role: 'user', content: 'Go.' },
     {
@@ -136,7 +136,7 @@ describe('what Mistral’s models insist on', () => {
     { ...stamp, role: 'tool', tool_call_id: 'call_1', content: 'ok' },
   ]
 
-  test('an answer stands between results and what a user says next', () => {
+  test('an answer is inserted between results and the next user message', () => {
     const roles = (isMistral: boolean) =>
       sent(asked, { ...plain, isMistral }, null, ['Think.']).messages.map(({ role }) => role)
     expect(roles(false)).toEqual(['user', 'assistant', 'tool', 'user'])
@@ -150,7 +150,7 @@ describe('what Mistral’s models insist on', () => {
   })
 })
 
-test('Kimi’s own ids stay as they are, however long', () => {
+test('Kimi’s own ids stay unchanged at any length', () => {
   const id = `functions.${'n'.repeat(40)}:0`
   const messages: Message[] = [
     { ...stamp, role: 'user', content: 'Go.' },

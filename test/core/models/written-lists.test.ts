@@ -7,7 +7,7 @@ const written = (lists: JsonListCache, items: readonly object[]) =>
 /** Includes texts with more bytes than characters. */
 const item = fc.record({ content: fc.string({ unit: 'grapheme', maxLength: 300 }) })
 
-test('whatever a list was before, it is written as it is', () => {
+test('a list is written in its current form, whatever it was before', () => {
   const all = fc.array(item, { minLength: 1, maxLength: 12 })
   // Lists made of the same objects, in any order and number: grown, cut, edited, from one conversation or
   // several.
@@ -23,7 +23,7 @@ test('whatever a list was before, it is written as it is', () => {
   )
 })
 
-test('a conversation that grows is written once', () => {
+test('a growing conversation is serialized once', () => {
   const lists = new JsonListCache()
   let count = 0
   const message = (content: string) => ({
@@ -44,7 +44,7 @@ test('a conversation that grows is written once', () => {
   expect(count).toBe(2 * (2 + 40))
 })
 
-test('what is left out of the middle, or comes to it, does not make the rest new', () => {
+test('a removal or insertion in the middle does not invalidate the rest', () => {
   const lists = new JsonListCache()
   let count = 0
   const numbers = Array.from({ length: 30 }, (_, at) => ({ at }))

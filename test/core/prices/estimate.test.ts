@@ -39,11 +39,11 @@ describe('estimateTextTokens', () => {
     ['Сегодня хорошая погода, поэтому мы идём гулять в парк.', 15],
     ['اليوم الطقس جميل، لذلك سنذهب للمشي في الحديقة.', 15],
     ['🙂🚀🎉', 5],
-  ])('%j is near its %i tokens', (text, counted) => {
+  ])('%j is close to its %i tokens', (text, counted) => {
     expect(Math.abs(estimateTextTokens(text) / counted - 1)).toBeLessThan(0.25)
   })
 
-  test('characters are weighed by their kind', () => {
+  test('characters have a weight by their kind', () => {
     expect(estimateTextTokens('')).toBe(0)
     expect(estimateTextTokens('ab é'.repeat(30))).toBe(30)
     expect(estimateTextTokens('{":[}'.repeat(30))).toBe(60)
@@ -53,7 +53,7 @@ describe('estimateTextTokens', () => {
     expect(estimateTextTokens('🙂'.repeat(30))).toBe(45)
   })
 
-  test('more text is never fewer tokens, and two texts are at most one token more apart than together', () => {
+  test('longer text never has fewer tokens, and two texts have at most one token more apart than together', () => {
     fc.assert(
       fc.property(anyText, anyText, (a, b) => {
         const [one, other, both] = [estimateTextTokens(a), estimateTextTokens(b), estimateTextTokens(a + b)]
@@ -66,7 +66,7 @@ describe('estimateTextTokens', () => {
 })
 
 describe('estimateRequestTokens', () => {
-  test('everything that is sent counts: instructions, messages, calls, results, nudges and tools', () => {
+  test('every part of a request counts: instructions, messages, calls, results, nudges and tools', () => {
     const parts: Partial<ModelRequest>[] = [
       { instructions: 'Be careful.' },
       { messages: [user('Hello there.')] },
@@ -79,7 +79,7 @@ describe('estimateRequestTokens', () => {
     expect(estimateRequestTokens(request())).toBe(0)
   })
 
-  test('an assistant message counts its calls and what must be echoed, not what is only kept', () => {
+  test('an assistant message counts its calls and provider data, not local data', () => {
     const said: Message = { id: 'm', createdAt: 0, role: 'assistant', content: 'Let me look.' }
     const call = {
       id: 'c',
@@ -95,13 +95,13 @@ describe('estimateRequestTokens', () => {
     expect(tokens({ ...said, content: null })).toBeLessThan(tokens(said))
   })
 
-  test('a picture counts as a picture, however long its address', () => {
+  test('a picture counts as a picture, regardless of the length of its address', () => {
     const data = `data:image/png;base64,${'A'.repeat(1_000_000)}`
     expect(image(data, 'high')).toBe(image('https://example.com/a.png', 'high'))
     expect(image(data, 'low')).toBeLessThan(image(data, 'high'))
   })
 
-  test('sound and files count by their size', () => {
+  test('audio and files count by their size', () => {
     const audio = (length: number, format: 'mp3' | 'wav') =>
       user([{ type: 'input_audio', input_audio: { data: 'A'.repeat(length), format } }])
     const file = (length: number) => user([{ type: 'file', file: { file_data: 'A'.repeat(length) } }])
@@ -126,7 +126,7 @@ describe('estimateRequestTokens', () => {
     )
   })
 
-  test('a message is read once, and the same message counts the same again', () => {
+  test('a message is read once, and an equal message counts the same', () => {
     let reads = 0
     const message: Message = {
       id: 'm',

@@ -9,11 +9,11 @@ const usage = {
 }
 
 /** In a separate file, so that the catalog is not loaded yet. A promise signals the load. */
-describe('the catalog is left alone', () => {
+describe('the catalog is not loaded', () => {
   const book = createPriceBook({ mine: { inputPerMillion: 10, outputPerMillion: 0 } })
 
   test.each(['127.0.0.1', 'llm.example.com', '[::1]', 'localhost', 'ollama', 'lmstudio', 'vllm'])(
-    'where the provider is a server of one’s own: %s',
+    'if the provider is a custom server: %s',
     (provider) => {
       expect(book.load(provider, 'gpt-4o')).toBeUndefined()
       expect(book.price(provider, 'gpt-4o', usage)).toBeNull()
@@ -21,12 +21,12 @@ describe('the catalog is left alone', () => {
     },
   )
 
-  test('where the price is given', () => {
+  test('if the price is configured', () => {
     expect(book.load('openai', 'mine')).toBeUndefined()
     expect(book.price('openai', 'mine', usage)).toBe(0.01)
   })
 
-  test('until a company is asked for', async () => {
+  test('until a known provider is used', async () => {
     const price = book.price('openai', 'gpt-4o', usage)
     expect(price).toBeInstanceOf(Promise)
     expect(await price).toBeCloseTo(0.0035, 10)

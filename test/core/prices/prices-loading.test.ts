@@ -32,7 +32,7 @@ const model: ModelProvider = {
   },
 }
 
-test('the table of prices is not loaded where nobody asks for costs', async () => {
+test('the price table is not loaded unless costs are requested', async () => {
   const { usage: used } = await createAgent({ model, prices: null }).run('Hi.').result
   expect(used).toMatchObject({ totalTokens: 2, cost: null })
   expect(order.splice(0)).toEqual(['request', 'sent'])
@@ -44,7 +44,7 @@ test('a cost limit without prices is refused before anything is sent', async () 
   expect(order.splice(0)).toEqual([])
 })
 
-test('it is loaded while the first answer is awaited, once', async () => {
+test('it is loaded once, while the first answer is awaited', async () => {
   const agent = createAgent({ model })
   await agent.run('Hi.').result
   await agent.run('Hi.').result

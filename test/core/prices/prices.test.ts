@@ -33,25 +33,25 @@ describe('the catalog', () => {
     expect(await book.price('openai', 'gpt-5-mini', usage(1000, 500, 200), noon)).toBeCloseTo(0.001205, 10)
   })
 
-  test('more cached than input counts as all cached', async () => {
+  test('more cached tokens than input count as all cached', async () => {
     expect(await book.price('openai', 'gpt-5-mini', usage(100, 0, 500), noon)).toBeCloseTo(0.0000025, 12)
   })
 
   test.each(['gpt-5-mini-2025-08-07', 'gpt-5-mini-20250807', 'GPT-5-mini'])(
-    '%s costs what gpt-5-mini does',
+    '%s costs the same as gpt-5-mini',
     async (model) => {
       expect(await book.price('openai', model, million, noon)).toBeCloseTo(2.25, 10)
     },
   )
 
-  test('a dated name is found where the catalog has no dates', async () => {
+  test('a dated name is found if the catalog has no dates', async () => {
     expect(await book.price('openrouter', 'anthropic/claude-haiku-4.5-20251001', million, noon)).toBeCloseTo(
       6,
       10,
     )
   })
 
-  test('the time of the request counts where night is cheaper', async () => {
+  test('the time of the request counts if nights are cheaper', async () => {
     const day = await book.price('deepseek', 'deepseek-chat', million, Date.UTC(2026, 0, 1, 12))
     const night = await book.price('deepseek', 'deepseek-chat', million, Date.UTC(2026, 0, 1, 20))
     expect(day).toBeGreaterThan(Number(night))
@@ -77,7 +77,7 @@ describe('the catalog', () => {
     expect(await book.price(provider, model, million, noon)).toBeNull()
   })
 
-  test('nonsense in the counts is an unknown price, not an exception', async () => {
+  test('invalid counts give an unknown price, not an exception', async () => {
     expect(await book.price('openai', 'gpt-4o', usage(Number.NaN, 1), noon)).toBeNull()
     expect(await book.price('openai', 'gpt-4o', usage(-5, 1), noon)).toBeNull()
     expect(await book.price('deepseek', 'deepseek-chat', million, Number.NaN)).toBeNull()
@@ -89,20 +89,20 @@ describe('the catalog', () => {
 })
 
 describe('overrides', () => {
-  test('null in their place knows no price at all', async () => {
+  test('null disables all prices', async () => {
     const book = createPriceBook(null)
     await book.load('openai', 'gpt-4o')
     expect(await book.price('openai', 'gpt-4o', million, noon)).toBeNull()
     expect(book.knownPrice('openai', 'gpt-4o', million, noon)).toBeNull()
   })
 
-  test('a table comes before the catalog, for its models alone', async () => {
+  test('a table overrides the catalog, for its models only', async () => {
     const book = createPriceBook({ 'gpt-4o': { inputPerMillion: 1, outputPerMillion: 2 } })
     expect(await book.price('openai', 'gpt-4o', million, noon)).toBe(3)
     expect(await book.price('openai', 'gpt-4o-mini', million, noon)).toBeCloseTo(0.75, 10)
   })
 
-  test('cached input costs as much as input unless it has a price of its own', async () => {
+  test('cached input costs as much as input without a separate price', async () => {
     const plain = createPriceBook({ m: { inputPerMillion: 10, outputPerMillion: 0 } })
     const cached = createPriceBook({
       m: { inputPerMillion: 10, outputPerMillion: 0, cachedInputPerMillion: 1 },
@@ -111,7 +111,7 @@ describe('overrides', () => {
     expect(await cached.price('vllm', 'm', usage(1_000_000, 0, 500_000))).toBe(5.5)
   })
 
-  test('what is put into the cache costs what the provider takes for it, else as much as input', async () => {
+  test('cache writes cost the provider’s price, or as much as input', async () => {
     const used = { ...usage(1000, 0, 200), cacheWriteTokens: 400 }
     const prices = { inputPerMillion: 10, outputPerMillion: 0, cachedInputPerMillion: 1 }
     const plain = createPriceBook({ m: prices })
@@ -135,12 +135,12 @@ describe('overrides', () => {
     expect(await book.price('x', 'm-2025-01-01', million)).toBe(2)
   })
 
-  test('a local model that costs nothing can be said to', async () => {
+  test('a local model can be declared free', async () => {
     const book = createPriceBook({ 'qwen3:8b': { inputPerMillion: 0, outputPerMillion: 0 } })
     expect(await book.price('ollama', 'qwen3:8b', million)).toBe(0)
   })
 
-  test('a function decides, and leaves to the catalog what it returns undefined for', async () => {
+  test('a function decides, and undefined falls back to the catalog', async () => {
     const book = createPriceBook((provider, model, { totalTokens }) =>
       provider === 'mine' ? totalTokens / 1e6 : model === 'secret' ? null : undefined,
     )
@@ -149,7 +149,7 @@ describe('overrides', () => {
     expect(await book.price('openai', 'gpt-4o', million, noon)).toBeCloseTo(12.5, 10)
   })
 
-  test('a price is known at once when it is the user’s own, and after the first question when it is the catalog’s', async () => {
+  test('a custom price is known immediately, and a catalog price after the first request', async () => {
     const book = createPriceBook({ m: { inputPerMillion: 1, outputPerMillion: 2 } })
     expect(book.knownPrice('x', 'm', million)).toBe(3)
     const asked = await book.price('openai', 'gpt-4.1', million, noon)
@@ -158,13 +158,13 @@ describe('overrides', () => {
   })
 
   test.each([Number.NaN, -1, Infinity, 'free', {}])(
-    'a function that returns %p knows no price',
+    'a function that returns %p gives an unknown price',
     async (cost) => {
       expect(await createPriceBook(() => cost as number).price('openai', 'gpt-4o', million, noon)).toBeNull()
     },
   )
 
-  test('a function that throws knows no price', async () => {
+  test('a function that throws gives an unknown price', async () => {
     const book = createPriceBook(() => {
       throw new Error('no')
     })

@@ -34,7 +34,7 @@ const listen =
     })
   }
 
-test('What nobody has heard is counted: who listens late finds the same numbers', async () => {
+test('Events without a subscriber are numbered, so that a late subscriber sees the same numbers', async () => {
   const all: AgentEvent[] = []
   const late: AgentEvent[] = []
   await played(listen(all), () => undefined)
@@ -45,7 +45,7 @@ test('What nobody has heard is counted: who listens late finds the same numbers'
   expect(known(late).at(-1)).toBe(known(all).at(-1))
 })
 
-test('Who has heard a part before hears everything once from then on', async () => {
+test('A subscriber of some events receives all events once from then on', async () => {
   const late: AgentEvent[] = []
   let text = ''
   const states: string[] = []

@@ -20,12 +20,12 @@ function findFault(one: object): string | null {
   return findContextFault({ ...context, calls: [one] } as unknown as AgentContext)
 }
 
-test('a question with a time is sound', () => {
+test('a question with a valid time is accepted', () => {
   expect(findFault({ ...call, expiresAt: 1 })).toBeNull()
   expect(findFault({ ...call, needs: 'child', questions: [{ ...question, expiresAt: 1 }] })).toBeNull()
 })
 
-test.each(['never', null, 1e300, {}])('a question that expires at %j is not', (expiresAt) => {
+test.each(['never', null, 1e300, {}])('a question that expires at %j is refused', (expiresAt) => {
   expect(findFault({ ...call, expiresAt })).toMatch(/expiresAt/)
   expect(findFault({ ...call, needs: 'child', questions: [{ ...question, expiresAt }] })).toMatch(/expiresAt/)
 })

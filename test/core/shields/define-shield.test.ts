@@ -9,13 +9,13 @@ import { refusal } from './support.js'
 const check = () => ({ action: 'allow' }) as const
 
 describe('defineShield', () => {
-  it('makes a shield that cannot be changed', () => {
+  it('returns a frozen shield', () => {
     const shield = defineShield({ name: 'mine', check, timeoutMs: 5 })
     expect(shield).toEqual({ name: 'mine', check, timeoutMs: 5 })
     expect(Object.isFrozen(shield)).toBe(true)
   })
 
-  it('takes its own work again', () => {
+  it('accepts its own return value', () => {
     const shield = defineShield({ name: 'mine', check })
     expect(defineShield(shield)).toEqual(shield)
   })
@@ -42,7 +42,7 @@ describe('defineShield', () => {
 })
 
 describe('the shields of an agent', () => {
-  it('are none by default, with ten seconds a check, and fail closed', () => {
+  it('default to none, with ten seconds per check, and fail closed', () => {
     expect(createShieldSet()).toEqual({
       input: [],
       toolInput: [],
@@ -54,7 +54,7 @@ describe('the shields of an agent', () => {
     })
   })
 
-  it('may stand at several points', () => {
+  it('may apply at several points', () => {
     const shield = defineShield({ name: 'mine', check })
     const { input, output } = createShieldSet({ input: [shield], output: [shield] })
     expect([input, output]).toEqual([[shield], [shield]])

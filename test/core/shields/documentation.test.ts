@@ -29,7 +29,7 @@ async function run(code: string, names: string, given: Record<string, unknown> =
 }
 
 describe('docs/shields.md', () => {
-  it('configures shields as it says', async () => {
+  it('configures shields as described', async () => {
     let options: ShieldsOptions | undefined
     const createAgent = (agent: { shields: ShieldsOptions }): void => {
       options = agent.shields
@@ -40,7 +40,7 @@ describe('docs/shields.md', () => {
     expect(page).toContain(`${timeoutMs / 1000} 000 ms`)
   })
 
-  it('defines shields that decide as it says', async () => {
+  it('defines shields that decide as described', async () => {
     const harmful = (content: string): unknown => ({
       json: () => Promise.resolve({ harmful: content.includes('bomb') }),
     })
@@ -53,7 +53,7 @@ describe('docs/shields.md', () => {
     expect(await verdictOf(classifier, 'a balm')).toEqual({ action: 'allow' })
   })
 
-  it('uses the built-in shields, and names them and their defaults as they are', async () => {
+  it('uses the built-in shields, with their names and defaults', async () => {
     const made = (await run(builtIn, 'secrets, moderation, guard')) as Shield[]
     for (const { name } of made) expect(page).toContain(`name: '${name}'`)
     const [secrets] = made
@@ -61,7 +61,7 @@ describe('docs/shields.md', () => {
     expect(secrets && (await verdictOf(secrets, key))).toMatchObject({ content: '<aws>' })
   })
 
-  it('runs shields by hand', async () => {
+  it('runs shields manually', async () => {
     const text = 'It costs 5 €.'
     const [noPrices] = await run(written, 'noPrices')
     const [outcome] = (await run(byHand, '{ action, message, findings }', { noPrices, text })) as [

@@ -48,8 +48,8 @@ function deltasOf(...tokens: string[]): fc.Arbitrary<string[]> {
   })
 }
 
-describe('what is released', () => {
-  it('comes late by no more than the window', async () => {
+describe('released text', () => {
+  it('is delayed by no more than the window', async () => {
     const { held, pieces } = holdBack({ window: 10 })
     for (const letter of 'abcdefghij') held.write(letter)
     await settle()
@@ -59,7 +59,7 @@ describe('what is released', () => {
     expect(pieces).toEqual(['a'])
   })
 
-  it('comes late by no more than the window, whatever the window, the overlap and the deltas', async () => {
+  it('is delayed by no more than the window, for any window, overlap and deltas', async () => {
     const options = fc
       .integer({ min: 1, max: 50 })
       .chain((window) => fc.record({ window: fc.constant(window), overlap: fc.nat(window) }))
@@ -77,7 +77,7 @@ describe('what is released', () => {
     )
   })
 
-  it('never holds a forbidden word, nor the beginning of one', async () => {
+  it('never contains a forbidden word, nor the start of one', async () => {
     const check = checkWith([/secret/i], 'block')
     await fc.assert(
       fc.asyncProperty(
@@ -99,7 +99,7 @@ describe('what is released', () => {
     )
   })
 
-  it('is always the beginning of the cleared text, and nothing of it is ever missing', async () => {
+  it('is always a prefix of the cleared text, and is complete at the end', async () => {
     // At most ten characters, one more than the smallest window. No redaction triggers another one.
     const secret = /key-\d{1,6}|<[a-z0-9-]{0,8}>/
     for (const replacement of ['*', '[a long replacement]']) {
@@ -159,7 +159,7 @@ describe('what is released', () => {
     )
   })
 
-  it('goes on behind a redaction as soon as enough text has followed it', async () => {
+  it('continues after a redaction once enough text has followed it', async () => {
     const { held, pieces } = holdBack({ window: 8, check: checkWith([/key-\d+/], 'redact', '[key]') })
     for (const delta of ['The key is ', 'key-12345', ' and', ' that', ' is all', ' there is']) {
       held.write(delta)
@@ -169,7 +169,7 @@ describe('what is released', () => {
     expect(pieces.join('')).not.toContain('12345')
   })
 
-  it('holds no redaction that another one can still take the place of', async () => {
+  it('contains no redaction that a later one may replace', async () => {
     const signal = new AbortController().signal
     const shield = patternShield({
       patterns: [
@@ -191,7 +191,7 @@ describe('what is released', () => {
     }
   })
 
-  it('is nothing more once a redaction contradicts it', async () => {
+  it('stops once a redaction contradicts it', async () => {
     let asked = 0
     const check = (text: string): Promise<ShieldOutcome> => {
       asked += 1
@@ -210,7 +210,7 @@ describe('what is released', () => {
 })
 
 describe('a text that continues another', () => {
-  it('is looked at together with it, and never shows both halves of what is forbidden', async () => {
+  it('is checked together with it, and never shows both halves of a forbidden text', async () => {
     const secret = 'xyzzy'
     await fc.assert(
       fc.asyncProperty(fc.nat(secret.length), deltasOf('a', ' '), pauses, async (at, deltas, waits) => {
@@ -228,7 +228,7 @@ describe('a text that continues another', () => {
     )
   })
 
-  it('begins to be shown when it is longer than the window by itself', async () => {
+  it('is shown once it is longer than the window itself', async () => {
     const { held, pieces } = holdBack({
       window: 10,
       continues: { text: 'x'.repeat(50), released: 'x'.repeat(50) },
@@ -243,7 +243,7 @@ describe('a text that continues another', () => {
 })
 
 describe('a block', () => {
-  it('is the end: nothing is released or checked after it', async () => {
+  it('is final: nothing is released or checked after it', async () => {
     let asked = 0
     const block = checkWith([/bad/], 'block')
     const { held, pieces } = holdBack({
@@ -283,7 +283,7 @@ describe('a block', () => {
         },
       },
     ],
-  ])('is what a check that %s counts as', async (_, options) => {
+  ])('results from a check that %s', async (_, options) => {
     const { held } = holdBack({ window: 2, ...options })
     held.write('abcdef')
     await settle()
@@ -293,7 +293,7 @@ describe('a block', () => {
 })
 
 describe('the checks', () => {
-  it('see all the text so far, one at a time', async () => {
+  it('see the complete text so far, one at a time', async () => {
     const seen: string[] = []
     const answers: (() => void)[] = []
     const { held, pieces } = holdBack({
@@ -332,7 +332,7 @@ describe('the checks', () => {
     expect(read).toBeLessThan(70 * length)
   })
 
-  it('are over when finish() resolves, and what they cleared too late is not released', async () => {
+  it('are over when finish() resolves, and text that they clear later is not released', async () => {
     let answer = (): void => undefined
     const { held, pieces } = holdBack({
       window: 2,

@@ -39,14 +39,14 @@ async function moderate(answer: Answer, options: Options = {}, content = 'some t
   return { outcome, requests: server.requests }
 }
 
-it('knows the categories of the client', () => {
+it('lists the categories of the client', () => {
   type ClientCategory = keyof OpenAI.Moderation.Categories
   const ours: ModerationCategory[] = ['hate' as ClientCategory]
   const theirs: ClientCategory[] = ['hate' as ModerationCategory]
   expect(ours).toEqual(theirs)
 })
 
-it('asks the moderation endpoint about the text, with the model', async () => {
+it('sends the text to the moderation endpoint, with the model', async () => {
   const { outcome, requests } = await moderate(says(harmless), { model: 'text-moderation-latest' })
   expect(requests.map(({ url, body }) => ({ url, body }))).toEqual([
     { url: '/v1/moderations', body: { model: 'text-moderation-latest', input: 'some text' } },
@@ -54,17 +54,17 @@ it('asks the moderation endpoint about the text, with the model', async () => {
   expect(outcome.action).toBe('allow')
 })
 
-it('asks omni-moderation-latest by default', async () => {
+it('uses omni-moderation-latest by default', async () => {
   const { requests } = await moderate(says(harmless))
   expect(requests[0]?.body.model).toBe('omni-moderation-latest')
 })
 
-it('asks about half a surrogate pair as U+FFFD', async () => {
+it('sends half of a surrogate pair as U+FFFD', async () => {
   const { requests } = await moderate(says(harmless), {}, 'a\ud83db')
   expect(requests[0]?.body.input).toBe('a\ufffdb')
 })
 
-it('does not ask about nothing', async () => {
+it('sends no request for an empty text', async () => {
   const { outcome, requests } = await moderate(says(judgement), {}, ' \n')
   expect({ action: outcome.action, asked: requests.length }).toEqual({ action: 'allow', asked: 0 })
 })
@@ -98,7 +98,7 @@ it.each<[string, Options, ShieldOutcome['action'], string | null]>([
   expect({ action: outcome.action, message: outcome.message }).toEqual({ action, message })
 })
 
-it('heeds every result, and a flag without a category', async () => {
+it('applies every result, and a flag without a category', async () => {
   expect((await moderate(says(harmless, judgement))).outcome.action).toBe('block')
   const { outcome } = await moderate(says({ ...harmless, flagged: true }))
   expect(outcome).toMatchObject({ action: 'block', message: "OpenAI's moderation flagged the text." })
@@ -152,7 +152,7 @@ it.each<[string, Answer, Options, RegExp]>([
   expect(outcome.message).toMatch(words)
 })
 
-it('ends its request when it is stopped', async () => {
+it('aborts its request when it is stopped', async () => {
   const closed = pending()
   const asked = pending()
   await using server = await serve((response) => {

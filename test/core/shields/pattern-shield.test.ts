@@ -13,7 +13,7 @@ describe('patternShield', () => {
     expect(await verdictOf(warns, 'falcon')).toEqual({ action: 'warn', message: 'Careful.' })
   })
 
-  it('redacts every match, and says what kind it was', async () => {
+  it('redacts every match, and names its kind', async () => {
     const shield = patternShield({
       patterns: [/\bfoo\b/, { name: 'number', pattern: /\d+/ }],
       action: 'redact',
@@ -27,7 +27,7 @@ describe('patternShield', () => {
   })
 
   it.each(['', 'g', 'y', 'gy', 'i', 'gi', 'u', 'gu', 's', 'm'])(
-    'answers the same each time, whatever the flags (%s)',
+    'returns the same verdict each time, with any flags (%s)',
     async (flags) => {
       const pattern = new RegExp('x1', flags)
       pattern.lastIndex = 3
@@ -40,29 +40,29 @@ describe('patternShield', () => {
     },
   )
 
-  it('is not changed when the caller changes the pattern', async () => {
+  it('does not change if the caller changes the pattern', async () => {
     const pattern = /x1/
     const shield = patternShield({ patterns: [pattern], action: 'block' })
     pattern.compile('y2')
     expect((await verdictOf(shield, 'x1')).action).toBe('block')
   })
 
-  it('takes a replacement as it stands', async () => {
+  it('uses a replacement literally', async () => {
     const shield = patternShield({ patterns: [/a(b)/], action: 'redact', replacement: "$1$&$'" })
     expect(await redactedBy(shield, 'ab')).toBe("$1$&$'")
   })
 
-  it('keeps what the group kept matches', async () => {
+  it('keeps the match of the group keep', async () => {
     const shield = patternShield({ patterns: [/(?<prefix>pin: )\d{4}/], action: 'redact', replacement: '…' })
     expect(await redactedBy(shield, 'pin: 1234, pin: 5678')).toBe('pin: …, pin: …')
   })
 
-  it('redacts what a redaction puts together', async () => {
+  it('redacts matches that a redaction creates', async () => {
     const shield = patternShield({ patterns: [/secret/], action: 'redact', replacement: '' })
     expect(await redactedBy(shield, 'sesecretcret!')).toBe('!')
   })
 
-  it('blocks what it cannot redact', async () => {
+  it('blocks text that it cannot redact', async () => {
     const endless = patternShield({ patterns: [/ab/], action: 'redact', replacement: 'a' })
     expect(await verdictOf(endless, `a${'b'.repeat(50)}`)).toMatchObject({
       action: 'block',
@@ -72,7 +72,7 @@ describe('patternShield', () => {
     expect(await verdictOf(nothingToReplace, 'ba')).toMatchObject({ action: 'block' })
   })
 
-  it('lets nothing pass that matches, whatever the text', async () => {
+  it('lets no match pass, in any text', async () => {
     const patterns = [/ab+/g, /b(?=c)/y, /c{2}/u, /[ac]a/]
     const shield = patternShield({ patterns, action: 'redact', replacement: '' })
     await fc.assert(

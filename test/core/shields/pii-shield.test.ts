@@ -44,7 +44,7 @@ describe('piiShield', () => {
     })
   })
 
-  it.each(examples)('redacts a %s within the JSON of arguments, which stays JSON: %s', async (kind, text) => {
+  it.each(examples)('redacts a %s in JSON arguments, which stay JSON: %s', async (kind, text) => {
     const json = JSON.stringify({ note: `first\n${text}\tlast`, plain: text })
     const mark = `[redacted ${kind}]`
     expect(JSON.parse(await redactedBy(piiShield(), json))).toEqual({
@@ -80,11 +80,11 @@ describe('piiShield', () => {
     '911-555-2671 1-800, 415-911-2671, +1 2 3, 115-555-2671, +12345678901234567890',
     '@decorator, a@b, me@localhost, price @ 5.99',
     '192.168.100.200, 10.0.0.1:8080, pi is 3.14159265358979323846',
-  ])('leaves alone what is none: %s', async (text) => {
+  ])('does not change other text: %s', async (text) => {
     expect(await redactedBy(piiShield(), text)).toBe(text)
   })
 
-  it('needs a valid check digit: of ten numbers that differ in the last one, one is a card', async () => {
+  it('checks the check digit: of ten numbers that differ in the last digit, one is a card', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 99_999_999 }), async (n) => {
         const start = `4${String(n).padStart(14, '1')}`
@@ -97,7 +97,7 @@ describe('piiShield', () => {
     )
   })
 
-  it('never finds anything in what it has redacted', async () => {
+  it('never finds anything in its redacted text', async () => {
     const shield = piiShield()
     const tokens = fc.constantFrom(
       ...examples.map(([, text]) => text),
@@ -122,7 +122,7 @@ describe('piiShield', () => {
     )
   })
 
-  it('looks only for what it is told to', async () => {
+  it('finds only the selected kinds', async () => {
     const shield = piiShield({ kinds: ['iban'], action: 'warn' })
     expect((await verdictOf(shield, 'jane@example.com')).action).toBe('allow')
     expect(await verdictOf(shield, 'NO9386011117947')).toMatchObject({ action: 'warn' })

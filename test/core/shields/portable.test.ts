@@ -1,6 +1,6 @@
 import { build } from 'esbuild'
 
-it('shields bundle for the browser: no built-in of Node, and no client unless it is used', async () => {
+it('shields bundle for the browser without Node built-ins, and include a client only if it is used', async () => {
   const { outputFiles } = await build({
     entryPoints: ['src/core/shields/index.ts'],
     bundle: true,

@@ -40,8 +40,8 @@ function replaces(name: string, from: string, to: string): Shield {
   })
 }
 
-describe('what the shields say together', () => {
-  it('is allow when there are none', async () => {
+describe('the combined verdict of shields', () => {
+  it('is allow without shields', async () => {
     expect(await run([])).toEqual({ action: 'allow', message: null, content: 'text', findings: [] })
   })
 
@@ -50,7 +50,7 @@ describe('what the shields say together', () => {
     ['warn', ['allow', 'warn']],
     ['redact', ['redact', 'warn']],
     ['block', ['allow', 'redact', 'block', 'warn']],
-  ])('is %s when they say %j', async (action, actions) => {
+  ])('is %s if they return %j', async (action, actions) => {
     const shields = actions.map((one, i) =>
       says(`s${i}`, { action: one, content: 'other', message: `says ${one}` }),
     )
@@ -60,7 +60,7 @@ describe('what the shields say together', () => {
     expect(outcome.findings.map((finding) => finding.action)).toEqual(actions)
   })
 
-  it('names every shield in list order, whatever the order of their answers', async () => {
+  it('names every shield in list order, regardless of when they answer', async () => {
     const slow = defineShield({
       name: 'slow',
       check: async () => {
@@ -74,7 +74,7 @@ describe('what the shields say together', () => {
     ])
   })
 
-  it('gives a block without words a sentence', async () => {
+  it('gives a block without a message a default one', async () => {
     const { message } = await run([says('strict', { action: 'block' })])
     expect(message).toBe("Shield 'strict' blocked the content.")
   })
@@ -84,7 +84,7 @@ describe('what the shields say together', () => {
     expect(JSON.parse(JSON.stringify(outcome))).toEqual(outcome)
   })
 
-  it('tells a shield where it stands, and hands it what it may need', async () => {
+  it('is based on the point and the context that each shield receives', async () => {
     let asked: ShieldContext | undefined
     const curious = defineShield({
       name: 'curious',
@@ -150,7 +150,7 @@ describe('a shield that fails', () => {
     ['returns what cannot be read', says('bad', hostile), /it threw: hands off/],
   ]
 
-  it.each(failures)('blocks when it %s, by name and with the reason', async (_, shield, words) => {
+  it.each(failures)('blocks if it %s, by name and with the reason', async (_, shield, words) => {
     const { action, message } = await run([says('good', { action: 'allow' }), shield])
     expect(action).toBe('block')
     expect(message).toMatch(/^Shield 'bad' failed: /)
@@ -158,26 +158,26 @@ describe('a shield that fails', () => {
     expect(message).toMatch(/failOpen/)
   })
 
-  it.each(failures)('only warns with failOpen when it %s', async (_, shield, words) => {
+  it.each(failures)('only warns with failOpen if it %s', async (_, shield, words) => {
     const { action, message } = await run([shield], 'text', { failOpen: true })
     expect(action).toBe('warn')
     expect(message).toMatch(words)
     expect(message).toMatch(/allowed without a check/)
   })
 
-  it('still blocks with failOpen when another one blocks', async () => {
+  it('still blocks with failOpen if another one blocks', async () => {
     const blocks = says('strict', { action: 'block', message: 5 })
     const { action, message } = await run([says('bad', 0), blocks], 'text', { failOpen: true })
     expect({ action, message }).toEqual({ action: 'block', message: "Shield 'strict' blocked the content." })
   })
 
-  it('tells nobody the secrets in what it threw', async () => {
+  it('reveals no secret of its error', async () => {
     const key = ['sk', 'proj', 'A1b2C3d4'.repeat(6)].join('-')
     const leaky = defineShield({ name: 'leaky', check: () => Promise.reject(new Error(`bad key ${key}`)) })
     expect((await run([leaky])).message).not.toContain('A1b2C3d4')
   })
 
-  it('is never believed to be anything but a verdict or a failure', async () => {
+  it('returns only verdicts or failures', async () => {
     await fc.assert(
       fc.asyncProperty(fc.anything({ withNullPrototype: true }), fc.boolean(), async (verdict, failOpen) => {
         const { action, content } = await run([says('any', verdict)], 'text', { failOpen })
@@ -190,7 +190,7 @@ describe('a shield that fails', () => {
   })
 })
 
-describe('a shield that takes too long', () => {
+describe('a shield that times out', () => {
   const hangs = (timeoutMs?: number): { shield: Shield; signal: () => AbortSignal | undefined } => {
     let own: AbortSignal | undefined
     const shield = defineShield({
@@ -208,7 +208,7 @@ describe('a shield that takes too long', () => {
     ['after ten seconds', undefined, {}, 10_000],
     ['after the time of all', undefined, { timeoutMs: 300 }, 300],
     ['after its own time before that of all', 20, { timeoutMs: 300 }, 20],
-  ])('blocks %s, and is told so', async (_, timeoutMs, options, expected) => {
+  ])('blocks %s, and its signal aborts', async (_, timeoutMs, options, expected) => {
     const clock = new SimulatedClock()
     const { shield, signal } = hangs(timeoutMs)
     const done = run([shield], 'x', { clock, ...options })
@@ -224,7 +224,7 @@ describe('a shield that takes too long', () => {
     })
   })
 
-  it('does not hold up the others, and its late answer changes nothing', async () => {
+  it('does not delay the others, and its late answer changes nothing', async () => {
     const clock = new SimulatedClock()
     let answer: (verdict: ShieldVerdict) => void = () => undefined
     const late = defineShield({
@@ -240,7 +240,7 @@ describe('a shield that takes too long', () => {
     expect((await outcome).action).toBe('warn')
   })
 
-  it('leaves no timer behind when it answers in time', async () => {
+  it('leaves no timer if it answers in time', async () => {
     const timers = new Set<unknown>()
     const clock = {
       now: () => 0,
@@ -259,7 +259,7 @@ describe('a shield that takes too long', () => {
 })
 
 describe('stopping', () => {
-  it('resolves at once and tells every check that is under way', async () => {
+  it('resolves immediately and aborts every active check', async () => {
     const controller = new AbortController()
     const reasons: unknown[] = []
     const hang = (name: string): Shield =>
@@ -279,7 +279,7 @@ describe('stopping', () => {
     expect(reasons).toEqual(['enough', 'enough'])
   })
 
-  it('asks nobody when it happened before', async () => {
+  it('calls no shield if it happened before', async () => {
     let asked = 0
     const counts = defineShield({
       name: 'counts',
@@ -292,7 +292,7 @@ describe('stopping', () => {
     expect({ action, asked }).toEqual({ action: 'block', asked: 0 })
   })
 
-  it('leaves no listener behind, however often a signal is used', async () => {
+  it('leaves no listener, however often a signal is used', async () => {
     const { signal } = new AbortController()
     let listeners = 0
     const add = signal.addEventListener.bind(signal)
@@ -311,7 +311,7 @@ describe('stopping', () => {
 })
 
 describe('redactions', () => {
-  it('are applied one after another, in list order', async () => {
+  it('are applied in sequence, in list order', async () => {
     const { action, content, message } = await run(
       [replaces('one', 'a', 'b'), says('quiet', { action: 'allow' }), replaces('two', 'b', 'c')],
       'a b',
@@ -319,7 +319,7 @@ describe('redactions', () => {
     expect({ action, content, message }).toEqual({ action: 'redact', content: 'c c', message: 'no a\nno b' })
   })
 
-  it('are made on the original by the first, and on what is left by the others', async () => {
+  it('apply to the original for the first shield, and to the result for the others', async () => {
     const seen: string[] = []
     const watches = defineShield({
       name: 'watches',
@@ -345,14 +345,14 @@ describe('redactions', () => {
     expect(findings[1]?.durationMs).toBe(60)
   })
 
-  it('still count when an earlier one has removed what was found', async () => {
+  it('still count if an earlier one has removed the match', async () => {
     const { content, findings } = await run([replaces('one', 'ab', '*'), replaces('two', 'b', '#')], 'ab')
     expect(content).toBe('*')
     expect(findings.map(({ action }) => action)).toEqual(['redact', 'redact'])
   })
 
   it.each([[false], [true]])(
-    'block when one that has found something cannot be asked again (failOpen: %s)',
+    'block if a shield with a finding cannot be called again (failOpen: %s)',
     async (failOpen) => {
       let asked = 0
       const moody = defineShield({
@@ -369,12 +369,12 @@ describe('redactions', () => {
     },
   )
 
-  it('give way to a block: the content stays as it was', async () => {
+  it('yield to a block, which leaves the content unchanged', async () => {
     const outcome = await run([replaces('one', 'a', 'b'), says('strict', { action: 'block' })], 'a')
     expect(outcome).toMatchObject({ action: 'block', content: 'a' })
   })
 
-  it('leave none of the words, in whatever order the shields stand', async () => {
+  it('leave none of the words, in any order of shields', async () => {
     const words = ['ab', 'bc', 'ca', 'abc']
     await fc.assert(
       fc.asyncProperty(

@@ -79,7 +79,7 @@ const examples: [kind: SecretKind, secret: string, text?: string][] = [
   ['assigned', 'correct7horse', JSON.stringify({ body: '{"password":"correct7horse"}' })],
 ]
 
-describe('what leaves the process', () => {
+describe('text that leaves the process', () => {
   const told = (text: string): ModelRequest => ({
     instructions: text,
     messages: [{ role: 'user', id: 'm1', createdAt: 0, content: text }],
@@ -90,7 +90,7 @@ describe('what leaves the process', () => {
     stream: false,
   })
 
-  it.each(examples)('has no %s, %j', (_, secret, text = `It is ${secret} and no other.`) => {
+  it.each(examples)('contains no %s, %j', (_, secret, text = `It is ${secret} and no other.`) => {
     const shown = [
       toShownText(text),
       redactEvent({ event: { text } }, { maxText: 4_000 }).event.text,
@@ -117,7 +117,7 @@ describe('secretsShield', () => {
     expect(new Set(examples.map(([kind]) => kind))).toEqual(new Set(secretKinds))
   })
 
-  it.each(examples)('knows %s by its form: %.12s…', async (kind, secret, text = secret) => {
+  it.each(examples)('recognizes %s by its format: %.12s…', async (kind, secret, text = secret) => {
     const verdict = await verdictOf(secretsShield({ kinds: [kind] }), `Use it: ${text}`)
     expect(verdict).toEqual({
       action: 'redact',
@@ -128,7 +128,7 @@ describe('secretsShield', () => {
 
   const whole = examples.filter(([, secret]) => !secret.endsWith('without an end'))
   it.each(whole)(
-    'redacts %s wholly when it looks for everything: %.12s…',
+    'redacts all of %s if it looks for every kind: %.12s…',
     async (kind, secret, text = secret) => {
       const redacted = await redactedBy(secretsShield(), `a ${text} z`)
       expect(redacted).toBe(`a ${text.replace(secret, `[redacted ${kind}]`)} z`)
@@ -136,7 +136,7 @@ describe('secretsShield', () => {
   )
 
   const open = examples.filter(([, secret, text]) => text === undefined && !secret.startsWith('-----'))
-  it.each(open)('redacts %s within the JSON of arguments, which stays JSON', async (kind, secret) => {
+  it.each(open)('redacts %s in JSON arguments, which stay JSON', async (kind, secret) => {
     const json = JSON.stringify({ note: `first\n${secret}\tlast`, quoted: `"${secret}"`, plain: secret })
     const mark = `[redacted ${kind}]`
     expect(JSON.parse(await redactedBy(secretsShield(), json))).toEqual({
@@ -161,17 +161,17 @@ describe('secretsShield', () => {
     'const accessKey = process.env.KEY; hf_hub_download; npm_config_registry; gh_actions; AIza; xai-sdk; SG.a.b',
     '-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n-----BEGIN CERTIFICATE-----',
     'eyJ is how base64 of {" begins',
-  ])('leaves alone what is no secret: %s', async (text) => {
+  ])('does not change other text: %s', async (text) => {
     expect(await verdictOf(secretsShield(), text)).toEqual({ action: 'allow' })
   })
 
-  it('looks only for what it is told to', async () => {
+  it('finds only the selected kinds', async () => {
     const shield = secretsShield({ kinds: ['npm'], action: 'block' })
     expect((await verdictOf(shield, join('np', 'm_', alnum(36)))).action).toBe('block')
     expect((await verdictOf(shield, join('gh', 'p_', alnum(36)))).action).toBe('allow')
   })
 
-  it('never finds anything in what it has redacted', async () => {
+  it('never finds anything in its redacted text', async () => {
     const shield = secretsShield()
     const tokens = fc.constantFrom(
       ...examples.map(([, secret, text]) => text ?? secret),
@@ -237,26 +237,26 @@ describe('a key in disguise', () => {
     ['escaped letters', `\\u0041${key.slice(1)}`],
   ]
 
-  it.each(disguises)('is found with %s, and all of it goes', async (_, disguised) => {
+  it.each(disguises)('is found with %s, and removed completely', async (_, disguised) => {
     const verdict = await verdictOf(secretsShield(), `before ${disguised} behind`)
     expect(verdict).toMatchObject({ action: 'redact', content: 'before [redacted aws] behind' })
   })
 
-  it('leaves the words of the next line', async () => {
+  it('does not include the text of the next line', async () => {
     const github = join('gh', 'p_', alnum(36))
     expect(await redactedBy(secretsShield(), `${github}\nPlease keep it.`)).toBe(
       '[redacted github]\nPlease keep it.',
     )
   })
 
-  it('takes its rest on the next line with it', async () => {
+  it('includes its continuation on the next line', async () => {
     const github = join('gh', 'p_', alnum(36))
     expect(await redactedBy(secretsShield(), `${github}\n${alnum(20)} is it.`)).toBe(
       '[redacted github] is it.',
     )
   })
 
-  it('is found wherever it is broken, between any words', async () => {
+  it('is found at any line break, between any words', async () => {
     const words = fc.string({ unit: fc.constantFrom('a', ' ', '\n', 'ß', '，', '.', '\\'), maxLength: 12 })
     const breaks = fc.constantFrom('\u200b', '\n', '\r\n', '\\n', '\u2060')
     await fc.assert(

@@ -7,7 +7,7 @@ import { startRehearsal } from '../../../src/rehearsal/index.js'
 const page = readFileSync('docs/structured-output.md', 'utf8')
 
 describe('docs/structured-output.md', () => {
-  it('runs as it says', async () => {
+  it('runs as described', async () => {
     const [, code = ''] = /```js\n([^]*?)```/.exec(page) ?? []
     const body = code.replace(/^import .*\n/gm, '').replace("{ model: 'gpt-5-mini' }", 'options')
     const rehearsal = await startRehearsal({
@@ -32,7 +32,7 @@ describe('docs/structured-output.md', () => {
     }
   })
 
-  it('names the providers that are known, and no others', () => {
+  it('names exactly the known providers', () => {
     const [, beside = '', alone = ''] =
       /(OpenAI[^.]*?) support it together with tools\. ([^.]*?) support it only in requests/.exec(page) ?? []
     const names = (list: string) =>

@@ -17,7 +17,7 @@ const escaped = (text: string): string =>
     .map((character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('')
 
-test('each piece gives the object so far', () => {
+test('each chunk gives the object so far', () => {
   expect(read('{"city":"Pa', 'ris","days"', ':[1,', '2]}')).toEqual([
     { city: 'Pa' },
     { city: 'Paris' },
@@ -26,7 +26,7 @@ test('each piece gives the object so far', () => {
   ])
 })
 
-test('a long object is told whenever its text has grown by a twentieth, and at its end', () => {
+test('a long object is emitted whenever its text has grown by a twentieth, and at its end', () => {
   const object = { words: Array.from({ length: 500 }, (_, i) => `word ${i}`) }
   const told = read(...(JSON.stringify(object).match(/.{1,4}/g) ?? []))
   // At most the logarithm, to base 1.05, of the growth from 4 to 6,391 characters.
@@ -35,11 +35,11 @@ test('a long object is told whenever its text has grown by a twentieth, and at i
   expect(told.at(-1)).toEqual(object)
 })
 
-test('a number or a word that is cut is left out, because it may go on', () => {
+test('an unfinished number or word is left out, because it may continue', () => {
   expect(read('{"days":1', '2,"isFar":tr', 'ue}')).toEqual([{}, { days: 12 }, { days: 12, isFar: true }])
 })
 
-test('an answer in a code fence counts, and one without an object does not', () => {
+test('an answer in a code fence counts, and an answer without an object does not', () => {
   expect(read('```json\n{"a":', '1}\n```')).toEqual([{}, { a: 1 }])
   expect(read('I cannot say.', ' Sorry.')).toEqual([])
 })
@@ -66,12 +66,12 @@ test('a key within the object cannot set a prototype', () => {
   ])
 })
 
-test('a text may speak of prototypes', () => {
+test('a text may mention prototypes', () => {
   const object = { city: 'In JavaScript, __proto__ is a key.' }
   expect(read(...(JSON.stringify(object).match(/.{1,4}/g) ?? [])).at(-1)).toEqual(object)
 })
 
-test('what nests deeper than 200 levels is not told', () => {
+test('nesting deeper than 200 levels is not emitted', () => {
   const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}"[["${']'.repeat(depth - 1)}}`
   expect(read(nested(200))).toEqual([JSON.parse(nested(200))])
   expect(read(nested(201))).toEqual([])
@@ -88,7 +88,7 @@ function isPartOf(part: unknown, whole: unknown): boolean {
   )
 }
 
-test('whatever the object and wherever its text is cut: each value is a part of the object, and the last is whole', () => {
+test('for any object and any split, each value is a part of the object, and the last is complete', () => {
   const key = fc.string({ minLength: 1, maxLength: 4 }).filter((name) => name !== '__proto__')
   const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(

@@ -26,13 +26,13 @@ describe('an answer', () => {
     expect(read(text)).toEqual({ ok: true, value: { city: 'Paris', days: [1, 2] } })
   })
 
-  it('may hold fences in its strings, in a fence or not', () => {
+  it('may contain fences in its strings, in a fence or not', () => {
     const text = JSON.stringify({ city: '```js\n1\n```', days: [] })
     expect(read(text)).toMatchObject({ ok: true })
     expect(read(`\`\`\`json\n${text}\n\`\`\``)).toMatchObject({ ok: true, value: { city: '```js\n1\n```' } })
   })
 
-  it('is told where it does not fit, each place in a line', async () => {
+  it('gets each mismatch on a separate line', async () => {
     expect(await problemOf('{"days":[1,"two"]}')).toBe(
       'The answer does not fit the output schema:\n' +
         '- answer.city: Invalid input: expected string, received undefined\n' +
@@ -40,22 +40,22 @@ describe('an answer', () => {
     )
   })
 
-  it('is told where it stops being JSON, without a word of what stands there', async () => {
+  it('gets the position of invalid JSON, without quoting the text there', async () => {
     expect(await problemOf('{"city":"sk-secret-key",')).toBe(
       'The answer is not a JSON object: the text ends where a property name in double quotes is expected, at position 24.',
     )
     expect(await problemOf('secret')).not.toContain('secret')
   })
 
-  it.each([['[1]'], ['"Paris"'], ['null'], ['7']])('%s is no object', async (text) => {
+  it.each([['[1]'], ['"Paris"'], ['null'], ['7']])('%s is not an object', async (text) => {
     expect(await problemOf(text)).toMatch(/^The answer does not fit the output schema:\n- answer: /)
   })
 
-  it('is empty when it is only space', async () => {
+  it('is empty if it is only whitespace', async () => {
     expect(await problemOf(' \n')).toMatch(/is empty/)
   })
 
-  it('with a check that throws is not accepted, and nothing is thrown', async () => {
+  it('is refused if its check throws, and nothing is thrown', async () => {
     const throwing = z.object({
       a: z.string().refine(() => {
         throw new Error('boom')
@@ -64,7 +64,7 @@ describe('an answer', () => {
     expect(await problemOf('{"a":""}', throwing)).toMatch(/could not be validated against.*boom/)
   })
 
-  it('with an asynchronous check that rejects is not accepted, and nothing is thrown', async () => {
+  it('is refused if its asynchronous check rejects, and nothing is thrown', async () => {
     const validate = () => Promise.reject(new Error('boom'))
     expect(await readOutput('{}', validate, {})).toEqual({
       ok: false,
@@ -72,14 +72,14 @@ describe('an answer', () => {
     })
   })
 
-  it('nested a hundred thousand deep has a defined outcome', async () => {
+  it('nested a hundred thousand levels deep has a defined outcome', async () => {
     const deep = z.object({ a: z.any() })
     const text = `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
     expect(typeof (await read(text, deep)).ok).toBe('boolean')
     expect(typeof (await read(text.replace('a', '\\u0061'), deep)).ok).toBe('boolean')
   })
 
-  it('brings no property named __proto__ along', async () => {
+  it('adds no property named __proto__', async () => {
     const loose = z.looseObject({})
     for (const key of ['__proto__', '\\u005f_proto__']) {
       const reading = await read(`{"${key}":{"admin":true},"a":1}`, loose)
@@ -88,7 +88,7 @@ describe('an answer', () => {
     }
   })
 
-  it('of any text is either an object that fits, or a problem in words', async () => {
+  it('of any text is either a matching object, or a problem description', async () => {
     const texts = fc.oneof(
       fc.string(),
       fc.json(),
@@ -103,7 +103,7 @@ describe('an answer', () => {
     )
   })
 
-  it('of any object that fits is that object, in a fence or not', async () => {
+  it('of any matching object is that object, in a fence or not', async () => {
     const objects = fc.record({ city: fc.string(), days: fc.array(fc.integer()) })
     await fc.assert(
       fc.asyncProperty(objects, async (object) => {

@@ -38,7 +38,7 @@ describe('a strict schema', () => {
     })
   })
 
-  it('says in words what providers refuse to enforce', () => {
+  it('describes constraints that providers do not enforce', () => {
     const schema = object({
       name: { type: 'string', minLength: 2, maxLength: 9, description: 'Theirs.' },
       site: { type: 'string', format: 'uri' },
@@ -51,7 +51,7 @@ describe('a strict schema', () => {
     })
   })
 
-  it('has the formats and patterns that providers know', () => {
+  it('keeps formats and patterns that providers support', () => {
     const properties = {
       id: { type: 'string', format: 'uuid' },
       code: { type: 'string', pattern: '^[a-z]+$' },
@@ -71,7 +71,7 @@ describe('a strict schema', () => {
     expect(JSON.stringify(schema)).not.toContain('oneOf')
   })
 
-  it('lets nothing stand beside a reference', () => {
+  it('allows no keys next to a reference', () => {
     const node = { $ref: '#/$defs/node', description: 'The first.' }
     const defs = { node: object({ next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } }) }
     const schema = toStrictSchema(object({ head: node }, { $defs: defs }))
@@ -91,7 +91,7 @@ describe('a strict schema', () => {
     expect(strict(Tree)).toMatchObject({ additionalProperties: false, required: ['value', 'children'] })
   })
 
-  it('does not change the schema that it is made from', () => {
+  it('does not change its source schema', () => {
     const schema = object({ a: { type: 'string', minLength: 1 } })
     const before = structuredClone(schema)
     toStrictSchema(schema)

@@ -21,13 +21,13 @@ function refusal(output: unknown): ConfigError {
 }
 
 describe('output', () => {
-  it('takes a schema, or a schema with a name and a mode', () => {
+  it('accepts a schema, or a schema with a name and a mode', () => {
     expect(createStructuredOutput(schema)).toMatchObject({ name: 'final_answer', mode: 'auto' })
     const options = { schema, name: 'place', mode: 'tool' } as const
     expect(createStructuredOutput(options)).toMatchObject({ name: 'place', mode: 'tool' })
   })
 
-  it('takes a plain JSON Schema', () => {
+  it('accepts a plain JSON Schema', () => {
     const output = createStructuredOutput({
       type: 'object',
       properties: { a: { type: 'null' } },
@@ -36,7 +36,7 @@ describe('output', () => {
     expect(getFormat(output)).toMatchObject({ strict: true, schema: { additionalProperties: false } })
   })
 
-  it('is sent as it is, and not strict, where strictness would change what it accepts', () => {
+  it('is sent unchanged and not strict if strictness would change its meaning', () => {
     const output = createStructuredOutput(z.object({ city: z.string().optional() }))
     expect(getFormat(output)).toEqual({ name: 'final_answer', schema: output.schema, strict: false })
     expect(getFormat(output)).toBe(getFormat(output))
@@ -55,13 +55,13 @@ describe('output', () => {
       'a schema of a library without JSON Schema',
       { '~standard': { version: 1, vendor: 'x', validate: () => ({}) } },
     ],
-  ])('refuses %s, and says what to pass', (_, output) => {
+  ])('refuses %s, and names the valid values', (_, output) => {
     const error = refusal(output)
     expect(error).toMatchObject({ code: 'invalid_config', subject: 'output' })
     expect(error.message).toMatch(/^(output: the value |Invalid output:\n).{20,}/)
   })
 
-  it('refuses options that it does not know, by their path', () => {
+  it('refuses unknown options, by their path', () => {
     expect(refusal({ schema, mode: 'json' })).toMatchObject({
       code: 'invalid_config',
       subject: 'output.mode',
@@ -70,7 +70,7 @@ describe('output', () => {
     expect(refusal({ schema, retries: 3 })).toMatchObject({ subject: 'output.retries' })
   })
 
-  it('refuses a number of repairs that is none', () => {
+  it('refuses an invalid number of repairs', () => {
     expect(() => createAgent({ model, completion: { maxOutputRepairs: -1 } })).toThrow(/maxOutputRepairs/)
     const { config } = createAgent({ model, completion: { maxOutputRepairs: null } })
     expect(config.completion.maxOutputRepairs).toBe(0)
@@ -88,7 +88,7 @@ describe('structured output at a provider', () => {
     expect(openaiChat({ model: 'm', baseURL }).structuredOutput).toBe(support)
   })
 
-  it('is known of no provider that is named like a property of objects', () => {
+  it('is unknown for a provider that is named like a property of objects', () => {
     expect(findStructuredOutput('constructor')).toBeUndefined()
   })
 })

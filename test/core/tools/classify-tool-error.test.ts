@@ -5,7 +5,7 @@ import { hostile } from './hostile.js'
 const kindOf = (error: unknown) => classifyToolError(error).kind
 
 test.each(['policy_denied', 'transient', 'failed'] as const)(
-  'A ToolError of kind %s is taken at its word',
+  'A ToolError of kind %s keeps its kind',
   (kind) => {
     const error = new ToolError(kind, 'the connection was refused')
     expect(error).toMatchObject({ name: 'ToolError', kind, code: kind })
@@ -23,7 +23,7 @@ test('A ToolError of another copy of the package counts', () => {
 })
 
 test.each(['ETIMEDOUT', 'ECONNRESET', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])(
-  'The code %s is transient, also of a cause',
+  'The code %s is transient, also in a cause',
   (code) => {
     expect(kindOf(Object.assign(new Error('x'), { code }))).toBe('transient')
     expect(kindOf(new TypeError('fetch failed', { cause: Object.assign(new Error('y'), { code }) }))).toBe(
@@ -42,12 +42,12 @@ test.each([
   'connection aborted',
   'dns error: failed to lookup address information',
   'Temporary failure in name resolution',
-])('The words %j are transient', (message) => {
+])('The message %j is transient', (message) => {
   expect(kindOf(new Error(message))).toBe('transient')
 })
 
 test.each(['Room 429 is taken', 'The service of this member is available'])(
-  'The words %j are a failure',
+  'The message %j is a failure',
   (message) => {
     expect(kindOf(new Error(message))).toBe('failed')
   },
@@ -68,13 +68,13 @@ test.each([
   [403, 'failed'],
   [404, 'failed'],
   [500, 'failed'],
-])('The HTTP status %d is %s, wherever it stands', (status, kind) => {
+])('The HTTP status %d is %s, in any property', (status, kind) => {
   expect(kindOf(Object.assign(new Error('x'), { status }))).toBe(kind)
   expect(kindOf({ message: 'x', statusCode: status })).toBe(kind)
   expect(kindOf({ message: 'x', response: { status } })).toBe(kind)
 })
 
-test('A status that is the caller’s fault outweighs words, a code outweighs a status', () => {
+test('A client error status outweighs the message, and a code outweighs a status', () => {
   expect(kindOf({ status: 400, message: 'the field timed out is unknown' })).toBe('failed')
   expect(kindOf({ status: 400, code: 'ECONNRESET', message: 'x' })).toBe('transient')
   expect(kindOf({ status: 500, message: 'upstream timed out' })).toBe('transient')
@@ -133,7 +133,7 @@ test.each([
   'Error 429',
   '429',
   '429: slow down',
-])('The words of %j are transient', (message) => {
+])('The message of %j is transient', (message) => {
   expect(kindOf(new Error(message))).toBe('transient')
   expect(kindOf(message)).toBe('transient')
 })
@@ -157,11 +157,11 @@ test.each([
   'TypeError: timeout is not a function',
   'config.timeout = 5 is not allowed',
   'the room is 429',
-])('The words of %j are a failure', (message) => {
+])('The message of %j is a failure', (message) => {
   expect(kindOf(new Error(message))).toBe('failed')
 })
 
-test('The message says what the cause was, once', () => {
+test('The message includes that of the cause once', () => {
   const cause = new Error('connect ECONNREFUSED 127.0.0.1:80')
   expect(classifyToolError(new TypeError('fetch failed', { cause })).message).toBe(
     'fetch failed: connect ECONNREFUSED 127.0.0.1:80',
@@ -185,13 +185,13 @@ test.each([
   expect(classifyToolError(thrown).message).toBe(message)
 })
 
-test('A cause that leads back to its error ends', () => {
+test('A cyclic cause ends', () => {
   const error = new Error('round')
   error.cause = error
   expect(classifyToolError(error)).toEqual({ kind: 'failed', message: 'round' })
 })
 
-test('Whatever is thrown gets a kind and words', () => {
+test('Any thrown value gets a kind and a message', () => {
   fc.assert(
     fc.property(hostile, (make) => {
       const { kind, message } = classifyToolError(make())

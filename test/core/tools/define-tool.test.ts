@@ -34,7 +34,7 @@ test('The model gets the JSON Schema of the input, without $schema', () => {
   })
 })
 
-test('The model sees the input of a transformed or defaulted field, execute gets the output', async () => {
+test('The model sees the input of a transformed or defaulted field, and execute gets the output', async () => {
   const input = z.object({ n: z.string().transform(Number), m: z.number().default(2) })
   const tool = defineTool({ ...valid, input, execute: ({ n, m }) => n.toFixed(1) + m.toFixed(1) })
   expect(tool.parameters).toEqual({
@@ -45,7 +45,7 @@ test('The model sees the input of a transformed or defaulted field, execute gets
   expect(await tool.validate({ n: '1' })).toMatchObject({ value: { n: 1, m: 2 } })
 })
 
-test('A schema without properties gets an empty list of them, which some providers insist on', () => {
+test('A schema without properties gets an empty list of them, which some providers require', () => {
   expect(defineTool({ ...valid, input: z.object({}) }).parameters).toMatchObject({ properties: {} })
   expect(defineTool({ ...valid, input: { type: 'object' } }).parameters).toEqual({
     type: 'object',
@@ -53,7 +53,7 @@ test('A schema without properties gets an empty list of them, which some provide
   })
 })
 
-test('A plain JSON Schema goes to the model as it is, copied, and arguments are held against it', async () => {
+test('A plain JSON Schema is sent unchanged, copied, and used to validate arguments', async () => {
   const input = {
     $schema: 'x',
     type: 'object' as const,
@@ -67,7 +67,7 @@ test('A plain JSON Schema goes to the model as it is, copied, and arguments are 
   expect(await tool.validate({ other: 1 })).toEqual({ issues: [{ path: ['a'], message: 'Missing.' }] })
 })
 
-test('The JSON Schema is made once', () => {
+test('The JSON Schema is created once', () => {
   let made = 0
   const input: InputSchema = {
     '~standard': {
@@ -152,7 +152,7 @@ test.each([undefined, null, 'tool', 3])('The definition %j is refused', (definit
   expect(refusal(definition).message).toContain('takes an object')
 })
 
-test('Options that are left out are off', () => {
+test('Omitted options are off', () => {
   expect(defineTool(valid)).toMatchObject({
     client: false,
     needsApproval: false,
@@ -163,7 +163,7 @@ test('Options that are left out are off', () => {
   })
 })
 
-test('Inputs, the context and misuse are typed', () => {
+test('Inputs and the context are typed, and misuse is a type error', () => {
   interface App {
     user: string
   }

@@ -73,7 +73,7 @@ test.each([
   expect(format(value)).toBe(content)
 })
 
-test('What JSON can say is said as JSON.stringify says it', () => {
+test('Values that JSON can represent are formatted by JSON.stringify', () => {
   fc.assert(
     fc.property(fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(fc.string(), fc.jsonValue())), (value) => {
       expect(formatValue(value, Infinity).content).toBe(JSON.stringify(value))
@@ -81,7 +81,7 @@ test('What JSON can say is said as JSON.stringify says it', () => {
   )
 })
 
-test('A text over the limit keeps head and tail around a note of what is missing', () => {
+test('A text over the limit keeps head and tail around a note about the omitted part', () => {
   const text = `${'h'.repeat(5000)}${'t'.repeat(5000)}`
   const { content, truncated } = formatValue(text, 1000)
   expect(truncated).toBe(true)
@@ -92,11 +92,11 @@ test('A text over the limit keeps head and tail around a note of what is missing
   expect(content.length).toBeLessThanOrEqual(1000)
 })
 
-test('A text of just the limit is not cut', () => {
+test('A text of exactly the limit is not truncated', () => {
   expect(formatValue('x'.repeat(1000), 1000)).toEqual({ content: 'x'.repeat(1000) })
 })
 
-test('A cut text fits every limit, counts right and splits no surrogate pair', () => {
+test('A truncated text fits every limit, counts correctly and splits no surrogate pair', () => {
   const text = fc
     .array(fc.constantFrom('a', '😀', '\n', 'é'), { minLength: 50, maxLength: 300 })
     .map((all) => all.join(''))
@@ -111,7 +111,7 @@ test('A cut text fits every limit, counts right and splits no surrogate pair', (
   )
 })
 
-test('Whatever is returned is a text within the limit', () => {
+test('Any return value is a text within the limit', () => {
   for (const make of oddities) expect(format(make()).length).toBeLessThanOrEqual(1000)
   fc.assert(
     fc.property(hostile, (make) => {

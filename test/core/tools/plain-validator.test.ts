@@ -39,7 +39,7 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     [{ city: 'Paris' }],
     [{ city: 'Paris', days: 3, 'in words': 'long', guests: [{ name: 'Ann', age: 7 }], pay: null }],
     [{ city: 'Paris', pay: { iban: 'DE', any: [] } }],
-  ])('are taken when they fit: %j', async (given) => {
+  ])('are accepted if they match: %j', async (given) => {
     expect(await refusal(trip, given)).toBeNull()
   })
 
@@ -69,7 +69,7 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     for (const line of lines) expect(rest.some((one) => one.startsWith(line))).toBe(true)
   })
 
-  test('are held against the draft that the schema names', async () => {
+  test('are validated by the draft that the schema names', async () => {
     const old = {
       properties: {
         range: { items: [{ type: 'number' }, { type: 'string' }] },
@@ -98,18 +98,18 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     ['an enum that is none', { properties: { a: { enum: 'x' } } }],
     ['properties that are none', { properties: { a: 7 } }],
     ['two parts of one id', { $defs: { a: { $id: 'x' }, b: { $id: 'x' } } }],
-  ])('are taken where the schema has %s', async (_, schema) => {
+  ])('are accepted if the schema has %s', async (_, schema) => {
     expect(await refusal(schema, { a: 'x', b: 1 })).toBeNull()
   })
 
-  test('are checked for the rest where a pattern is of another language', async () => {
+  test('are still validated if a pattern is of another dialect', async () => {
     const schema = { properties: { a: { pattern: '(?i)^x$', maxLength: 1 } }, required: ['b'] }
     expect(await refusal(schema, { a: 'xx' })).toMatch(/- b: Missing\.[^]*|- a: /)
     expect(await refusal(schema, { a: 'xx' })).toContain('- b: Missing.')
     expect(await refusal(schema, { a: 'xx' })).toContain('- a: String is too long')
   })
 
-  test('are checked without making code of the schema', async () => {
+  test('are validated without compiling the schema to code', async () => {
     const made: string[] = []
     const { Function: original } = globalThis
     globalThis.Function = new Proxy(original, {
@@ -126,7 +126,7 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     expect(made).toEqual([])
   })
 
-  test('come to an answer whatever the schema is', async () => {
+  test('are accepted or refused for any schema', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), async (schema, given) => {
         const { $schema: _, properties, ...more } = schema as JsonObject
@@ -140,7 +140,7 @@ describe('arguments of a tool with a plain JSON Schema', () => {
   })
 })
 
-describe('patterns of a stranger take linear time', () => {
+describe('untrusted patterns take linear time', () => {
   const long = `${'a'.repeat(20_000)}!`
   const text = (rules: JsonObject): JsonObject => ({ properties: { at: { type: 'string', ...rules } } })
 
@@ -149,19 +149,19 @@ describe('patterns of a stranger take linear time', () => {
     expect(await refusal(text({ pattern }), { at: 'aaa' })).toBeNull()
   })
 
-  it('beside a format and other rules', async () => {
+  it('next to a format and other rules', async () => {
     const both = text({ pattern: '^a', format: 'email', allOf: [{ minLength: 3 }] })
     expect(await refusal(both, { at: 'ann@example.com' })).toBeNull()
     expect(await refusal(both, { at: 'ben@example.com' })).toContain('does not match pattern')
     expect(await refusal(both, { at: 'ann' })).toContain('format')
   })
 
-  it('and one that RE2 does not know is not checked', async () => {
+  it('and a pattern that RE2 does not support is not checked', async () => {
     expect(await refusal(text({ pattern: '^(?=a)(a+)+$' }), { at: long })).toBeNull()
     expect(await refusal(text({ pattern: String.raw`^(a+)\1$` }), { at: long })).toBeNull()
   })
 
-  it('keys are checked where nothing can go wrong, and otherwise let through', async () => {
+  it('and keys are checked if that is safe, otherwise accepted', async () => {
     const keys = (pattern: string): JsonObject => ({
       patternProperties: { [pattern]: { type: 'number' } },
       additionalProperties: false,
@@ -172,7 +172,7 @@ describe('patterns of a stranger take linear time', () => {
     expect(await refusal(keys('^(a+)+$'), { [long]: 1 })).toBeNull()
   })
 
-  it('nor does a url', async () => {
+  it('and so are urls', async () => {
     expect(await refusal(text({ format: 'url' }), { at: `http://${long}` })).toBeNull()
     expect(await refusal(text({ format: 'url' }), { at: 'no url' })).not.toBeNull()
   })

@@ -42,12 +42,15 @@ test.each([
   expect(await needs(name, args)).toBe(who)
 })
 
-test.each(['throwing', 'rejecting', 'forgetful'])('A predicate that is %s asks a person', async (name) => {
-  expect(await needs(name, '{"n":1}')).toBe('approval')
-})
+test.each(['throwing', 'rejecting', 'forgetful'])(
+  'A predicate that is %s requires approval',
+  async (name) => {
+    expect(await needs(name, '{"n":1}')).toBe('approval')
+  },
+)
 
 test.each(['free', 'guarded', 'throwing', 'ask', 'unknown'])(
-  'Arguments of %s that cannot be used bother nobody',
+  'Unusable arguments of %s are not shown to a person',
   async (name) => {
     expect(await needs(name, '{"n":')).toBe('nobody')
     expect(await needs(name, '{"n":"1"}')).toBe('nobody')
@@ -55,12 +58,12 @@ test.each(['free', 'guarded', 'throwing', 'ask', 'unknown'])(
   },
 )
 
-test('A predicate sees the app’s context', async () => {
+test('A predicate receives the app’s context', async () => {
   expect(await needs('owned', '{"n":1}', 'owner')).toBe('nobody')
   expect(await needs('owned', '{"n":1}', 'guest')).toBe('approval')
 })
 
-test('Each call has its answer, in the order of the calls', async () => {
+test('Each call has its answer, in call order', async () => {
   const calls = ['slow', 'ask', 'free'].map((name, index) => ({
     id: `c${index}`,
     type: 'function' as const,

@@ -63,7 +63,7 @@ test('An empty batch ends', async () => {
   expect(results).toEqual([])
 })
 
-test('A tool that throws while others run changes nothing for them', async () => {
+test('A tool that throws does not affect the others', async () => {
   const tool = defineTool({
     ...common,
     execute: (_, { callId }) => {
@@ -80,7 +80,7 @@ test('A tool that throws while others run changes nothing for them', async () =>
   })
 })
 
-test('At its timeout a call ends at once, its signal aborts and whatever comes later is dropped', async () => {
+test('At its timeout a call ends immediately, its signal aborts, and later results are dropped', async () => {
   const unhandled = jest.fn()
   process.on('unhandledRejection', unhandled)
   const { tool, execution, reject, resolve } = manual({ timeoutMs: 5000 })
@@ -111,7 +111,7 @@ test('At its timeout a call ends at once, its signal aborts and whatever comes l
   process.off('unhandledRejection', unhandled)
 })
 
-test('A tool that heeds its signal still ends as a timeout', async () => {
+test('A tool that respects its signal still ends as a timeout', async () => {
   const tool = defineTool({
     ...common,
     readOnly: true,
@@ -130,7 +130,7 @@ test('A tool that heeds its signal still ends as a timeout', async () => {
   expect(results[0]?.[1].content).not.toContain('taken effect')
 })
 
-test('A tool’s own timeout wins over the default, and 0 switches it off', async () => {
+test('A tool’s own timeout takes precedence over the default, and 0 disables it', async () => {
   const own = manual({ timeoutMs: 0 })
   const { done, results, clock } = start(calls('a'), [own.tool], { defaultTimeoutMs: 100 })
   await settle()
@@ -142,7 +142,7 @@ test('A tool’s own timeout wins over the default, and 0 switches it off', asyn
   expect(results[0]?.[1]).toMatchObject({ status: 'ok', durationMs: 1000 })
 })
 
-test('A call that is in time leaves no timer behind, and neither does an aborted one', async () => {
+test('A call that ends in time or is aborted leaves no timer', async () => {
   const timers = new Set<unknown>()
   const simulated = new SimulatedClock()
   const clock = {
@@ -175,7 +175,7 @@ test('Only a call with a timeout has a timer', async () => {
   expect(clock.setTimeout).not.toHaveBeenCalled()
 })
 
-test('An abort reaches every running tool at once, starts nothing more and silences the batch', async () => {
+test('An abort reaches every running tool, starts nothing more and silences the batch', async () => {
   const { tool, started, execution, resolve, reject } = manual({ timeoutMs: 100 })
   const { done, results, progress, clock, abort } = start(calls('a', 'b', 'c'), [tool], { concurrency: 2 })
   await settle()
@@ -205,7 +205,7 @@ test('A batch that is aborted before it starts, or before its tools do, starts n
   expect([started, aborted.results, soon.results]).toEqual([[], [], []])
 })
 
-test('An abort from within onResult stops the rest', async () => {
+test('An abort within onResult stops the rest', async () => {
   const seen: string[] = []
   const abort = new CallAbort()
   const tool = defineTool({ ...common, execute: () => 1 })
@@ -262,7 +262,7 @@ test('Callbacks that throw stop neither the tools nor the batch', async () => {
   ])
 })
 
-test('A hundred calls at once with timeouts make Node warn of no leak', async () => {
+test('A hundred concurrent calls with timeouts cause no leak warning of Node', async () => {
   const warned = jest.fn()
   process.on('warning', warned)
   const tool = defineTool({
@@ -280,7 +280,7 @@ test('A hundred calls at once with timeouts make Node warn of no leak', async ()
   expect(warned).not.toHaveBeenCalled()
 })
 
-test('Whatever ends in whatever order, each call has exactly one result', async () => {
+test('Each call has exactly one result, in any order of ends', async () => {
   const plan = fc.record({
     outcomes: fc.array(fc.constantFrom('value', 'throw', 'hang', 'later'), { maxLength: 12 }),
     concurrency: fc.integer({ min: 1, max: 5 }),

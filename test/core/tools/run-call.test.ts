@@ -11,7 +11,7 @@ const about = { name: 'act', description: 'Acts.' }
 const anything = { ...about, input: { type: 'object' } as const }
 const named = (name: string) => defineTool({ ...anything, name, execute: () => 1 })
 
-test('A tool gets its validated input and returns what the model reads', async () => {
+test('A tool receives its validated input and returns the text that the model reads', async () => {
   const tool = defineTool({
     ...about,
     input: z.object({ n: z.coerce.number() }),
@@ -24,7 +24,7 @@ test('A tool gets its validated input and returns what the model reads', async (
   })
 })
 
-test('A tool is told which call, run and session it serves, and gets the app’s context', async () => {
+test('A tool receives its call, run and session, and the app’s context', async () => {
   const context = { user: 'ada' }
   const seen: unknown[] = []
   const tool = defineTool({
@@ -37,7 +37,7 @@ test('A tool is told which call, run and session it serves, and gets the app’s
   expect((seen[0] as { context: unknown }).context).toBe(context)
 })
 
-test('A tool that reads a context which its run does not have fails with a message that says so', async () => {
+test('A tool that reads a context which its run does not have fails with a message about it', async () => {
   const reading = defineTool({
     ...anything,
     execute: (_, { context }) => (context as { db: { rows: string[] } }).db.rows,
@@ -49,7 +49,7 @@ test('A tool that reads a context which its run does not have fails with a messa
   expect((await runOne({}, other)).content).not.toContain('this run has none')
 })
 
-test('An unknown tool is answered with the names of the others, the nearest first', async () => {
+test('An unknown tool gets an error with the names of the others, the nearest first', async () => {
   const { done, results } = start(
     [call('raed_file')],
     [named('write_file'), named('list'), named('read_file')],
@@ -86,7 +86,7 @@ test.each(['', '  \n', 'null', '{}'])('The arguments %j are an empty object', as
   expect(await runOne(args, tool)).toMatchObject({ status: 'ok', content: '{}' })
 })
 
-test('Bad JSON is answered with its place and what was wrong', async () => {
+test('Invalid JSON gets an error with its position and the problem', async () => {
   const execute = jest.fn()
   const result = await runOne('{"path": "a",\n "lines": 0x1}', defineTool({ ...anything, execute }))
   expect(result).toEqual({ status: 'invalid_arguments', durationMs: 0, content: expect.any(String) })
@@ -104,7 +104,7 @@ test.each([
   expect(result).toMatchObject({ status: 'invalid_arguments', content: expect.stringContaining(found) })
 })
 
-test('Arguments that break the schema are answered field by field, with what is expected', async () => {
+test('Arguments that do not match the schema get an error for each field', async () => {
   const input = z.object({
     user: z.object({ emails: z.array(z.email()) }),
     'odd key': z.number(),
@@ -128,7 +128,7 @@ test('Many problems are counted, not all listed', async () => {
   expect(content).toContain('- and 490 more')
 })
 
-test('A schema may check asynchronously', async () => {
+test('A schema may validate asynchronously', async () => {
   const input = z.object({ n: z.number() }).refine(({ n }) => Promise.resolve(n > 0), 'n must be positive')
   const tool = defineTool({ ...about, input, execute: ({ n }) => n })
   expect(await runOne({ n: 1 }, tool)).toMatchObject({ status: 'ok', content: '1' })
@@ -163,7 +163,7 @@ test.each([
   })
 })
 
-test('Arguments named __proto__, however spelled, pollute nothing', async () => {
+test('Arguments named __proto__, in any spelling, pollute nothing', async () => {
   const merge = (target: Record<string, unknown>, source: object): void => {
     for (const [key, value] of Object.entries(source)) {
       if (typeof value === 'object' && value !== null)
@@ -192,7 +192,7 @@ test('Arguments named __proto__, however spelled, pollute nothing', async () => 
   }
 })
 
-test('Ten megabytes of arguments are read', async () => {
+test('Ten megabytes of arguments are parsed', async () => {
   const tool = defineTool({
     ...about,
     input: z.object({ text: z.string() }),
@@ -247,7 +247,7 @@ test.each([
   )
 })
 
-test('A huge result and a huge error are cut and say so', async () => {
+test('A huge result and a huge error are truncated with a note', async () => {
   const big = 'x'.repeat(5000)
   expect(await runOne({}, defineTool({ ...anything, execute: () => big }))).toMatchObject({
     status: 'ok',
@@ -258,7 +258,7 @@ test('A huge result and a huge error are cut and say so', async () => {
   expect(thrown.content.length).toBeLessThanOrEqual(1000)
 })
 
-test('A client tool that nobody answered is an error, not a crash', async () => {
+test('A client call without an answer is an error, not a crash', async () => {
   const tool = defineTool({ ...anything, client: true })
   expect(await runOne({}, tool)).toMatchObject({
     status: 'error',
@@ -266,7 +266,7 @@ test('A client tool that nobody answered is an error, not a crash', async () => 
   })
 })
 
-test('Any arguments, any returned and any thrown value make exactly one result within the limit', async () => {
+test('Any arguments, return value and thrown value give exactly one result within the limit', async () => {
   const args = fc.oneof(
     fc.json(),
     fc.string(),

@@ -32,7 +32,7 @@ test.each([
   expect(await find(query)).toContain(name)
 })
 
-test('a name is found first by itself, and in words of camel case', async () => {
+test('a name matches itself first, and words in camel case', async () => {
   expect((await find('mail_get_draft'))[0]).toBe('mail_get_draft')
   const camel = defineTool({
     name: 'createIssue',
@@ -43,7 +43,7 @@ test('a name is found first by itself, and in words of camel case', async () => 
   expect(await find('issue', [camel as Tool])).toEqual(['createIssue'])
 })
 
-test('arguments are searched by their names', async () => {
+test('arguments match by their names', async () => {
   const tool = defineTool({
     name: 'go',
     description: 'X.',
@@ -53,7 +53,7 @@ test('arguments are searched by their names', async () => {
   expect(await find('longitude', [tool as Tool])).toEqual(['go'])
 })
 
-test('the same query finds the same tools in the same order, at most as many as its limit', async () => {
+test('the same query finds the same tools in the same order, up to its limit', async () => {
   const word = fc.constantFrom(
     ...'list get invoice mail the of delete issue constructor __proto__ xyzzy ü'.split(' '),
   )
@@ -74,7 +74,7 @@ test('the same query finds the same tools in the same order, at most as many as 
   )
 })
 
-test('a search that finds nothing loads nothing, and says so', async () => {
+test('a search without matches loads nothing, and reports that', async () => {
   let loaded: readonly string[] | undefined
   const text = await toolSearch().search?.find(
     { query: 'xyzzy' },
@@ -83,7 +83,7 @@ test('a search that finds nothing loads nothing, and says so', async () => {
   expect([text, loaded]).toEqual([expect.stringMatching(/^No tool found\./), []])
 })
 
-test('the list of tools has all names while they fit, the same each time, and never more than 10,000 characters', () => {
+test('the list of tools has all names if they fit, is stable, and never exceeds 10,000 characters', () => {
   const name = fc.stringMatching(/^[a-z_]{1,64}$/)
   fc.assert(
     fc.property(fc.array(fc.record({ name, description: fc.string() }), { maxLength: 900 }), (listed) => {

@@ -39,19 +39,19 @@ test('Tools keep their order and are found by name, and names of Object.prototyp
   })
 })
 
-test('A group brings its tools, made from its validated arguments', () => {
+test('A group returns its tools, created from its validated arguments', () => {
   const set = createToolSet([tool('echo'), { group: files, args: { root: '/srv' } }])
   expect(set.specs.map(({ description }) => description)).toEqual(['Does.', 'Reads in /srv.', 'Lists /srv.'])
   expect(createToolSet([{ group: files }]).get('list')?.description).toBe('Lists /.')
 })
 
-test('Arguments that do not fit a group are refused, field by field', () => {
+test('Arguments that do not match a group are refused, field by field', () => {
   const { code, message } = refusal(() => createToolSet([{ group: files, args: { root: 7 } }]))
   expect(code).toBe('invalid_tool_group')
   expect(message).toMatch(/'files'[^]*root: .*expected string/)
 })
 
-test('Two tools with one name are refused, with both places', () => {
+test('Two tools with one name are refused, with both positions', () => {
   const { code, message, subject } = refusal(() => createToolSet([tool('read'), { group: files }]))
   expect(code).toBe('duplicate_tool')
   expect(subject).toBe('read')
@@ -81,7 +81,7 @@ test.each([
   expect(message).toContain(problem)
 })
 
-test('A group that checks asynchronously or returns no list of tools is refused', () => {
+test('A group that validates asynchronously or returns no list of tools is refused', () => {
   const slow = defineToolGroup({
     name: 'slow',
     args: z.object({}).refine(() => Promise.resolve(true)),
@@ -99,7 +99,7 @@ function source(...names: string[]): { name: string; tools: readonly Tool[] } {
   return { name: 'server', tools: names.map((name) => tool(name) as Tool) }
 }
 
-test('A source brings the tools that it has when somebody asks', () => {
+test('A source returns its current tools', () => {
   const server = source('a', 'b')
   const set = createToolSet([tool('own'), server])
   expect(set.names).toEqual(['own', 'a', 'b'])
@@ -111,7 +111,7 @@ test('A source brings the tools that it has when somebody asks', () => {
   expect(set.get('c')).toBe(server.tools[1])
 })
 
-test('The specs are one array until a source brings another one', () => {
+test('The specs are one array until a source returns another', () => {
   const server = source('a')
   const set = createToolSet([server])
   const { specs } = set
@@ -121,7 +121,7 @@ test('The specs are one array until a source brings another one', () => {
   expect(set.specs).toEqual(specs)
 })
 
-test('Whoever has a name keeps it when a source brings another tool of that name', () => {
+test('A tool keeps its name if a source adds another tool of that name', () => {
   const [first, second, own] = [source('a'), source('b'), tool('own')]
   const set = createToolSet([first, second, own])
   first.tools = [...source('b', 'own', 'c').tools, ...source('c').tools]
@@ -133,7 +133,7 @@ test('Whoever has a name keeps it when a source brings another tool of that name
   expect(set.get('b')).toBe(first.tools[0])
 })
 
-test('What a source brings later is never thrown about: bad entries are left out, a bad list changes nothing', () => {
+test('Later updates of a source never throw: invalid entries are omitted, and an invalid list is ignored', () => {
   const server = source('a')
   const set = createToolSet([server])
   server.tools = [null, 'b', {}, tool('b')] as unknown as Tool[]
@@ -150,7 +150,7 @@ test('What a source brings later is never thrown about: bad entries are left out
   expect(set.names).toEqual(['b'])
 })
 
-test('What a source brings at first is held to the same rules as everything else', () => {
+test('The initial tools of a source obey the same rules as all others', () => {
   expect(refusal(() => createToolSet([tool('a'), source('a')]))).toMatchObject({
     code: 'duplicate_tool',
     message:

@@ -24,7 +24,7 @@ function restless(): ModelProvider {
   }
 }
 
-longTest('after a thousand steps guards remember as little as after ten', async () => {
+longTest('guards store no more after a thousand steps than after ten', async () => {
   const recent = defineGuard({
     name: 'recent',
     initial: { batches: 0, last: [] as string[] },

@@ -14,7 +14,7 @@ function refusal(run: () => unknown): Pick<ConfigError, 'code' | 'message' | 'su
 }
 
 describe('defineGuard', () => {
-  it('fills in what is left out', () => {
+  it('fills in omitted options', () => {
     expect(defineGuard({ name: 'mine', verdict })).toEqual({
       name: 'mine',
       initial: null,
@@ -25,7 +25,7 @@ describe('defineGuard', () => {
     })
   })
 
-  it('makes a guard that cannot be changed, and keeps a copy of what it begins with', () => {
+  it('returns a frozen guard with a copy of its initial state', () => {
     const initial = { seen: [1] }
     const guard = defineGuard({ name: 'mine', initial, verdict })
     initial.seen.push(2)
@@ -33,7 +33,7 @@ describe('defineGuard', () => {
     expect([guard, guard.initial].map(Object.isFrozen)).toEqual([true, true])
   })
 
-  it('takes its own work again', () => {
+  it('accepts its own return value', () => {
     const guard = defineGuard({ name: 'mine', initial: 1, observe: (n) => n, verdict, onHalt: 'pause' })
     expect(defineGuard(guard)).toEqual(guard)
   })
@@ -71,7 +71,7 @@ describe('defineGuard', () => {
     expect(message).toMatch(words)
   })
 
-  it('names the option that is wrong', () => {
+  it('names the invalid option', () => {
     expect(refusal(() => defineGuard({ name: 'g', verdict, timeoutMs: -1 })).subject).toBe('g.timeoutMs')
   })
 })
@@ -92,13 +92,13 @@ describe('the guards of an agent', () => {
       'duplicate_guard',
       /Rename one/,
     ],
-  ])('are refused when they are %s, before anything runs', (_, guards, code, words) => {
+  ])('are refused if they are %s, before anything runs', (_, guards, code, words) => {
     const refused = refusal(() => createAgent({ model, guards: guards as UserGuard[] }))
     expect(refused.code).toBe(code)
     expect(refused.message).toMatch(words)
   })
 
-  it('may be left out, or be none', () => {
+  it('may be omitted or empty', () => {
     expect(() => createAgent({ model, guards: [] })).not.toThrow()
   })
 })

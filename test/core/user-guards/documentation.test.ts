@@ -20,12 +20,12 @@ const blocks = [...`${page}${ownGuards}`.matchAll(/```js\n(?!import )([^]*?)```/
 const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
 
 describe('docs/guardrails.md', () => {
-  it('configures an agent as it says', () => {
+  it('configures an agent as described', () => {
     const [configured = ''] = blocks
     expect(() => run(configured, '')).not.toThrow()
   })
 
-  it('defines guards that an agent takes, and that decide as it says', async () => {
+  it('defines guards that an agent accepts, and that decide as described', async () => {
     const [, one = '', other = ''] = blocks
     const writesInside = run(one, 'writesInside') as UserGuard
     const mailPolicy = run(other, 'mailPolicy') as UserGuard
@@ -47,7 +47,7 @@ describe('docs/guardrails.md', () => {
     expect(await mailPolicy.verdict({ sent: 0 }, about)).toBeUndefined()
   })
 
-  it('shows the numbers of the default policy as they are', () => {
+  it('shows the numbers of the default policy', () => {
     const { progress } = resolveConfig().guardrails
     const { waiting, ...others } = progress ?? {}
     const steps = Object.entries(others).filter(([, value]) => typeof value === 'object')
@@ -70,17 +70,14 @@ describe('docs/guardrails.md', () => {
   const { progress: _, ...others } = roster
   const rows = [...Object.entries(others), ['emptyAnswer', { defaults: emptyAnswer }] as const]
 
-  it.each(rows)(
-    'has a row for %s: what it is when it is on, and what it takes from `progress`',
-    (name, guard) => {
-      const lines = `${page}${ofPresets}`.split('\n')
-      const row = lines.find((line) => line.startsWith(`| \`${name}\` |`) && line.includes('{'))
-      for (const [key, value] of Object.entries(guard.defaults ?? {})) {
-        expect(row).toContain(typeof value === 'string' ? `${key}: '${value}'` : `${key}: ${value}`)
-      }
-      if ('insteadOf' in guard) expect(row?.split('|')[2]?.match(/\w+/g)).toEqual(guard.insteadOf)
-    },
-  )
+  it.each(rows)('has a row for %s: its value when enabled, and its keys of `progress`', (name, guard) => {
+    const lines = `${page}${ofPresets}`.split('\n')
+    const row = lines.find((line) => line.startsWith(`| \`${name}\` |`) && line.includes('{'))
+    for (const [key, value] of Object.entries(guard.defaults ?? {})) {
+      expect(row).toContain(typeof value === 'string' ? `${key}: '${value}'` : `${key}: ${value}`)
+    }
+    if ('insteadOf' in guard) expect(row?.split('|')[2]?.match(/\w+/g)).toEqual(guard.insteadOf)
+  })
 
   it('has a section for each preset', () => {
     for (const name of Object.keys(presets))
