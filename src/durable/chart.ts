@@ -102,18 +102,35 @@ export class Chart {
     )
   }
 
-  /** Why sessions in this state cannot continue on this chart. */
-  findMisfits({ value, actors, status }: StoredMachineState): string[] {
+  /** Why sessions in this state cannot continue on this chart. `before` is the value that was stored. */
+  findMisfits({ value, actors, delays, status }: StoredMachineState, before: unknown = value): string[] {
     const running = Object.entries(actors)
     const missing = running.filter(([, { src }]) => !(src in this.machine.implementations.actors))
     if (missing.length > 0) return missing.map(([, { src }]) => `the actor '${src}' is missing`)
     if (status !== 'active') return []
-    const invoked = new Map<string, unknown>()
-    const misfits = findStateMisfits(this.machine.root as unknown as RootNode, value, invoked)
+    const nodes: RootNode[] = []
+    const misfits = findStateMisfits(this.machine.root as unknown as RootNode, value, nodes)
     if (misfits.length > 0) return misfits
-    return running
-      .filter(([id, { src }]) => invoked.get(id) !== src)
-      .map(([id, { src }]) => `no active state invokes { id: '${id}', src: '${src}' }, which is running`)
+    const invoked = new Map(nodes.flatMap(({ invoke }) => invoke.map(({ id, src }) => [id, src])))
+    const old = new Set(listPaths(before))
+    const moved = nodes.filter(
+      ({ path, id }) => !old.has(path.join('.')) && !old.has(id.slice(this.machine.id.length + 1)),
+    )
+    const isStored = (id: string): boolean =>
+      delays.some(({ event: { type } }) => type.startsWith('xstate.after.') && type.endsWith(`.${id}`))
+    return [
+      ...running
+        .filter(([id, { src }]) => invoked.get(id) !== src)
+        .map(([id, { src }]) => `no active state invokes { id: '${id}', src: '${src}' }, which is running`),
+      ...moved.flatMap(({ id, type, invoke, after, always }) => [
+        ...(invoke.some((actor) => !(actor.id in actors))
+          ? [`'${id}' has an actor, which starts on entry only`]
+          : []),
+        ...(after.length > 0 && !isStored(id) ? [`'${id}' has a delay, which starts on entry only`] : []),
+        ...(always?.length ? [`'${id}' has an eventless transition, which is not taken`] : []),
+        ...(type === 'final' ? [`'${id}' is final, which ends a session on entry only`] : []),
+      ]),
+    ]
   }
 
   /**
@@ -235,10 +252,21 @@ function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: Readon
   )
 }
 
-/** Compares a state value with the chart. Adds the actors of the active states to `invoked`. */
-function findStateMisfits(node: RootNode, value: unknown, invoked: Map<string, unknown>): string[] {
-  for (const { id, src } of node.invoke) invoked.set(id, src)
-  const inner = typeof value === 'string' ? { [value]: {} } : isRecord(value) ? value : {}
+const toRegions = (value: unknown): Record<string, unknown> =>
+  typeof value === 'string' ? { [value]: {} } : isRecord(value) ? value : {}
+
+/** The paths of the states in a state value. The root is ''. */
+const listPaths = (value: unknown, path = ''): string[] => [
+  path,
+  ...Object.entries(toRegions(value)).flatMap(([name, inner]) =>
+    listPaths(inner, path === '' ? name : `${path}.${name}`),
+  ),
+]
+
+/** Compares a state value with the chart. Adds the active states to `nodes`. */
+function findStateMisfits(node: RootNode, value: unknown, nodes: RootNode[]): string[] {
+  nodes.push(node)
+  const inner = toRegions(value)
   const active = Object.keys(inner)
   const states = Object.keys(node.states).filter((name) => node.states[name]?.type !== 'history')
   const unknown = active.filter((name) => !states.includes(name))
@@ -248,7 +276,7 @@ function findStateMisfits(node: RootNode, value: unknown, invoked: Map<string, u
     return [
       `'${node.id}' needs ${node.type === 'parallel' ? 'all' : 'one'} of its states ${states.join(', ')}`,
     ]
-  return active.flatMap((name) => findStateMisfits(node.states[name] as RootNode, inner[name], invoked))
+  return active.flatMap((name) => findStateMisfits(node.states[name] as RootNode, inner[name], nodes))
 }
 
 function listStarts(after: AnyMachineSnapshot, running: Record<string, unknown>, at: number): StartedActor[] {
@@ -389,6 +417,8 @@ interface RootNode {
   type: string
   path: readonly string[]
   invoke: readonly { id: string; src: unknown; onSnapshot?: unknown }[]
+  after: readonly unknown[]
+  always?: readonly unknown[]
   states: Record<string, RootNode>
 }
 

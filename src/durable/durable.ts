@@ -691,11 +691,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       if (copied['value'] !== undefined) fitted.value = copied['value']
       if (copied['context'] !== undefined) fitted.context = copied['context']
     }
-    const misfits = this.#chart.findMisfits(fitted)
+    const misfits = this.#chart.findMisfits(fitted, state.value)
     if (misfits.length === 0) return fitted
     throw chartChangedError(
-      `Session '${id}' does not fit the machine '${this.machine.id}': ${misfits.join(', and ')}. Change the chart, or ` +
-        "pass migrate to durable(…). 'statewright diff' compares two versions of a machine.",
+      `Session '${id}' does not fit the machine '${this.machine.id}': ${misfits.join(', and ')}. ` +
+        `${migrate ? 'Return another state from migrate' : 'Pass migrate to durable(…)'}, or change the chart. ` +
+        "'statewright diff' compares two versions of a machine.",
       id,
     )
   }

@@ -344,4 +344,56 @@ describe('a session whose state does not fit a changed chart', () => {
     const settled = open(machine, { migrate: migrate as never }).settled('s')
     expect(await until(settled)).toMatchObject({ status: 'active', value: 'q', context: { n: 1 } })
   })
+
+  it.each([
+    ['a state with an actor', { invoke: { src: 'pay' } }, /'m\.q' has an actor/],
+    ['a state with a delay', { after: { 1000: '#m.idle' } }, /'m\.q' has a delay/],
+    ['a state with an eventless transition', { always: '#m.idle' }, /'m\.q' has an eventless transition/],
+    ['a final state', { type: 'final' }, /'m\.q' is final/],
+  ])('does not open if migrate moves to %s, because states are not entered', async (_, state, message) => {
+    const { open, until, shared } = setUp()
+    const first = open(createMachine({ id: 'm', initial: 'p', states: { p: {} } }))
+    await until(first.start('s'))
+    await until(first.settled('s'))
+    const machine = createMachine({
+      id: 'm',
+      version: '2',
+      initial: 'idle',
+      states: { idle: {}, q: state, r: { initial: 'q', states: { q: state } } },
+    } as never).provide({ actors: { pay } as never })
+    for (const value of ['q', { r: 'q' }]) {
+      const changed = open(machine, { migrate: () => ({ value }) })
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await expect(until(changed.settled('s'))).rejects.toMatchObject({
+        code: 'chart_changed',
+        message: expect.stringMatching(
+          new RegExp(message.source.replace('q', typeof value === 'string' ? 'q' : 'r\\.q')),
+        ),
+      })
+    }
+    expect(shared.get('s')?.head).toBe(1)
+  })
+
+  it('opens with the delay of a renamed state that has its old id', async () => {
+    const { hosts, open, until } = setUp()
+    const states = (name: string, more: object) =>
+      ({
+        type: 'parallel',
+        states: {
+          side: { invoke: { id: 'side', src: 'count' } },
+          main: { initial: name, states: { [name]: { after: { 5000: 'done' }, ...more }, done: {} } },
+        },
+      }) as const
+    const count = fromPromise(async () => 1)
+    const provide = (machine: AnyStateMachine) => machine.provide({ actors: { count } as never })
+    const first = open(provide(createMachine({ id: 'm', ...states('before', {}) } as never)))
+    await until(first.start('s'))
+    await until(first.settled('s'))
+    const renamed = createMachine({ id: 'm', ...states('now', { id: 'm.main.before' }) } as never)
+    const migrate = () => ({ value: { side: {}, main: 'now' } })
+    const changed = open(provide(renamed), { migrate })
+    expect(await until(changed.settled('s'))).toMatchObject({ value: { main: 'now' } })
+    await hosts.pass(6000)
+    expect(await until(changed.settled('s'))).toMatchObject({ value: { main: 'done' } })
+  })
 })
