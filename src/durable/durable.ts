@@ -495,7 +495,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
           'pending of settled().',
         id,
       )
-    const parts = { store: this.#store, clock: this.#clock, tools: child.agent.tools }
+    const parts = { store: this.#store, clock: this.#clock, tools: child.agent.parts.tools }
     await sendToStoredSession(parts, child.session, message as SessionMessage, { key, isParent: true })
     await this.#deliver(id, null)
   }

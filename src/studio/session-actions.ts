@@ -110,7 +110,7 @@ export class SessionActions {
     const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
       return undefined
-    return internalsByAgent.get(agent)?.tools
+    return internalsByAgent.get(agent)?.parts.tools
   }
 
   /** Undefined unless the agent may continue the session. */

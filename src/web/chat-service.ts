@@ -77,13 +77,12 @@ export function getChatService(agent: ChatAgent): ChatService {
       'agent',
     )
   }
-  const { store, parts, readFolded, beginQueuedRun } = internals
+  const { store, parts } = internals
   const sessions = new ChatSessions(agent, {
     store,
     clock: parts.clock,
     getLabel: () => internals.label,
-    readFolded,
-    beginQueuedRun,
+    openStored: internals.openStored,
     inputShields: parts.shields.input.length > 0,
   })
   const service = new ChatService(sessions)

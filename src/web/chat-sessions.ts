@@ -13,7 +13,7 @@ import { isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
 import { hasCode } from './error-response.js'
 import type { AnyRun, Caller, ChatAgent } from './live-run.js'
 
-interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueuedRun'> {
+interface ChatInternals extends Pick<AgentInternals, 'openStored'> {
   store: SessionStore
   clock: Clock
   inputShields: boolean
@@ -169,8 +169,9 @@ export class ChatSessions {
     )
   }
 
-  #readFolded(sessionId: string): Promise<FoldedSession | null> {
-    return nullIfUnknown(this.internals.readFolded(sessionId))
+  async #readFolded(sessionId: string): Promise<FoldedSession | null> {
+    const stored = await this.internals.openStored()
+    return nullIfUnknown(stored.readFolded(sessionId))
   }
 
   async #readUnread(sessionId: string) {

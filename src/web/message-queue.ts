@@ -206,7 +206,8 @@ export class MessageQueue {
   ): Promise<LiveRun | null> {
     if (this.#runs.get(sessionId)) return null
     let next: { messageId: string; caller: Caller } | undefined
-    const start = await this.#sessions.internals.beginQueuedRun(sessionId, {
+    const stored = await this.#sessions.internals.openStored()
+    const start = await stored.beginQueued(sessionId, {
       afterStop,
       findSender: (messageId) => {
         const sender =

@@ -175,7 +175,8 @@ class World {
     if (queued === '') return agent.run('And now?', { session: 's', ...this.#inspecting() })
     await this.#teller?.send('s', { type: 'message', when: 'next', input: queued })
     const findSender = () => ({ context: undefined, tags: undefined })
-    const start = await internalsByAgent.get(agent)?.beginQueuedRun('s', { findSender, afterStop: true })
+    const stored = await internalsByAgent.get(agent)?.openStored()
+    const start = await stored?.beginQueued('s', { findSender, afterStop: true })
     if (!start) throw new Error('The message waits.')
     return start()
   }

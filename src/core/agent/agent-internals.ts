@@ -1,37 +1,26 @@
 import type { SessionStore } from '../sessions/store/store.js'
 import type { AgentLabel, AgentDefinition } from '../sessions/agent-definition.js'
-import type { FoldedSession } from '../sessions/fold-session.js'
 import { noStoreError } from '../sessions/session-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import type { ToolSet } from '../tools/tool-set.js'
-import type { Run } from '../run/run.js'
 import type { Agent } from './agent-options.js'
-import type { QueuedRunOptions } from './branch-run.js'
-import type { StoredRuns } from './stored-runs.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, Features } from '../../../machines/agent/context.js'
 import type { Binding } from '../live/runtime.js'
-import type { ChildHost } from '../sub-agents/open-child.js'
+import type { StoredAgent, StoredRuns } from './stored-runs.js'
 import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
 /** Internal parts of an agent. */
-export interface AgentInternals {
-  tools: ToolSet
+export interface AgentInternals extends StoredAgent {
+  /** The store of the options. */
   store: SessionStore | undefined
-  /** The agent's name in `defineAgents`, which sets it. */
-  label: AgentLabel | undefined
-  /** Starts and resumes runs in the store. Undefined if the agent has no store. */
-  stored: StoredRuns | undefined
+  /** The same store, with the time limit of the configuration. */
+  limitedStore: SessionStore | undefined
+  /** @throws {UsageError} `no_store` */
+  openStored: () => Promise<StoredRuns>
   parts: AgentParts
-  /** Runs the agent as a child of another session. */
-  host: ChildHost
   /** Converts the input of an actor to the input of the machine. */
   openInput: (input: unknown) => { input: AgentInput; binding: Binding }
-  /** Reads the whole log of a session. */
-  readFolded: (id: string) => Promise<FoldedSession>
-  /** See `beginQueuedRun`. */
-  beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>
 }
 
 /** Only for agents from `createAgent`. Other implementations of the interface have no internals. */
@@ -41,8 +30,8 @@ export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternal
 export const internalsByMachine = new WeakMap<object, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */
-export function getStoredRuns({ stored }: AgentInternals): StoredRuns {
-  if (stored) return stored
+export function getStore({ limitedStore }: Pick<AgentInternals, 'limitedStore'>): SessionStore {
+  if (limitedStore) return limitedStore
   throw noStoreError()
 }
 

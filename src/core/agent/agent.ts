@@ -35,8 +35,6 @@ import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
 import { UsageError } from '../base/errors.js'
-import { expectArgument, optionsRule } from '../base/values.js'
-import type { FoldedSession } from '../sessions/fold-session.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -45,15 +43,13 @@ import {
   createDefinitionFactory,
   internalsByAgent,
   internalsByMachine,
-  getStoredRuns,
+  getStore,
   type AgentInternals,
 } from './agent-internals.js'
-import type { RunStart } from './stored-runs.js'
 import type { WatchedEvent } from '../run/watch-session.js'
 import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '../effects/check-run-start.js'
 
-/** Loaded on first use, so that pages and programs without a store never load it. */
-const loadStored = loadOnce(() => import('./stored-functions.js'))
+const loadStored = loadOnce(() => import('./stored-runs.js'))
 
 /**
  * Creates an agent from a model, its tools and the limits of the loop. Invalid options throw here. A missing API key or
@@ -138,36 +134,16 @@ export function assembleAgent(
   }
 
   const internals: AgentInternals = {
-    tools,
     store: storeOption,
+    limitedStore: store,
     label: undefined,
-    stored: undefined,
+    inspect,
     parts,
     host,
     openInput: (input) => inputs.open(input),
-    readFolded: async (id) => {
-      const { stored, readSessionAt } = await inStore()
-      return readSessionAt(stored.store, id)
-    },
-    beginQueuedRun: async (id, options) => {
-      const { stored, beginQueuedRun } = await inStore()
-      return beginQueuedRun(stored, id, options)
-    },
+    openStored: async () => new (await loadStored()).StoredRuns(internals, getStore(internals)),
   }
-  if (store)
-    internals.stored = {
-      ...host,
-      parts,
-      store,
-      definition: () => definitionAs(internals.label),
-      label: () => internals.label,
-      inspect,
-    }
-
-  const inStore = async () => ({ ...(await loadStored()), stored: getStoredRuns(internals) })
-
-  const begin = async (start: RunStart): Promise<RunOrigin> =>
-    (await loadStored()).beginRun(getStoredRuns(internals), start)
+  const { openStored } = internals
 
   const agent: Agent = {
     machine,
@@ -207,16 +183,18 @@ export function assembleAgent(
         checkSessionId(session.id)
         return run({
           ...handle,
-          origin: begin({
-            runId,
-            session,
-            conversation,
-            config,
-            context,
-            budgets,
-            tags: options.tags,
-            ...toRequesters(options, 'run()'),
-          }),
+          origin: openStored().then((stored) =>
+            stored.begin({
+              runId,
+              session,
+              conversation,
+              config,
+              context,
+              budgets,
+              tags: options.tags,
+              ...toRequesters(options, 'run()'),
+            }),
+          ),
         })
       }
       refuseTags(options.tags)
@@ -245,74 +223,36 @@ export function assembleAgent(
     resume: async (sessionId, runOptions) => {
       const { signal, context, budgets, inspect: own } = checkResumeOptions(runOptions)
       const inspector = checkInspector(own ?? inspect)
-      const stored = getStoredRuns(internals)
+      getStore(internals)
       const id = checkSessionId(sessionId)
-      const { resumeRun } = await loadStored()
-      return resumeRun(stored, id, { signal, context, budgets: checkBudgets(budgets), inspect: inspector })
+      const stored = await openStored()
+      return stored.resume(id, { signal, context, budgets: checkBudgets(budgets), inspect: inspector })
     },
     branch: (sessionId, runOptions) => {
-      const stored = getStoredRuns(internals)
+      getStore(internals)
       const session = new Session(checkSessionId(sessionId))
       const runId = createId()
       const begin = async (): Promise<RunOrigin> =>
-        (await loadStored()).beginBranch(stored, runOptions, { runId, session })
+        (await openStored()).branch(runOptions, { runId, session })
       return run({ runId, session, origin: begin(), signal: runOptions?.signal, inspect })
     },
     deleteSession: async (sessionId) => {
       const id = checkSessionId(sessionId)
-      if (store) {
-        const { deleteSession } = await inStore()
-        const deleted = await deleteSession(store, clock, id)
-        await store.purge?.()
-        return deleted > 0
-      }
+      if (store) return (await openStored()).delete(id)
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
     },
-    deleteSessions: async (owner) => {
-      const { stored, deleteSessions } = await inStore()
-      return deleteSessions({ store: stored.store, clock }, owner)
-    },
-    replay: async (sessionId, options) => {
-      const { stored, replayBranch } = await inStore()
-      expectArgument('agent.replay(id, options)', options, optionsRule)
-      return replayBranch(stored.store, checkSessionId(sessionId), options)
-    },
-    readSession: async (sessionId) => {
-      const { stored, readSession } = await inStore()
-      return readSession(stored.store, checkSessionId(sessionId))
-    },
-    rename: async (sessionId, title) => {
-      const { stored, renameSession } = await inStore()
-      return renameSession(stored.store, checkSessionId(sessionId), title)
-    },
-    fork: async (sessionId, seq, options) => {
-      const { stored, forkSession, editFork } = await inStore()
-      expectArgument('agent.fork(id, seq, options)', options, optionsRule)
-      const { edit, askFirst } = options ?? {}
-      const change =
-        edit === undefined && askFirst !== true
-          ? undefined
-          : (folded: FoldedSession) => editFork(parts, folded, options ?? {})
-      return forkSession(stored.store, checkSessionId(sessionId), seq, clock, change)
-    },
-    listBranches: async (sessionId) => {
-      const { stored, listBranches } = await inStore()
-      return listBranches(stored.store, sessionId)
-    },
-    selectBranch: async (sessionId, branch) => {
-      const { stored, selectBranch } = await inStore()
-      return selectBranch(stored, sessionId, branch)
-    },
-    send: async (sessionId, message) => {
-      const { stored, sendToStoredSession } = await inStore()
-      return sendToStoredSession({ store: stored.store, clock, tools }, sessionId, message)
-    },
+    deleteSessions: async (owner) => (await openStored()).deleteAll(owner),
+    replay: async (sessionId, options) => (await openStored()).replay(sessionId, options),
+    readSession: async (sessionId) => (await openStored()).read(sessionId),
+    rename: async (sessionId, title) => (await openStored()).rename(sessionId, title),
+    fork: async (sessionId, seq, options) => (await openStored()).fork(sessionId, seq, options),
+    listBranches: async (sessionId) => (await openStored()).listBranches(sessionId),
+    selectBranch: async (sessionId, branch) => (await openStored()).selectBranch(sessionId, branch),
+    send: async (sessionId, message) => (await openStored()).send(sessionId, message),
     watch: (sessionId, options) => {
-      const { store } = getStoredRuns(internals)
-      return watchLater(async (signal) =>
-        (await loadStored()).watchSession({ store, clock }, sessionId, options, signal),
-      )
+      getStore(internals)
+      return watchLater(async (left) => (await openStored()).watch(sessionId, options, left))
     },
   }
   internalsByAgent.set(agent, internals)
@@ -397,7 +337,9 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
     findBinding: (snapshot) => inputs.bindings.get(snapshot),
     toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
     abandon: (...abandoned) =>
-      void loadStored().then(({ endAbandonedChild }) => endAbandonedChild(...abandoned)),
+      void import('../run/end-stored-run.js').then(({ endAbandonedChild }) =>
+        endAbandonedChild(...abandoned),
+      ),
   })
 }
 

@@ -1,18 +1,38 @@
+import { type Message, type UserMessage, parseMessageNumber } from '../../../machines/agent/messages.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { NewMessage } from '../../../machines/agent/context.js'
 import { addRequester, type Principal } from '../../../machines/agent/principal.js'
+import type { TurnEnd } from '../../../machines/agent/run-result.js'
+import { UsageError } from '../base/errors.js'
+import { createId } from '../base/platform.js'
+import { expectArgument, optionsRule } from '../base/values.js'
 import type { BudgetsOption } from '../budgets/shared-budget.js'
+import { overrideLimits } from '../config/resolve-config.js'
 import { checkTokenizerInstalled } from '../effects/check-run-start.js'
-import { type AgentParts, isLostSpeaker } from '../live/agent-parts.js'
-import { endLeftChildren, endStoredRun } from '../run/end-stored-run.js'
+import { isLostSpeaker } from '../live/agent-parts.js'
+import { deleteSessions, type SessionOwner } from '../run/delete-sessions.js'
+import { editFork } from '../run/edit-fork.js'
+import { endLeftChildren, endStoredRun, type StoreParts } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
-import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Inspector } from '../run/safe-listeners.js'
+import type { ChildHost } from '../sub-agents/open-child.js'
+import type { RunOrigin, RunParts } from '../run/run-parts.js'
+import { sendToStoredSession, type SendParts } from '../run/send-to-stored-session.js'
+import { watchSession, type WatchedEvent, type WatchOptions } from '../run/watch-session.js'
 import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/agent-definition.js'
+import { addBranch, type BranchStart, getBranch, maxBranches, unbranched } from '../sessions/branch-tree.js'
+import { deleteSession, renameSession } from '../sessions/delete-session.js'
+import { findClientId, findTurnIndex, isTurnOpening } from '../sessions/find-turn.js'
+import { toMachineState, type FoldedSession, getLastEventSeq } from '../sessions/fold-session.js'
+import type { ForkOptions } from '../sessions/fork-edit.js'
+import { forkSession } from '../sessions/fork-session.js'
+import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
+import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
-import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
-import { addBranch, type BranchStart, unbranched } from '../sessions/branch-tree.js'
-import { cutState } from '../sessions/session-state.js'
+import { toRequesters } from '../sessions/principal.js'
+import { readSession, readSessionAt, type SessionSnapshot } from '../sessions/replay-session.js'
+import { listBranches, replayBranch, selectBranch, type SessionBranch } from '../sessions/select-branch.js'
 import {
   lostSpeakerError,
   nothingToResumeError,
@@ -21,37 +41,14 @@ import {
   strandedError,
 } from '../sessions/session-errors.js'
 import { Session } from '../sessions/session.js'
-import { toMachineState, type FoldedSession, getLastEventSeq } from '../sessions/fold-session.js'
-import { unknownSessionError } from '../sessions/store/store-error.js'
+import { cutState } from '../sessions/session-state.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
+import { nullIfBusy, unknownSessionError } from '../sessions/store/store-error.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import type { ChildHost } from '../sub-agents/open-child.js'
-import { checkModels } from './read-parts.js'
-
-/** Starts and resumes the runs of an agent in its store. */
-export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'ready' | 'run'> {
-  parts: AgentParts
-  store: SessionStore
-  definition: () => AgentDefinition
-  /** The agent's name in `defineAgents`, or undefined. */
-  label: () => AgentLabel | undefined
-  inspect: Inspector | undefined
-}
-
-/**
- * Acquires a session and ends unfinished sub-agent runs of earlier processes.
- * @throws as `openSession`
- */
-export async function acquireSession(
-  { parts, store, definition }: StoredRuns,
-  id: string,
-  request: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
-): Promise<AcquiredSession> {
-  const { clock, interpreter } = parts
-  const acquired = await openSession(store, id, { clock, definition, interpreter, ...request })
-  await endLeftChildren({ store, clock }, acquired.folded)
-  return acquired
-}
+import { toMessages, type UserInput } from '../sessions/user-input.js'
+import type { BranchOptions } from './agent-options.js'
+import { checkModels, checkRunOptions, withAttachments } from './read-parts.js'
 
 export interface RunStart {
   runId: string
@@ -69,109 +66,294 @@ export interface RunStart {
   branch?: BranchStart | undefined
 }
 
-/** Starts a run after the last record of its session. */
-export async function beginRun(stored: StoredRuns, start: RunStart): Promise<RunOrigin> {
-  const { runId, session } = start
-  return beginAcquiredRun(
-    stored,
-    await acquireSession(stored, session.id, { holder: `run ${runId}`, name: session.name }),
-    start,
-  )
-}
-
-/** Starts a run in an acquired session, which is released if the run cannot start. */
-export async function beginAcquiredRun(
-  stored: StoredRuns,
-  { log, folded }: AcquiredSession,
-  { runId, session, conversation, config, context, tags, requesters, budgets, queued, branch }: RunStart,
-): Promise<RunOrigin> {
-  try {
-    refuseSubAgentSession(session.id, folded.parent)
-    refuseUnfinishedRun(folded, session.id)
-    if (folded.head > 0 && conversation.history.length > 0) throw sessionNotEmptyError(session.id)
-    if (tags !== undefined) log.facts.addTags(tags, session.id)
-    await log.inbox.discard()
-    const stateBefore = folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
-    const state = branch ? cutState(stateBefore, branch) : stateBefore
-    const binding = { context, journal: log, store: stored.store, budgets, tags: () => log.facts.tags }
-    const authors = queued ? addRequester([], queued.by) : { requesters }
-    const bound = stored.bind(
-      runId,
-      session.id,
-      state,
-      conversation.newMessages,
-      { config, ...authors },
-      binding,
-    )
-    await stored.ready(bound)
-    log.addInitialState(state)
-    if (branch) {
-      const tree = folded.branches ?? unbranched
-      log.facts.setBranch(branch, (seq) => addBranch(tree, branch, { messages: stateBefore.messages, seq }))
-    }
-    if (queued === undefined) return { input: bound, log }
-    log.setQueued(queued.message)
-    return { input: bound, log, queuedId: queued.messageId }
-  } catch (error) {
-    await log.close()
-    throw error
-  }
-}
-
 /** The options of a resumed run. */
-export type RunResumption = Pick<RunParts, 'signal' | 'inspect'> & {
+export type RunResumption = Partial<Pick<RunParts, 'signal' | 'inspect'>> & {
   context: unknown
   budgets?: BudgetsOption | undefined
 }
 
-/** Resumes the latest run of a session. */
-export async function resumeRun(stored: StoredRuns, id: string, revival: RunResumption): Promise<Run> {
-  return resumeAcquiredRun(stored, await acquireSession(stored, id, { holder: 'a resumed run' }), id, revival)
+export interface QueuedRunOptions {
+  /**
+   * The app's context and tags from the sender of this message. Undefined if the message must not be processed here.
+   */
+  findSender: (messageId: string) => Pick<RunStart, 'context' | 'tags'> | undefined
+  /** Whether the run may start after a run that was stopped. */
+  afterStop: boolean
 }
 
-/**
- * Resumes the run of an acquired session. If it has no run, or another agent started the run, the session is released.
- * A run that was resumed too often is ended.
- * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
- */
-export async function resumeAcquiredRun(
-  stored: StoredRuns,
-  acquired: AcquiredSession,
-  id: string,
-  { signal, context, budgets, inspect }: RunResumption,
-): Promise<Run> {
-  const { parts, store, bindSnapshot, run, label } = stored
-  const { log } = acquired
-  try {
-    if (acquired.folded.run?.status === 'active' && !acceptsDefinition(label(), acquired.folded.definition))
-      throw strandedError(id, acquired.folded.definition, [label()])
-    const folded = await endPoisonedRun(stored, acquired)
-    if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
-    // A run that has ended needs no model.
-    if (folded.run.status === 'active') {
-      checkModels(parts)
-      const { speaker } = folded.run.context
-      if (isLostSpeaker(parts.tools, speaker)) throw lostSpeakerError(speaker)
-      await checkTokenizerInstalled(parts, folded.run.context.config)
+/** The parts of an agent that its stored runs need. */
+export interface StoredAgent {
+  /** Runs the agent, also as a child of another session. */
+  host: ChildHost
+  /** The agent's name in `defineAgents`, which sets it. */
+  label: AgentLabel | undefined
+  inspect: Inspector | undefined
+}
+
+/** The sessions of an agent in its store. Loaded on first use, so that pages and programs without a store never load it. */
+export class StoredRuns {
+  readonly #agent: StoredAgent
+  readonly #host: ChildHost
+  readonly #store: SessionStore
+
+  constructor(agent: StoredAgent, store: SessionStore) {
+    this.#agent = agent
+    this.#host = agent.host
+    this.#store = store
+  }
+
+  /** The definition to log for the agent's runs. */
+  getDefinition(): AgentDefinition {
+    return this.#host.definitionAs(this.#agent.label)
+  }
+
+  /** Executes a run that has begun, or resumed. */
+  run(handle: Pick<RunParts, 'runId' | 'session' | 'origin'> & Partial<RunParts>): Run {
+    return this.#host.run({ signal: undefined, inspect: this.#agent.inspect, ...handle })
+  }
+
+  get #parts(): SendParts {
+    const { clock, tools } = this.#host
+    return { store: this.#store, clock, tools }
+  }
+
+  /**
+   * Acquires a session and ends unfinished sub-agent runs of earlier processes.
+   * @throws as `openSession`
+   */
+  async acquire(
+    id: string,
+    request: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
+  ): Promise<AcquiredSession> {
+    const { clock, parts } = this.#host
+    const { interpreter } = parts
+    const definition = () => this.getDefinition()
+    const acquired = await openSession(this.#store, id, { clock, definition, interpreter, ...request })
+    await endLeftChildren(this.#parts, acquired.folded)
+    return acquired
+  }
+
+  /** Starts a run after the last record of its session. */
+  async begin(start: RunStart): Promise<RunOrigin> {
+    const { runId, session } = start
+    const acquired = await this.acquire(session.id, { holder: `run ${runId}`, name: session.name })
+    return this.beginAcquired(acquired, start)
+  }
+
+  /** Starts a run in an acquired session, which is released if the run cannot start. */
+  async beginAcquired(
+    { log, folded }: AcquiredSession,
+    { runId, session, conversation, config, context, tags, requesters, budgets, queued, branch }: RunStart,
+  ): Promise<RunOrigin> {
+    try {
+      refuseSubAgentSession(session.id, folded.parent)
+      refuseUnfinishedRun(folded, session.id)
+      if (folded.head > 0 && conversation.history.length > 0) throw sessionNotEmptyError(session.id)
+      if (tags !== undefined) log.facts.addTags(tags, session.id)
+      await log.inbox.discard()
+      const stateBefore =
+        folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
+      const state = branch ? cutState(stateBefore, branch) : stateBefore
+      const binding = { context, journal: log, store: this.#store, budgets, tags: () => log.facts.tags }
+      const authors = queued ? addRequester([], queued.by) : { requesters }
+      const bound = this.#host.bind(
+        runId,
+        session.id,
+        state,
+        conversation.newMessages,
+        { config, ...authors },
+        binding,
+      )
+      await this.#host.ready(bound)
+      log.addInitialState(state)
+      if (branch) {
+        const tree = folded.branches ?? unbranched
+        log.facts.setBranch(branch, (seq) => addBranch(tree, branch, { messages: stateBefore.messages, seq }))
+      }
+      if (queued === undefined) return { input: bound, log }
+      log.setQueued(queued.message)
+      return { input: bound, log, queuedId: queued.messageId }
+    } catch (error) {
+      await log.close()
+      throw error
     }
-    await log.inbox.readFirst()
-    const snapshot = toMachineState(folded.run)
-    bindSnapshot(snapshot, {
+  }
+
+  /** Resumes the latest run of a session. */
+  async resume(id: string, resumption: RunResumption): Promise<Run> {
+    return this.resumeAcquired(await this.acquire(id, { holder: 'a resumed run' }), id, resumption)
+  }
+
+  /**
+   * Resumes the run of an acquired session. If it has no run, or another agent started the run, the session is released.
+   * A run that was resumed too often is ended.
+   * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
+   */
+  async resumeAcquired(
+    acquired: AcquiredSession,
+    id: string,
+    { context, budgets, ...handle }: RunResumption,
+  ): Promise<Run> {
+    const { parts, clock } = this.#host
+    const { label } = this.#agent
+    const store = this.#store
+    const { log } = acquired
+    try {
+      if (acquired.folded.run?.status === 'active' && !acceptsDefinition(label, acquired.folded.definition))
+        throw strandedError(id, acquired.folded.definition, [label])
+      const folded = await endPoisonedRun({ store, clock }, acquired)
+      if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
+      // A run that has ended needs no model.
+      if (folded.run.status === 'active') {
+        checkModels(parts)
+        const { speaker } = folded.run.context
+        if (isLostSpeaker(parts.tools, speaker)) throw lostSpeakerError(speaker)
+        await checkTokenizerInstalled(parts, folded.run.context.config)
+      }
+      await log.inbox.readFirst()
+      const snapshot = toMachineState(folded.run)
+      this.#host.bindSnapshot(snapshot, {
+        context,
+        journal: log,
+        lastEventSeq: getLastEventSeq(folded),
+        link: folded.link,
+        store,
+        budgets,
+        tags: () => log.facts.tags,
+      })
+      const session = new Session(id, folded.name)
+      session.update(folded.run.context)
+      const { runId } = folded.run.context
+      return this.run({ runId, session, origin: { snapshot, log }, ...handle })
+    } catch (error) {
+      await log.close()
+      throw error
+    }
+  }
+
+  /** Starts a run on a new branch of a session. */
+  async branch(
+    options: BranchOptions,
+    { runId, session }: Pick<RunStart, 'runId' | 'session'>,
+  ): Promise<RunOrigin> {
+    const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(options)
+    const { context, tags, limits, budgets, by } = checkRunOptions(rest)
+    this.#host.parts.model.check?.()
+    const own = this.#host.config
+    const config = limits === undefined ? own : overrideLimits(own, limits)
+    const acquired = await this.acquire(session.id, { holder: `run ${runId}`, name: session.name })
+    let plan: ReturnType<typeof planBranch>
+    try {
+      plan = planBranch(acquired.folded, options, session.id)
+    } catch (error) {
+      await acquired.log.close()
+      throw error
+    }
+    return this.beginAcquired(acquired, {
+      runId,
+      session,
+      config,
       context,
-      journal: log,
-      lastEventSeq: getLastEventSeq(folded),
-      link: folded.link,
-      store,
+      tags,
       budgets,
-      tags: () => log.facts.tags,
+      ...toRequesters({ by }, 'branch()'),
+      ...plan,
     })
-    const session = new Session(id, folded.name)
-    session.update(folded.run.context)
-    const { runId } = folded.run.context
-    return run({ runId, session, origin: { snapshot, log }, signal, inspect })
-  } catch (error) {
-    await log.close()
-    throw error
+  }
+
+  /**
+   * Acquires a session whose next run starts with a queued message. The run starts when the returned function is
+   * called, so that a subscriber can attach first. Returns null if no message waits, if the session is active or
+   * waiting, or if another process holds it.
+   */
+  async beginQueued(id: string, { findSender, afterStop }: QueuedRunOptions): Promise<(() => Run) | null> {
+    const runId = createId()
+    const acquired = await this.acquire(id, { holder: `run ${runId}` }).catch(nullIfBusy)
+    if (acquired === null) return null
+    const { log, folded } = acquired
+    const { run, name, state } = folded
+    const { parts } = this.#host
+    try {
+      const mayBegin = run?.status !== 'active' && (afterStop || !run || !isQueueStopped(run.context))
+      const queued = mayBegin ? await log.inbox.findNext((run?.context ?? state).messages) : null
+      const found = queued && findSender(queued.messageId)
+      if (!queued || !found) {
+        await log.close()
+        return null
+      }
+      parts.model.check?.()
+      const session = new Session(id, name)
+      const start = {
+        runId,
+        session,
+        conversation: { history: [], newMessages: queued.messages },
+        config: parts.config,
+        context: found.context,
+        tags: found.tags,
+        queued,
+      }
+      const origin = await this.beginAcquired(acquired, start)
+      return () => this.run({ runId, session, origin })
+    } catch (error) {
+      await log.close()
+      throw error
+    }
+  }
+
+  /** Reads the whole log of a session. */
+  readFolded(id: string): Promise<FoldedSession> {
+    return readSessionAt(this.#store, id)
+  }
+
+  read(id: string): Promise<Session> {
+    return readSession(this.#store, checkSessionId(id))
+  }
+
+  replay(id: string, options?: { branch?: number; to?: number }): Promise<SessionSnapshot> {
+    expectArgument('agent.replay(id, options)', options, optionsRule)
+    return replayBranch(this.#store, checkSessionId(id), options)
+  }
+
+  rename(id: string, title: string | null): Promise<void> {
+    return renameSession(this.#store, checkSessionId(id), title)
+  }
+
+  fork(id: string, seq: number | undefined, options: ForkOptions = {}): Promise<string> {
+    expectArgument('agent.fork(id, seq, options)', options, optionsRule)
+    const { edit, askFirst } = options
+    const change = (folded: FoldedSession) => editFork(this.#host.parts, folded, options)
+    const isEdited = edit !== undefined || askFirst === true
+    return forkSession(this.#store, checkSessionId(id), seq, this.#host.clock, isEdited ? change : undefined)
+  }
+
+  listBranches(id: string): Promise<SessionBranch[]> {
+    return listBranches(this.#store, id)
+  }
+
+  selectBranch(id: string, branch: number): Promise<void> {
+    return selectBranch(this.#parts, id, branch)
+  }
+
+  send(id: string, message: SessionMessage): Promise<Receipt> {
+    return sendToStoredSession(this.#parts, id, message)
+  }
+
+  watch(
+    id: string,
+    options: WatchOptions | undefined,
+    left: AbortSignal,
+  ): AsyncGenerator<WatchedEvent, void> {
+    return watchSession(this.#parts, id, options, left)
+  }
+
+  async delete(id: string): Promise<boolean> {
+    const deleted = await deleteSession(this.#store, this.#host.clock, id)
+    await this.#store.purge?.()
+    return deleted > 0
+  }
+
+  deleteAll(owner: SessionOwner): Promise<number> {
+    return deleteSessions(this.#parts, owner)
   }
 }
 
@@ -180,7 +362,7 @@ const maxResumes = 5
 
 /** Ends a run that crashes every process that resumes it. Returns the resulting state of the session. */
 function endPoisonedRun(
-  { parts, store }: StoredRuns,
+  parts: StoreParts,
   acquired: AcquiredSession,
 ): Promise<FoldedSession> | FoldedSession {
   const { log, folded } = acquired
@@ -188,8 +370,126 @@ function endPoisonedRun(
   const message =
     `The session was resumed ${maxResumes} times without a new record, so its next step seems to crash the process. Read its ` +
     `last records. agent.fork('${log.sessionId}') creates a session that continues from there.`
-  return endStoredRun({ store, clock: parts.clock }, acquired, {
+  return endStoredRun(parts, acquired, {
     type: 'STORE_FAILED',
     failure: { code: 'poisoned', message },
   })
+}
+
+/** @throws {UsageError} `invalid_option` */
+function checkBranchOptions(options: BranchOptions): BranchOptions {
+  const { from, key } = options ?? {}
+  if (typeof from !== 'string' || from === '')
+    throw optionError(
+      "branch() needs { from }: the id of the message to edit or answer again, such as 'm3'.",
+      'from',
+    )
+  if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 500))
+    throw optionError('key must be a string of 1 to 500 characters.', 'key')
+  for (const name of ['session', 'journal', 'inspect'])
+    if (Object.hasOwn(options, name)) throw optionError(`branch() has no option '${name}'.`, name)
+  return options
+}
+
+function optionError(message: string, subject: string): UsageError {
+  return new UsageError('invalid_option', message, subject)
+}
+
+function planBranch(
+  folded: FoldedSession,
+  { from, edit, attachments, key }: BranchOptions,
+  sessionId: string,
+): Pick<RunStart, 'conversation' | 'branch'> {
+  if (folded.head === 0) throw unknownSessionError(sessionId)
+  refuseSubAgentSession(sessionId, folded.parent)
+  const tree = folded.branches ?? unbranched
+  if (key !== undefined && getBranch(tree).key === key) throw alreadyBranchedError(key)
+  refuseUnfinishedRun(folded, sessionId)
+  // Uses the messages of the run, because the session's unscreened messages are masked.
+  const messages: readonly Message[] = folded.run?.context.messages ?? folded.state.messages
+  const at = findTurnIndex(messages, from)
+  const message = messages[at]
+  if (message?.role !== 'user') throw notThereError(folded, from, sessionId)
+  if (tree.branches.length >= maxBranches) throw tooManyBranchesError(sessionId)
+  const { turnEnds = [] } = folded.run?.context ?? folded.state
+  const newMessages = edit === undefined ? sayAgain(messages, at, turnEnds) : sayInstead(message, edit)
+  const branch: BranchStart = {
+    keep: at,
+    ...(edit === undefined && { regenerate: true as const }),
+    ...(key !== undefined && { key }),
+  }
+  return { conversation: { history: [], newMessages: withAttachments(newMessages, attachments) }, branch }
+}
+
+/** Repeats the message with its client id. Shields screen it like a new message. */
+function sayAgain(messages: readonly Message[], at: number, ends: readonly TurnEnd[]): NewMessage[] {
+  const message = messages[at] as UserMessage
+  const next = messages[at + 1]
+  // A run may have ended before it answered.
+  const hasTurn = ends.some(({ messageId }) => messageId === message.id)
+  if (next && isTurnOpening(next) && !hasTurn) throw notAnsweredError(message)
+  const { screened: _screened, withheld, ...data } = message.data ?? {}
+  if (withheld === true) throw withheldMessageError(message)
+  return [{ content: message.content, data: { ...data, clientId: findClientId(message) ?? message.id } }]
+}
+
+function sayInstead(message: UserMessage, edit: UserInput): NewMessage[] {
+  const messages = toMessages(edit)
+  const id = findClientId(message) ?? message.id
+  return messages.map((one, i) =>
+    i === messages.length - 1 && findClientId(one) === undefined
+      ? { ...one, data: { ...one.data, clientId: id } }
+      : one,
+  )
+}
+
+function notThereError(folded: FoldedSession, from: string, sessionId: string): UsageError {
+  const { run, branches, state } = folded
+  const number = parseMessageNumber(from.replace(/\.answer$/, ''))
+  const numbered = run?.context.lastMessageNumber ?? state.messages.length
+  const isOfBranch =
+    branches !== null &&
+    ((number !== null && number <= numbered) ||
+      branches.branches.some(({ clientIds }) => clientIds.includes(from)))
+  if (isOfBranch) {
+    return new UsageError(
+      'other_branch',
+      `Message '${from}' of session '${sessionId}' is on another branch. Select that branch first.`,
+      from,
+    )
+  }
+  return new UsageError('unknown_message', `Session '${sessionId}' has no message '${from}'.`, from)
+}
+
+function notAnsweredError({ id }: UserMessage): UsageError {
+  return new UsageError(
+    'not_answered',
+    `Message '${id}' was not answered, because another message follows it. Branch from the message that was answered.`,
+    id,
+  )
+}
+
+function withheldMessageError({ id }: UserMessage): UsageError {
+  return new UsageError(
+    'refused_by_shield',
+    `A shield refused message '${id}', so the session does not contain its text. Pass new content in edit.`,
+    id,
+  )
+}
+
+function alreadyBranchedError(key: string): UsageError {
+  return new UsageError(
+    'already_branched',
+    `The session is already on the branch that was created with the key '${key}'.`,
+    key,
+  )
+}
+
+function tooManyBranchesError(sessionId: string): UsageError {
+  return new UsageError(
+    'too_many_branches',
+    `Session '${sessionId}' already has ${maxBranches} branches, the maximum. agent.fork('${sessionId}') creates a session that ` +
+      'continues from here.',
+    sessionId,
+  )
 }

@@ -4,9 +4,10 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
-import { type AgentInternals, internalsByAgent, getStoredRuns } from '../agent/agent-internals.js'
+import { type AgentInternals, getStore, internalsByAgent } from '../agent/agent-internals.js'
 import { checkModels } from '../agent/read-parts.js'
-import { beginAcquiredRun, resumeAcquiredRun, type StoredRuns, acquireSession } from '../agent/stored-runs.js'
+import { StoredRuns } from '../agent/stored-runs.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import { whenAborted } from '../base/abort.js'
 import { RunClock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
@@ -73,9 +74,9 @@ export async function runSession(
     )
   const choice = new AgentChoice(agent, options.agent)
   const acquire = (): Promise<AcquiredSession> =>
-    acquireSession(choice.stored, session, {
+    choice.stored.acquire(session, {
       holder: 'runSession',
-      definition: () => choice.stored.definition(),
+      definition: () => choice.stored.getDefinition(),
     })
   let drive = new SessionDrive(choice, await acquire(), options)
   let rest = await drive.driveToRest()
@@ -120,7 +121,11 @@ class AgentChoice {
   }
 
   get stored(): StoredRuns {
-    return getStoredRuns(this.#internals)
+    return new StoredRuns(this.#internals, getStore(this.#internals))
+  }
+
+  get parts(): AgentParts {
+    return this.#internals.parts
   }
 
   /** Selects the agent that continues a run. */
@@ -170,7 +175,7 @@ class SessionDrive {
     this.#acquired = acquired
     this.#options = options
     this.#turn = acquired.folded.runs
-    this.#time = new RunClock(choice.stored.parts.clock, acquired.log.resumesAt)
+    this.#time = new RunClock(choice.parts.clock, acquired.log.resumesAt)
   }
 
   async driveToRest(): Promise<SessionResult> {
@@ -187,12 +192,8 @@ class SessionDrive {
     }
     // From here on, the run itself releases the session.
     if (begun) return this.#follow(begun)
-    const run = await resumeAcquiredRun(this.#stored, this.#acquired, this.#options.session, {
-      context: this.#options.context,
-      budgets: this.#options.budgets,
-      signal: undefined,
-      inspect: this.#stored.inspect,
-    })
+    const { session, context, budgets } = this.#options
+    const run = await this.#choice.stored.resumeAcquired(this.#acquired, session, { context, budgets })
     return this.#follow(run, this.#options.answers)
   }
 
@@ -212,10 +213,6 @@ class SessionDrive {
     if (wait === undefined) return null
     const undelivered = answers.length > 0 && this.#areAnswersForThisRest() && { undelivered: true as const }
     return this.#closeAtRest(run.context, { stopped: true, ...wait, ...undelivered })
-  }
-
-  get #stored(): StoredRuns {
-    return this.#choice.stored
   }
 
   /** Whether a queued message may be waiting to start the next run. */
@@ -254,14 +251,14 @@ class SessionDrive {
     const { session: id, context, tags, budgets, by } = this.#options
     const { folded } = this.#acquired
     this.#choice.chooseForBegin(folded, id)
-    const { parts } = this.#stored
+    const { parts, stored } = this.#choice
     refuseInteractive(parts.config)
     checkModels(parts)
     const [session, runId] = [new Session(id, folded.name), createId()]
     const conversation = await readBeginning(start, parts.clock)
     this.#turn += 1
     const { queued } = start
-    const origin = await beginAcquiredRun(this.#stored, this.#acquired, {
+    const origin = await stored.beginAcquired(this.#acquired, {
       runId,
       session,
       conversation,
@@ -272,7 +269,7 @@ class SessionDrive {
       budgets,
       queued,
     })
-    return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })
+    return stored.run({ runId, session, origin })
   }
 
   /** Follows a run to its next rest, or until it is stopped. */
@@ -371,7 +368,7 @@ class SessionDrive {
 
   /** Starts the heartbeat. `failed` is called when the caller is gone or its heartbeat fails. */
   #startHeartbeat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
-    const { clock } = this.#stored.parts
+    const { clock } = this.#choice.parts
     let timer: unknown
     const beat = async (): Promise<void> => {
       timer = clock.setTimeout(() => void beat(), heartbeatMs)

@@ -86,7 +86,7 @@ export async function sendToSession(
   const parts = {
     store,
     clock: internals?.parts.clock ?? systemClock,
-    ...(internals && { tools: internals.tools }),
+    ...(internals && { tools: internals.parts.tools }),
   }
   return sendToStoredSession(parts, session, message, options)
 }

@@ -132,9 +132,9 @@ function judgeSession(
   if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
   const internals = internalsByAgent.get(acceptor.agent)
   const { speaker } = context
-  if (internals && isLostSpeaker(internals.tools, speaker))
+  if (internals && isLostSpeaker(internals.parts.tools, speaker))
     return { ok: false, verdict: 'missing_agent', why: describeLostSpeaker(speaker) }
-  const tools = internals && getSpeakerTools(internals.tools, speaker)
+  const tools = internals && getSpeakerTools(internals.parts.tools, speaker)
   const missing = context.calls.find(
     (call) => !tools?.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
   )
@@ -142,7 +142,7 @@ function judgeSession(
     const why = `One of its calls is waiting for the tool '${missing.name}', which ${acceptor.name} no longer has.`
     return { ok: false, verdict: 'missing_tool', why }
   }
-  const isSame = definition?.hash === internals?.stored?.definition().hash
+  const isSame = definition?.hash === internals?.host.definitionAs(undefined).hash
   return { ok: true, verdict: isSame ? 'same' : 'changed' }
 }
 

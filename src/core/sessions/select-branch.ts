@@ -72,7 +72,7 @@ function findEnd(tree: BranchTree, number: unknown, sessionId: string): number |
  * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch without a run
  */
 export async function selectBranch(
-  { store, parts: { clock } }: { store: SessionStore; parts: { clock: Clock } },
+  { store, clock }: { store: SessionStore; clock: Clock },
   sessionId: string,
   number: number,
 ): Promise<void> {

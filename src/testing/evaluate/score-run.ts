@@ -260,7 +260,7 @@ async function isJudgedBy(
 ): Promise<boolean> {
   if ((await store.get(session)) === null) return false
   const { run, definition } = await readSessionAt(store, session)
-  const hash = internalsByAgent.get(agent)?.stored?.definition().hash
+  const hash = internalsByAgent.get(agent)?.host.definitionAs(undefined).hash
   const firstInput = run?.context.messages.find(({ role }) => role === 'user')?.content
   const isSame = run !== null && definition?.hash === hash && firstInput === question
   const isOpen = run?.status === 'active' || run?.context.state === 'COMPLETED'
