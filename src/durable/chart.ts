@@ -32,6 +32,8 @@ export interface StepTime {
 export interface StartedActor extends StoredActor {
   id: string
   input: unknown
+  /** The idempotency keys in the log of an agent that was running before. */
+  keys?: readonly string[]
 }
 
 export interface Step {

@@ -34,6 +34,7 @@ import type { AnyAgent } from '../core/drive/define-agents.js'
 import { sendInOrder, sendToStoredSession } from '../core/run/send-to-stored-session.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { keepUnchanged, writeFork } from '../core/sessions/fork-session.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
@@ -89,8 +90,13 @@ interface LocalSession {
   done: Promise<ReleasedSession & { isUnread: boolean }>
 }
 
-/** Number of agents whose keys are read for a repeated answer, the latest first. */
-const mostKeyedAgents = 10
+/** An agent whose session the store has. */
+interface RunningAgentState {
+  session: string
+  agent: AgentInternals
+  calls: PendingAgentCall[]
+  keys: readonly string[]
+}
 
 /** Poll interval for a session that another process holds, in milliseconds. */
 const lookMs = 250
@@ -369,11 +375,11 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     agent: { source: string; id: string },
     parent: string,
   ): Promise<(() => Promise<unknown>) | null> {
-    if ((await this.#store.get(agent.source)) === null) return null
-    const folded = await readSessionAt(this.#store, agent.source)
+    const folded = await this.#readAgent(agent.source)
+    if (!folded?.run) return null
     const fork = { sessionId: agent.source, folded, beginning: keepUnchanged(folded), parent }
     const by = { store: this.#store, clock: this.#clock }
-    return folded.run ? () => writeFork(by, agent.id, fork) : null
+    return () => writeFork(by, agent.id, fork)
   }
 
   #findOutcome({ actors }: StoredMachineState, { actor, output, error }: ActorOutcome): MachineEvent {
@@ -480,14 +486,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   /** Sends a message to a running agent, then wakes the session that runs it. */
   async #answer(id: string, answer: AgentMessage, key: string | undefined): Promise<void> {
     const { record } = await this.#readEnd(id)
-    // The answer may have ended the agent. Calls of the next agent can have the same ids.
-    if (key !== undefined && (await this.#hasAnswer(id, key))) return
     const { session: named, ...message } = answer
-    const agents = this.#listAgents(id, record.state)
-    const pending = await this.#listPending(id, record.state)
-    const called = pending.find(({ callId }) => callId === (message as { callId?: string }).callId)
-    const target = named ?? called?.session ?? (agents.length === 1 ? agents[0]?.session : undefined)
-    const child = agents.find(({ session }) => session === target)
+    const agents = await this.#readAgents(id, record.state)
+    // The answer may have ended the agent. Calls of the next agent can have the same ids.
+    if (key !== undefined && [record.state, ...agents].some(({ keys }) => keys.includes(key))) return
+    const { callId: called } = message as { callId?: string }
+    const child =
+      agents.find(({ session, calls }) =>
+        named === undefined ? calls.some(({ callId }) => callId === called) : session === named,
+      ) ?? (named === undefined && agents.length === 1 ? agents[0] : undefined)
     if (!child)
       throw new UsageError(
         'unknown_call',
@@ -500,18 +507,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     await this.#deliver(id, null)
   }
 
-  /** Whether an agent of the session has read a message with this key. */
-  async #hasAnswer(id: string, key: string): Promise<boolean> {
-    let agents = 0
-    // The list starts with the agent that acted last.
-    for await (const child of listSessions(this.#store, { parent: id })) {
-      const folded = await readSessionAt(this.#store, child.id).catch(this.#reportDamage(id))
-      if (folded?.keys.includes(key)) return true
-      if ((agents += 1) === mostKeyedAgents) return false
-    }
-    return false
-  }
-
   /** The running agents, with their sessions. */
   #listAgents(id: string, { actors }: StoredMachineState): { session: string; agent: AgentInternals }[] {
     return Object.values(actors).flatMap(({ src, key }) => {
@@ -520,14 +515,25 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
   }
 
-  /** Calls of running agents that wait for an answer. */
-  async #listPending(id: string, state: StoredMachineState): Promise<PendingAgentCall[]> {
-    const lists = this.#listAgents(id, state).map(async ({ session }) => {
-      if ((await this.#store.get(session)) === null) return []
-      const { run } = await readSessionAt(this.#store, session)
-      return run ? listAnswerableCalls(run.context).map((call) => ({ ...call, session })) : []
-    })
-    return (await Promise.all(lists)).flat()
+  /** The running agents, with their calls that wait for an answer and the keys of their messages. */
+  #readAgents(id: string, state: StoredMachineState): Promise<RunningAgentState[]> {
+    return Promise.all(
+      this.#listAgents(id, state).map(async ({ session, agent }) => {
+        const folded = await this.#readAgent(session)
+        const calls = folded?.run ? listAnswerableCalls(folded.run.context) : []
+        return {
+          session,
+          agent,
+          calls: calls.map((call) => ({ ...call, session })),
+          keys: folded?.keys ?? [],
+        }
+      }),
+    )
+  }
+
+  /** The session of an agent. Null if it has no records yet. */
+  async #readAgent(session: string): Promise<FoldedSession | null> {
+    return (await this.#store.get(session)) === null ? null : readSessionAt(this.#store, session)
   }
 
   /** Cancels agents whose states were exited by a process that died before cancelling them. */
@@ -706,17 +712,25 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return Promise.all(
       Object.entries(actors).map(async ([actorId, actor]) => {
         const { record } = await readLogEnd(this.#store, id, actor.at)
-        return { ...actor, id: actorId, input: record?.starts?.[actorId]?.input }
+        const agent = findAgent(this.machine.implementations.actors[actor.src])
+          ? await this.#readAgent(getChildId(id, actor.key)).catch(this.#reportDamage(id))
+          : null
+        const keys = agent?.keys ?? []
+        return { ...actor, id: actorId, input: record?.starts?.[actorId]?.input, keys }
       }),
     )
   }
 
-  #runActor(session: string, { id, src, key, input }: StartedActor, report: ActorReport): RunningActor {
+  #runActor(
+    session: string,
+    { id, src, key, input, keys = [] }: StartedActor,
+    report: ActorReport,
+  ): RunningActor {
     const logic = this.machine.implementations.actors[src] as AnyActorLogic
     const agent = findAgent(logic)
     if (agent) {
       const child = { session: getChildId(session, key), parent: session, src }
-      return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, report })
+      return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, keys, report })
     }
     // The copy is what the actor would receive after a restart.
     const actor = createActor(logic, { id, input: copyJson(input, 'input') })
@@ -776,7 +790,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (refused) throw new UsageError(refused.code, refused.message, refused.subject)
     return {
       ...toPublicState(state),
-      pending: await this.#listPending(id, state),
+      pending: (await this.#readAgents(id, state)).flatMap(({ calls }) => calls),
       head,
     } as SettledState<Machine>
   }

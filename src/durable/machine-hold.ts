@@ -3,6 +3,7 @@ import { type Clock, maxTimerMs } from '../core/base/clock.js'
 import { describeError, type StatewrightError } from '../core/base/errors.js'
 import { getPlatform, warnProcess } from '../core/base/platform.js'
 import type { MachineEvent, MachineRecord, StoredMachineState } from '../core/sessions/log/machine-record.js'
+import { maxKeys } from '../core/sessions/inbox/idempotency-keys.js'
 import { leaseMs } from '../core/sessions/log/release-lease.js'
 import type { Chart, StartedActor, Step } from './chart.js'
 import type { MachineLog } from './machine-log.js'
@@ -16,6 +17,8 @@ export interface RunningActor {
   readonly isResting: boolean
   /** When an idle agent wakes, in milliseconds since the epoch. */
   readonly wakeAt?: number | undefined
+  /** The idempotency keys that an agent has read. */
+  readonly keys?: readonly string[]
   /** Polls for messages to an idle agent. */
   wake?(): void
   send?(event: AnyEventObject): void
@@ -253,7 +256,15 @@ export class MachineHold {
 
   #createRecord(event: MachineEvent, state: StoredMachineState): MachineRecord {
     const { id: machine, version: chart } = this.#parts.chart.machine
-    return { machine, ...(chart !== undefined && { chart }), event, state }
+    const over = [...this.#running].filter(([id, { key }]) => state.actors[id]?.key !== key)
+    // A batch may have several records, and the actors stop after the last.
+    const keys = new Set([...state.keys, ...over.flatMap(([, { actor }]) => actor.keys ?? [])])
+    return {
+      machine,
+      ...(chart !== undefined && { chart }),
+      event,
+      state: { ...state, keys: [...keys].slice(-maxKeys) },
+    }
   }
 
   /** Makes the records of these steps durable, then starts their actors. */
@@ -289,12 +300,7 @@ export class MachineHold {
 
   #startActor(actor: StartedActor): void {
     const { id, key } = actor
-    let isOver = false
-    const end = (event: MachineEvent): void => {
-      isOver = true
-      if (this.#running.get(id)?.key === key) this.#running.delete(id)
-      this.#add({ event, outcomeOf: { id, key } })
-    }
+    const end = (event: MachineEvent): void => this.#add({ event, outcomeOf: { id, key } })
     const report = {
       done: (output: unknown) => {
         try {
@@ -308,9 +314,7 @@ export class MachineHold {
       changed: () => this.#wake(),
     }
     try {
-      const running = this.#parts.run(actor, report)
-      // The actor may have ended before `run` returned.
-      if (!isOver) this.#running.set(id, { key, actor: running })
+      this.#running.set(id, { key, actor: this.#parts.run(actor, report) })
     } catch (error) {
       report.failed(error)
     }

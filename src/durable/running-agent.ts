@@ -14,6 +14,7 @@ import type { Binding } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
 import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
 import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
+import type { SessionLog } from '../core/sessions/log/session-log.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { runChild } from '../core/sub-agents/open-child.js'
@@ -26,6 +27,8 @@ interface AgentParts {
   child: { session: string; parent: string; src: string }
   /** The input as the chart returned it, or as plain JSON after a restart. */
   input: unknown
+  /** The idempotency keys in its log. */
+  keys: readonly string[]
   report: ActorReport
 }
 
@@ -54,8 +57,9 @@ export class RunningAgent implements RunningActor {
   wakeAt: number | undefined
   wake: () => void = () => undefined
   readonly #parts: AgentParts
-  #state: 'working' | 'stopped' | 'left' = 'working'
+  #state: 'working' | 'stopped' | 'left' | 'ended' = 'working'
   #run: Run | undefined
+  #log: SessionLog | undefined
   /** Events that arrived before the session of the agent was open. */
   readonly #early: AnyEventObject[] = []
   #stop: () => void = () => undefined
@@ -67,6 +71,10 @@ export class RunningAgent implements RunningActor {
   constructor(parts: AgentParts) {
     this.#parts = parts
     this.#done = this.#work()
+  }
+
+  get keys(): readonly string[] {
+    return this.#log?.inbox.keys ?? this.#parts.keys
   }
 
   /** Events of the chart for the agent (`sendTo`), in the format of its inbox. */
@@ -84,6 +92,7 @@ export class RunningAgent implements RunningActor {
   }
 
   async stop(isLeft: boolean): Promise<void> {
+    if (this.#state === 'ended') return
     this.#state = isLeft ? 'left' : 'stopped'
     this.#stop()
     this.wake()
@@ -105,7 +114,8 @@ export class RunningAgent implements RunningActor {
     while (this.#state === 'working') {
       try {
         const opened = await runChild(agent.host, store, session, () => this.#openInput())
-        if ('ended' in opened) return report.done(toOutput(opened.ended))
+        this.#log = opened.log
+        if ('ended' in opened) return this.#end(opened.ended)
         this.#run = opened.run
         for (const event of this.#early.splice(0)) this.send(event)
         // The state may have been exited while the session was being opened.
@@ -115,13 +125,19 @@ export class RunningAgent implements RunningActor {
         if (context === 'stopped') return
         if (opened.log.hasFailed) await Promise.race([wait(clock, 1000), this.#stopped])
         else if (isRestState(context.state)) await this.#rest(context)
-        else return report.done(toOutput(context))
+        else return this.#end(context)
       } catch (error) {
         if (!(error instanceof StatewrightError && error.retryable)) return report.failed(error)
         await Promise.race([wait(clock, 1000), this.#stopped])
       }
     }
     /* oxlint-enable no-await-in-loop */
+  }
+
+  #end(context: AgentContext): void {
+    this.#state = 'ended'
+    // The output as plain JSON.
+    this.#parts.report.done(JSON.parse(JSON.stringify(toRunResult(context))))
   }
 
   #is(state: 'left' | 'stopped'): boolean {
@@ -160,6 +176,3 @@ export class RunningAgent implements RunningActor {
     return { input: { ...(input as unknown as AgentInput), now: clock.now() }, binding: bound ?? {} }
   }
 }
-
-/** The output of the agent's actor, as plain JSON. */
-const toOutput = (context: AgentContext): unknown => JSON.parse(JSON.stringify(toRunResult(context)))

@@ -137,6 +137,39 @@ test('an answer with a key is taken once, also after the end of its agent and of
   await expect(until(other)).rejects.toMatchObject({ code: 'unknown_call' })
 })
 
+test('a session has the keys of its agents, also if their state is left by another process', async () => {
+  for (const dies of [false, true]) {
+    const { hosts, shared, open, until } = setUp()
+    const first = open()
+    await until(first.cases.start('case-1', { input }))
+    await until(first.cases.settled('case-1'))
+    const steer = { type: 'steer', text: 'Ask for the year.' } as const
+    await until(first.cases.send('case-1', steer, { key: 'year' }))
+    await until(first.cases.settled('case-1'))
+    if (dies) first.host.kill()
+    const { cases } = dies ? open() : first
+    await until(cases.send('case-1', { type: 'STOP' }))
+    expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'stopped' })
+    await until(cases.send('case-1', { type: 'AGAIN' }))
+    const { pending } = await until(cases.settled('case-1'))
+    await until(cases.send('case-1', { type: 'approve', callId: 'a' }, { key: 'yes' }))
+    expect(await until(cases.settled('case-1'))).toMatchObject({ value: 'triaged' })
+    const [left, ended] = ['case-1:triage.1', pending[0]?.session ?? '']
+    const heads = [left, ended].map((id) => shared.get(id)?.head)
+    const read = shared.read.bind(shared)
+    shared.read = (id, ...more) => {
+      if (id !== 'case-1') throw new StoreError('corrupt_log', 'The log is damaged.', id)
+      return read(id, ...more)
+    }
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (const key of ['year', 'yes']) await until(cases.send('case-1', steer, { key }))
+    await hosts.settle()
+    expect([left, ended].map((id) => shared.get(id)?.head)).toEqual(heads)
+    const other = cases.send('case-1', steer, { key: 'other' })
+    await expect(until(other)).rejects.toMatchObject({ code: 'unknown_call' })
+  }
+})
+
 test('a state that is left cancels its agent, also if the process dies in between', async () => {
   for (const dies of [false, true]) {
     const { hosts, shared, open, until } = setUp()

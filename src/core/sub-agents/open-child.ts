@@ -61,7 +61,7 @@ export async function runChild(
   store: SessionStore,
   child: ChildSession,
   open: () => { input: AgentInput; binding: Binding },
-): Promise<{ run: Run; log: SessionLog } | { ended: AgentContext }> {
+): Promise<{ log: SessionLog } & ({ run: Run } | { ended: AgentContext })> {
   const { log, folded } = await openWhenFree(store, host, child)
   const { sessionId, name } = child
   const session = new Session(sessionId, name)
@@ -69,7 +69,7 @@ export async function runChild(
   try {
     if (folded.run && folded.run.status !== 'active') {
       await log.close()
-      return { ended: folded.run.context }
+      return { log, ended: folded.run.context }
     }
     if (folded.run) {
       await log.inbox.readFirst()
