@@ -1,5 +1,5 @@
 /**
- * An agent for a batch: it answers each line of batch.jsonl.
+ * An agent that answers each line of batch.jsonl.
  *
  *   npx statewright batch examples/batch.jsonl --agent examples/batch.mjs --out answers.jsonl
  */
@@ -10,13 +10,13 @@ const expenses = { april: [1200, 310, 45], may: [1200, 80], june: [1200, 95, 60,
 
 const readExpenses = defineTool({
   name: 'read_expenses',
-  description: 'The expenses of a month.',
+  description: 'Returns the expenses of a month.',
   input: { type: 'object', properties: { month: { type: 'string' } }, required: ['month'] },
   readOnly: true,
   execute: ({ month }) => expenses[month] ?? 'No such month.',
 })
 
-/** A model that is played: it looks the month up, and adds. With a key, openaiChat({ model: 'gpt-5-mini' }) does. */
+/** The scripted model. It looks up a month and adds up the expenses. With a key, use openaiChat({ model: 'gpt-5-mini' }). */
 function answer({ body: { messages } }) {
   const last = messages.at(-1)
   if (last.role === 'tool') {
@@ -28,16 +28,16 @@ function answer({ body: { messages } }) {
   )
   return month
     ? { toolCalls: [{ name: 'read_expenses', arguments: { month } }] }
-    : { text: 'I know of April, May and June.' }
+    : { text: 'I know the expenses of April, May and June.' }
 }
 
-/** The command gives the store in which the batch goes on after a stop. */
+/** The command passes the store, so that the batch can continue after it was stopped. */
 export default async ({ store }) => {
   const rehearsal = await startRehearsal({ scenario: { turns: [answer], onExhausted: 'repeatLast' } })
   return createAgent({
     model: openaiChat({ model: 'rehearsal', baseURL: rehearsal.url }),
     prices: { rehearsal: { inputPerMillion: 0.25, outputPerMillion: 2 } },
-    instructions: 'You answer questions on expenses.',
+    instructions: 'You answer questions about expenses.',
     tools: [readExpenses],
     store,
   })

@@ -1,5 +1,5 @@
 /**
- * The checks of `statewright/testing` on an agent: first a careless one, then the same with its setting corrected.
+ * Checks a careless agent with `statewright/testing`, and then the same agent with its setting corrected.
  *
  *   node examples/check-agent.mjs
  */
@@ -9,7 +9,7 @@ import { checkAgent, formatAgentReport } from 'statewright/testing'
 
 const file = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] }
 
-/** Neither tool is executed by the checks. */
+/** The checks do not execute these tools. */
 const tools = [
   defineTool({
     name: 'read',
@@ -27,11 +27,11 @@ const tools = [
   }),
 ]
 
-/** Takes a stream that closes without an end for a whole answer: so does it execute the calls in it. */
+/** Accepts a stream that closes without a final event as a complete answer, and therefore executes the calls in it. */
 const careless = (model) => createAgent({ model, tools, completion: { onMissingEnd: 'accept' } })
 const careful = (model) => createAgent({ model, tools })
 
-/** The reports of both, as texts. */
+/** Returns the reports of both agents as text. */
 export async function checkBoth(options = {}) {
   return [
     formatAgentReport(await checkAgent(careless, { only: ['truncation'], ...options })),

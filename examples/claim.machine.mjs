@@ -1,5 +1,5 @@
 /**
- * An insurance claim: an agent sorts it, a person decides, the bank pays, and another agent writes the letter.
+ * An insurance claim. An agent sorts it, a person decides, the bank pays, and another agent writes the letter.
  *
  *   statewright paths examples/claim.machine.mjs
  */
@@ -43,7 +43,7 @@ const machine = setup({
       on: { APPROVE: 'paying', REJECT: 'rejected' },
       after: { patience: 'expired' },
     },
-    // A payment that may have been made is looked up. Only one that the bank does not know is made again.
+    // The payment may have been made, so it is looked up. It is repeated only if the bank does not know it.
     paying: {
       invoke: {
         id: 'pay',

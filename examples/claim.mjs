@@ -1,6 +1,6 @@
 /**
- * Runs an insurance claim as a durable machine. The store is SQLite in the folder `claims`: stop the process at any point and
- * start it again, and the claim continues without a second payment.
+ * Runs an insurance claim as a durable machine. The store is SQLite in the folder `claims`. If you stop the process at
+ * any point and start it again, the claim continues without a second payment.
  *
  *   node examples/claim.mjs
  */
@@ -17,7 +17,7 @@ import machine, { inputs } from './claim.machine.mjs'
 /** The answers of the rehearsed model. A real model needs no scenario. */
 const turns = [{ text: 'SIMPLE' }, { text: 'Dear customer, your claim is paid.' }]
 
-/** Drives one claim to its end, and returns its states. */
+/** Runs one claim to its end, and returns its states. */
 export async function settleClaim(dir) {
   const rehearsal = await startRehearsal({ scenario: { turns, onExhausted: 'repeatLast' } })
   const model = openaiChat({ model: 'rehearsal', baseURL: rehearsal.url })

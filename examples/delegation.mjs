@@ -1,5 +1,5 @@
 /**
- * A lead agent with two sub-agents: one finds the facts, the other writes the report and asks before it saves it.
+ * A lead agent with two sub-agents. One finds the facts. The other writes the report, and asks for approval before it saves it.
  *
  *   node examples/delegation.mjs
  */
@@ -11,7 +11,7 @@ const notes = ['Rent: 1200 EUR', 'Travel: 310 EUR', 'Books: 45 EUR']
 
 const readNote = defineTool({
   name: 'read_note',
-  description: 'One note, by its number from 0.',
+  description: 'Returns a note by its number, starting at 0.',
   input: { type: 'object', properties: { number: { type: 'number' } }, required: ['number'] },
   readOnly: true,
   execute: ({ number }) => notes[number] ?? 'There is no such note.',
@@ -51,7 +51,7 @@ export async function delegation() {
   const model = (name) => openaiChat({ model: `rehearsal/${name}`, baseURL: rehearsal.url })
   const lines = []
   try {
-    // Autonomous work may take many steps. This is its only limit of steps.
+    // Autonomous work may take many steps. This is the only step limit.
     const researcher = createAgent({
       ...presets.openhumanTask,
       model: model('researcher'),
@@ -67,7 +67,7 @@ export async function delegation() {
         writer.asTool({ name: 'write', description: 'Writes and saves a report.' }),
       ],
     })
-    const run = lead.run('Report what we spent in May.')
+    const run = lead.run('Report our expenses for May.')
     run.events$.subscribe(({ type, ...event }) => {
       if (type === 'tool_call') lines.push(`lead calls ${event.call.function.name}`)
       if (type === 'child_event' && event.event.type === 'tool_call') {

@@ -1,6 +1,6 @@
 /**
- * Many runs at once: a batch of ten reports that share a budget and a limiter, and one message that ends every run that still waits
- * for a person.
+ * Many runs at once: a batch of ten reports that share a budget and a limiter, and one message that cancels all runs that are
+ * waiting for a person.
  *
  *   node examples/fleet.mjs
  */
@@ -9,10 +9,10 @@ import { createAgent, defineTool, memoryStore, openaiChat } from 'statewright'
 import { createBudget, createLimiter, runAll, sendAll } from 'statewright/fleet'
 import { startRehearsal } from 'statewright/rehearsal'
 
-/** The rehearsed model: it publishes what it is told to publish, and reports what it is told to report. */
+/** The rehearsed model. It publishes or reports, as the message requests. */
 function answer({ body: { messages } }) {
-  const said = JSON.stringify(messages.at(-1)?.content)
-  return said.includes('Publish')
+  const message = JSON.stringify(messages.at(-1)?.content)
+  return message.includes('Publish')
     ? { toolCalls: [{ name: 'publish', arguments: {} }] }
     : { text: 'All is well.', usage: { input: 50, output: 50 } }
 }
@@ -30,7 +30,7 @@ const months = [
   'March',
 ]
 
-/** Returns what became of the runs. */
+/** Returns one line for each result. */
 export async function runFleet() {
   const rehearsal = await startRehearsal({ scenario: { turns: [answer], onExhausted: 'repeatLast' } })
   const store = memoryStore()
@@ -42,7 +42,7 @@ export async function runFleet() {
     maxCalls: 1,
     execute: () => 'Published.',
   })
-  // Two requests at once, and as many a minute as the provider allows.
+  // At most two requests at the same time, and as many per minute as the provider allows.
   const limiter = createLimiter({ id: 'rehearsal', concurrency: 2, requestsPerMinute: 600 })
   const reporter = createAgent({
     model: openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, limiter }),
@@ -59,16 +59,16 @@ export async function runFleet() {
     for await (const { result } of runAll(reporter, items, { id: 'batch', budgets: [budget] }))
       ends[result.state] += 1
     const { spent, limits } = await budget.status()
-    lines.push(`batch: ${ends.COMPLETED} reports, ${ends.BUDGET_EXCEEDED} that the budget could not pay for`)
+    lines.push(`batch: ${ends.COMPLETED} reports, ${ends.BUDGET_EXCEEDED} not covered by the budget`)
     lines.push(`budget: ${spent.tokens} of ${limits.tokens} tokens spent`)
 
-    // Each of these waits until a person approves its call.
+    // Each of these runs waits until a person approves its call.
     const tags = { tenant: 'acme' }
     await Promise.all(
       items.slice(0, 3).map(({ id }) => reporter.run('Publish it.', { session: `press.${id}`, tags }).result),
     )
     const receipt = await sendAll(store, { tags }, { type: 'cancel', why: 'The contract has ended.' })
-    lines.push(`told: ${receipt.applied} of ${receipt.sessions} runs have ended`)
+    lines.push(`cancelled: ${receipt.applied} of ${receipt.sessions} runs`)
     return lines
   } finally {
     await rehearsal.close()

@@ -1,5 +1,5 @@
 /**
- * Two guards of your own beside the built-in ones: one decides by itself, the other asks a policy service.
+ * Two custom guards in addition to the built-in ones. One decides on its own, and the other calls a policy service.
  *
  *   node examples/guards.mjs
  */
@@ -20,14 +20,14 @@ function writesInside(folder) {
       const outside = calls.filter((call) => call.name === 'write_file' && !isInside(call.arguments?.path))
       // An empty list blocks nothing.
       const callIds = outside.map(({ id }) => id)
-      return { action: 'block', callIds, message: `Files are written inside ${folder} only.` }
+      return { action: 'block', callIds, message: `Write files only inside ${folder}.` }
     },
   })
 }
 
 /**
- * Asynchronous. Asks a policy service about each payment, with the total of the turn, which the guard keeps as its state.
- * The run pauses when the service refuses, and when it does not answer within two seconds.
+ * Asynchronous. Sends the total of the turn, which is the guard's state, to a policy service before each payment. The run
+ * pauses if the service refuses, or does not answer within two seconds.
  */
 function paymentPolicy(mayPay) {
   const amounts = (calls) =>
@@ -51,13 +51,13 @@ function paymentPolicy(mayPay) {
       return {
         action: 'halt',
         message: `${context.user} may spend ${limit} in one turn. Approve more, then resume.`,
-        evidence: `${total} asked for, ${paid} paid before`,
+        evidence: `${total} requested, ${paid} already paid`,
       }
     },
   })
 }
 
-/** Stands in for a request to a service of yours: `fetch(url, { signal, … })`. */
+/** Replaces a request to your own service: `fetch(url, { signal, … })`. */
 async function policyService({ total }, signal) {
   await new Promise((resolve) => setTimeout(resolve, 20))
   signal.throwIfAborted()
@@ -79,7 +79,7 @@ const tools = [
   }),
 ]
 
-/** The calls of the rehearsed model, turn by turn. */
+/** The rehearsed model's calls for each turn. */
 const turns = [
   {
     toolCalls: [
@@ -91,7 +91,7 @@ const turns = [
   { toolCalls: [{ name: 'pay', arguments: { to: 'courier', amount: 70 } }] },
 ]
 
-/** Runs the agent, and returns what the guards did and how the run ended. */
+/** Runs the agent, and returns the actions of the guards and the result of the run. */
 export async function guarded() {
   const rehearsal = await startRehearsal({ turns })
   const agent = createAgent({
@@ -100,7 +100,7 @@ export async function guarded() {
     guards: [writesInside('out'), paymentPolicy(policyService)],
   })
   const log = []
-  const run = agent.run('Write the report and pay whom we owe.', { context: { user: 'Ada' } })
+  const run = agent.run('Write the report, and pay our bills.', { context: { user: 'Ada' } })
   for await (const event of run) {
     if (event.type === 'tool_result') log.push(`${event.name}: ${event.status}: ${event.content}`)
     if (event.type === 'guardrail') log.push(`${event.action}: ${event.evidence}`)

@@ -1,5 +1,5 @@
 /**
- * A help desk of three agents: triage hands the conversation to billing or to shipping, and billing hands it back.
+ * A help desk with three agents. Triage hands the conversation to billing or shipping, and billing hands it back.
  *
  *   node examples/handoff.mjs
  */
@@ -13,35 +13,35 @@ const call = (name, input = {}) => ({ toolCalls: [{ name, arguments: input }] })
 const turns = [
   call('transfer_to_billing'),
   call('refund', { bill: 'B7' }),
-  { text: 'You have your money back.' },
+  { text: 'I have refunded bill B7.' },
   call('transfer_to_triage'),
   call('transfer_to_shipping'),
-  { text: 'Your parcel comes on Monday.' },
+  { text: 'Your parcel arrives on Monday.' },
 ]
 
 const input = (properties = {}) => ({ type: 'object', properties, required: Object.keys(properties) })
 
-/** Asks two questions in one session, and returns who spoke and what was said. */
+/** Asks two questions in one session, and returns the questions, the handoffs and the answers. */
 export async function helpDesk() {
   const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
   const model = openaiChat({ model: 'rehearsal', baseURL: rehearsal.url })
   const refund = defineTool({
     name: 'refund',
-    description: 'Pays a bill back.',
+    description: 'Refunds a bill.',
     input: input({ bill: { type: 'string' } }),
-    execute: () => 'The bill is paid back.',
+    execute: () => 'The bill has been refunded.',
   })
   const shipping = createAgent({ model, instructions: 'You know where parcels are.' })
   const billing = createAgent({
     model,
-    instructions: 'You answer questions about bills. For all else, hand back to triage.',
+    instructions: 'You answer questions about bills. For anything else, hand back to triage.',
     tools: [refund, handoff(() => triage, { name: 'triage' })],
   })
   const triage = createAgent({
     model,
     instructions: 'Find out what the customer needs, and hand over.',
     tools: [
-      handoff(billing, { name: 'billing', description: 'Knows every bill, and pays back.' }),
+      handoff(billing, { name: 'billing', description: 'Answers questions about bills, and refunds them.' }),
       handoff(shipping, { name: 'shipping', description: 'Knows where parcels are.' }),
     ],
     limits: { maxSteps: 10 },

@@ -1,4 +1,4 @@
-// The machine of sign-off.machine.mjs with a mistake: one signature is enough.
+// The machine from sign-off.machine.mjs with a mistake: one signature is enough.
 //
 //   statewright diff examples/sign-off.machine.mjs examples/hasty-sign-off.machine.mjs
 import machine from './sign-off.machine.mjs'

@@ -1,6 +1,6 @@
 /**
- * A session of two turns by the rules of Llama Stack: input and output shields, a document, a tool that runs code, and at
- * most five inferences a turn. Prints every step with its outcome.
+ * A session of two turns with the rules of Llama Stack: input and output shields, a document, a tool that runs code, and at
+ * most five inferences per turn. Prints every step with its outcome.
  *
  *   node examples/monitored-session.mjs
  */
@@ -11,7 +11,7 @@ import { loadAttachment } from 'statewright/memory'
 import { startRehearsal } from 'statewright/rehearsal'
 import { runCode } from './run-code.mjs'
 
-/** `model` answers; `guardModel` (Llama Guard) checks questions and answers. */
+/** `model` answers. `guardModel` (Llama Guard) checks questions and answers. */
 export function monitoredAgent({ model, guardModel }) {
   const guard = llamaGuard({ model: guardModel })
   return createAgent({
@@ -44,7 +44,7 @@ const scenarios = ({ text: code }) => ({
   },
 })
 
-/** Runs both turns, and resolves with their results. Calls `send` when a step starts and when it completes. */
+/** Runs both turns, and resolves to their results. Calls `send` when a step starts and when it completes. */
 export async function monitoredSession(tell) {
   const root = fileURLToPath(new URL('.', import.meta.url))
   const document = await loadAttachment({ path: 'median.mjs', mimeType: 'text/plain' }, { root })
@@ -68,7 +68,7 @@ export async function monitoredSession(tell) {
   }
 }
 
-/** Formats a step: its type, its place and, once it is complete, its payload. */
+/** Formats a step with its type, its place and, if it is complete, its payload. */
 function stepText({ type, stepType, point, name, outcome, startedAt, completedAt, payload }) {
   const title = [stepType, point ?? name].filter(Boolean).join(' ')
   if (type === 'step_started') return `> ${title}`

@@ -1,9 +1,9 @@
 /**
- * Prints the spans of a run: a retry, a tool with a span of its own, and an approval after which a new span begins.
+ * Prints the spans of a run with a retry, a tool with its own span, and an approval after which a new span starts.
  *
  *   node examples/otel.mjs
  *
- * Needs @opentelemetry/api, @opentelemetry/sdk-trace-base and @opentelemetry/context-async-hooks; in a program of your own,
+ * Needs @opentelemetry/api, @opentelemetry/sdk-trace-base and @opentelemetry/context-async-hooks. In your own program,
  * @opentelemetry/sdk-node registers all of them.
  */
 import { pathToFileURL } from 'node:url'
@@ -55,10 +55,10 @@ function described({ name, attributes, links, events }) {
 }
 
 const turns = [
-  { status: 503, error: { message: 'Too many people.' }, retryAfterMs: 1 },
+  { status: 503, error: { message: 'Overloaded.' }, retryAfterMs: 1 },
   { toolCalls: [{ name: 'look_up', arguments: { customer: 'Ann' } }], usage: { input: 80, output: 12 } },
   { toolCalls: [{ name: 'refund', arguments: { customer: 'Ann' } }], usage: { input: 120, output: 14 } },
-  { text: 'Ann has her money back.', usage: { input: 150, output: 9 } },
+  { text: 'Ann has been refunded.', usage: { input: 150, output: 9 } },
 ]
 
 /** Runs the agent, and returns one line for each span. */
@@ -76,13 +76,13 @@ export async function spansOfARun() {
       tools: [
         defineTool({
           name: 'look_up',
-          description: 'What a customer has bought.',
+          description: 'Lists the orders of a customer.',
           input,
           execute: () => database.startActiveSpan('SELECT orders', (span) => (span.end(), '1 umbrella')),
         }),
         defineTool({
           name: 'refund',
-          description: 'Gives a customer the money back.',
+          description: 'Refunds a customer.',
           input,
           needsApproval: true,
           execute: () => 'Done.',
@@ -90,7 +90,7 @@ export async function spansOfARun() {
       ],
       telemetry: otel({ agentName: 'support' }),
     })
-    const run = agent.run('Ann wants her money back.')
+    const run = agent.run('Ann wants a refund.')
     const { pending = [] } = await run.result
     for (const call of pending) run.approve(call)
     await run.result

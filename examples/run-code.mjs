@@ -21,7 +21,7 @@ const permission = process.allowedNodeEnvironmentFlags.has('--permission')
   ? '--permission'
   : '--experimental-permission'
 
-/** `timeoutMs` limits the process, `memoryMb` its heap, and `maxBytes` its stdout and stderr each. */
+/** `timeoutMs` limits the process, `memoryMb` its heap, and `maxBytes` its stdout and its stderr. */
 export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 } = {}) {
   return defineTool({
     name: 'run_code',

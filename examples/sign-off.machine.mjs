@@ -1,6 +1,6 @@
-// An agent whose dangerous calls need the signatures of two people within a day, in a machine of your own. For two people
-// without a machine, use `approvers: { count: 2 }` (docs/approvals.md). The agent runs inside this machine. Provide it with
-// `machine.provide({ actors: { agent: agent.machine } })`, where the dangerous tools have `needsApproval: true`.
+// A machine with an agent whose dangerous calls need the signatures of two people within a day. To require two people without
+// a custom machine, use `approvers: { count: 2 }` (docs/approvals.md). Provide the agent with
+// `machine.provide({ actors: { agent: agent.machine } })`, and set `needsApproval: true` on its dangerous tools.
 //
 //   statewright paths examples/sign-off.machine.mjs
 import { assign, fromPromise, sendTo, setup } from 'xstate'
@@ -12,7 +12,7 @@ const missing = fromPromise(() =>
 export default setup({
   actors: { agent: missing },
   guards: {
-    /** A call waits that is not the one that people are signing. */
+    /** Whether a call is waiting that is not the call being signed. */
     asksForSignatures: ({ context, event }) => {
       const call = waitingCall(event.snapshot)
       return call !== undefined && call.id !== context.callId
@@ -68,7 +68,7 @@ export default setup({
   },
 })
 
-/** Returns the call of the agent that a person has to approve. */
+/** Returns the agent's call that a person must approve. */
 function waitingCall(snapshot) {
   const { state, calls = [] } = snapshot.context ?? {}
   if (state !== 'WAITING_FOR_INPUT') return undefined
@@ -77,7 +77,7 @@ function waitingCall(snapshot) {
 
 export const inputs = { 'a deployment': { task: 'Deploy version 7.' } }
 
-/** The events that this machine can receive: from people, and from the agent, with only the data that its guards read. */
+/** The events that this machine can receive from people and from the agent, with only the data that its guards read. */
 export const alphabet = {
   'Ada signs': { type: 'SIGN', by: 'Ada' },
   'Ben signs': { type: 'SIGN', by: 'Ben' },
@@ -95,7 +95,7 @@ function seen(state, calls) {
   return { type: 'xstate.snapshot.agent', snapshot: { status: 'active', context: { state, calls } } }
 }
 
-/** The rule that this machine must keep. */
+/** The rule that this machine must follow. */
 export const invariants = [
   {
     name: 'no call is released without the signatures of two people',

@@ -1,4 +1,4 @@
-// What must be so in every run of the machine in sign-off.machine.mjs:
+// Properties that every run of the machine in sign-off.machine.mjs must have:
 //
 //   statewright properties examples/sign-off.machine.mjs examples/sign-off.properties.mjs
 import { canReach, isFinal, leadsTo, until } from 'statewright/testing'

@@ -1,6 +1,6 @@
 /**
- * An agent that sends the goods once the invoice is paid. It sleeps between two looks at the account, and whatever drives its session
- * wakes it. Here two "days" of a tenth of a second pass.
+ * An agent that sends the goods once the invoice is paid. It sleeps between two checks of the account, and a waker wakes it.
+ * In this example, a "day" lasts a tenth of a second.
  *
  *   node examples/sleep.mjs
  */
@@ -22,21 +22,21 @@ const turns = [
   { text: 'The invoice is paid, and the goods are on their way.' },
 ]
 
-/** Runs the agent until its run has ended, and returns what happened. */
+/** Runs the agent to its end, and returns one line for each pause and for the result. */
 export async function sleepy() {
   const rehearsal = await startRehearsal({ scenario: { turns } })
   const store = memoryStore()
   let looks = 0
   const lookAtAccount = defineTool({
     name: 'look_at_account',
-    description: 'Whether the invoice is paid.',
+    description: 'Returns whether the invoice has been paid.',
     input: { type: 'object', properties: {} },
     polling: true,
     execute: () => ((looks += 1) < 3 ? 'Not paid yet.' : 'Paid.'),
   })
   const waitADay = defineTool({
     name: 'wait_a_day',
-    description: 'Waits until tomorrow. Then look at the account again.',
+    description: 'Waits until tomorrow. Then check the account again.',
     input: { type: 'object', properties: {} },
     polling: true,
     execute: () => sleepUntil(Date.now() + dayMs),
@@ -50,7 +50,7 @@ export async function sleepy() {
   const waker = createWaker(defineAgents({ clerk }), { pollMs: 20 })
   try {
     const { sessionId } = await clerk.run('Send the goods once the invoice is paid.').result
-    // From here on, any process with the store can go on with it.
+    // From now on, any process with the store can continue the session.
     waker.start()
     for await (const event of clerk.watch(sessionId, { until: 'end' }))
       if (event.type === 'state_changed' && event.to === 'PAUSED') lines.push(`${event.to} ${event.reason}`)

@@ -9,7 +9,7 @@ import { z } from 'zod'
 
 const today = defineTool({
   name: 'today',
-  description: 'The date of today, as YYYY-MM-DD.',
+  description: "Returns today's date as YYYY-MM-DD.",
   input: z.object({}),
   readOnly: true,
   execute: () => new Date().toISOString().slice(0, 10),
@@ -17,7 +17,7 @@ const today = defineTool({
 
 const daysBetween = defineTool({
   name: 'days_between',
-  description: 'Whole days from one date to another; negative when the second is earlier.',
+  description: 'Returns the number of days from one date to another, negative if the second date is earlier.',
   input: z.object({ from: z.iso.date(), to: z.iso.date() }),
   readOnly: true,
   execute: ({ from, to }) => Math.round((Date.parse(to) - Date.parse(from)) / 86_400_000),
@@ -25,13 +25,14 @@ const daysBetween = defineTool({
 
 const saveNote = defineTool({
   name: 'save_note',
-  description: 'Saves a text as a new file in the present folder.',
+  description: 'Saves text as a new file in the current folder.',
   input: z.object({ name: z.string().describe('A file name such as note.txt'), text: z.string() }),
-  // The tool changes something, so a person is asked first.
+  // The tool has a side effect, so a person must approve the call.
   needsApproval: true,
   execute: async ({ name, text }, { signal }) => {
-    // The tool itself refuses what the model must not do: no prompt can change that.
-    if (!/^[\w-]+\.txt$/.test(name)) throw new ToolError('policy_denied', 'A note is named like note.txt.')
+    // The check is in the tool, so that no prompt can bypass it.
+    if (!/^[\w-]+\.txt$/.test(name))
+      throw new ToolError('policy_denied', 'The name of a note must look like note.txt.')
     await writeFile(name, text, { flag: 'wx', signal })
     return `Saved ${name}.`
   },

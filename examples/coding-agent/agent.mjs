@@ -39,14 +39,14 @@ export function createCodingAgent({ folder, issues, model, prices, costLimit, wi
     model: model('coder'),
     prices,
     instructions: [
-      'You are a careful programmer. Say in one short line what you do next. Keep your plan up to date.',
+      'You are a careful programmer. State your next action in one short line. Keep your plan up to date.',
       instructionsFrom(['AGENTS.md'], { cwd: project }),
     ].join('\n\n'),
     tools: [...look, ...change, review, issues, toolSearch({ limit: 2 })],
     skills: skills({ dirs: [here('skills')] }),
     limits: { maxSteps: 60, costLimit },
     context: { window, strategy: 'summarize' },
-    // A call that ran when the process was killed may have had its effect, so a person decides.
+    // A call that was running when the process was killed may have taken effect, so a person decides.
     toolCalls: { onInterrupted: 'approval' },
     store: fileStore({ dir: path.join(folder, 'sessions') }),
   })

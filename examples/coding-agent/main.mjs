@@ -1,5 +1,5 @@
 /**
- * A coding agent for the terminal. It fixes an issue of a small project, in a separate folder.
+ * A coding agent for the terminal. It fixes an issue in a small project, in a separate folder.
  *
  *   npm run example -- coding-agent
  */
@@ -94,7 +94,7 @@ async function createFolder() {
   return folder
 }
 
-/** Runs or resumes the agent until it has ended or is parked. Resolves with the result of the run. */
+/** Runs or resumes the agent until the run has ended or is parked. Resolves to the result of the run. */
 async function work({ agent, task, isResumed, isYes, terminal }) {
   const stop = new AbortController()
   const run = isResumed ? await continueSession(agent, task, terminal) : agent.run(task, { session })

@@ -74,7 +74,7 @@ const play =
     if (result?.content.startsWith('Rejected by the user'))
       return {
         ...pace,
-        text: 'I will stop here. A real model would follow your instruction, but this script has only one course.',
+        text: 'I will stop here. A real model would follow your instruction, but this script cannot.',
       }
     const at = Number(result?.tool_call_id.split('-')[1] ?? 0)
     if (at === steps.length - 1 && body.messages.at(-1).role === 'user')

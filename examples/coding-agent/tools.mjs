@@ -17,7 +17,7 @@ export function projectTools(project) {
 
   const plan = defineTool({
     name: 'plan',
-    description: 'Shows the user your plan. Call it first, and again whenever a step is done.',
+    description: 'Shows the user your plan. Call it first, and again after each completed step.',
     input: z.object({ done: z.array(z.string()), next: z.array(z.string()) }),
     readOnly: true,
     execute: (steps, { progress }) => {
@@ -45,7 +45,7 @@ export function projectTools(project) {
   })
   const editFile = defineTool({
     name: 'edit_file',
-    description: 'Replaces a text that occurs exactly once in a file. A person approves the change first.',
+    description: 'Replaces text that occurs exactly once in a file. A person must approve the change.',
     input: z.object({ file, old: z.string().min(1), new: z.string() }),
     needsApproval: true,
     execute: async ({ file, old, new: text }) => {
@@ -77,7 +77,7 @@ export function projectTools(project) {
   return { look: [listFiles, readText], change: [plan, editFile, runTests] }
 }
 
-/** The user sees the first line of a result. */
+/** The user sees only the first line of a result. */
 function countFailures(tap) {
   const [tests, failures] = ['tests', 'fail'].map(
     (name) => new RegExp(`^# ${name} (\\d+)`, 'm').exec(tap)?.[1] ?? '?',

@@ -1,4 +1,4 @@
-/** The agent that is evaluated: it answers questions about orders. */
+/** The evaluated agent. It answers questions about orders. */
 import { createAgent, defineTool, openaiChat } from 'statewright'
 import { z } from 'zod'
 import { orders, rehearsal } from './rehearsal.mjs'
@@ -11,7 +11,7 @@ const findOrder = defineTool({
   execute: ({ id }) => orders[id] ?? 'There is no such order.',
 })
 
-/** The command line gives the store in which it keeps the sessions. */
+/** The command line passes the store for the sessions. */
 export default ({ store }) =>
   createAgent({
     model: openaiChat({ model: 'rehearsal/desk', baseURL: rehearsal.url }),

@@ -1,13 +1,13 @@
-/** Three scorers: two that compute, and one that asks a model. */
+/** Three scorers. Two compute the score, and one asks a model. */
 import { openaiChat } from 'statewright'
 import { judge } from 'statewright/testing'
 import { rehearsal } from './rehearsal.mjs'
 
 export const score = {
-  /** Whether the answer has what was expected in it. */
+  /** Whether the answer contains the expected text. */
   right: ({ output }, { expected }) => output.includes(expected),
 
-  /** From 80 characters on, an answer loses points. */
+  /** An answer of more than 80 characters loses points. */
   short: ({ output }) => {
     const points = Math.min(1, Math.max(0, 1 - (output.length - 80) / 80))
     return { score: points, why: `${output.length} characters` }

@@ -1,4 +1,4 @@
-// The agent of both examples. It pays invoices, with an approval before each payment. Its model is rehearsed, so no key is needed.
+// The agent of both examples. It pays invoices, and each payment needs approval. Its model is rehearsed, so it needs no key.
 import { createAgent, defineAgents, defineTool, openaiChat } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 

@@ -7,7 +7,7 @@ import { makeAgents } from './agents.mjs'
 
 const connectionString = process.env.DATABASE_URL
 if (!connectionString)
-  throw new Error('Name a Postgres: DATABASE_URL=postgres://USER:PASSWORD@HOST/DATABASE npm run dbos')
+  throw new Error('Set a Postgres URL: DATABASE_URL=postgres://USER:PASSWORD@HOST/DATABASE npm run dbos')
 
 const { payer, agents } = await makeAgents(postgresStore({ connectionString }))
 DBOS.setConfig({

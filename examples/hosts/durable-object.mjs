@@ -1,5 +1,5 @@
-// A Cloudflare Worker: a session for each Durable Object. POST /order-17 with a text begins it, GET says how it stands. In
-// wrangler.jsonc: "durable_objects": { "bindings": [{ "name": "SESSIONS", "class_name": "SessionObject" }] },
+// A Cloudflare Worker with one session per Durable Object. POST /order-17 with text starts a session, and GET returns its state.
+// In wrangler.jsonc: "durable_objects": { "bindings": [{ "name": "SESSIONS", "class_name": "SessionObject" }] },
 // "migrations": [{ "tag": "v1", "new_sqlite_classes": ["SessionObject"] }]
 import { DurableObject } from 'cloudflare:workers'
 import { createAgent, defineAgents, defineTool, openaiChat, runSession, sleepUntil } from 'statewright'
@@ -7,7 +7,7 @@ import { durableObjectStore, wakeSessions } from 'statewright/stores/durable-obj
 
 const waitForPayment = defineTool({
   name: 'wait_for_payment',
-  description: 'Waits a moment. Then look at the account again.',
+  description: 'Waits a moment. Then check the account again.',
   input: { type: 'object', properties: {}, additionalProperties: false },
   polling: true,
   execute: () => sleepUntil(Date.now() + 1_000),

@@ -1,5 +1,5 @@
-// Start a session at fixed times with the scheduler of an engine. The id of the session contains its time, so that a repeated
-// firing continues the session instead of starting another one.
+// Starts sessions at fixed times with the scheduler of an engine. The session id contains the time, so a repeated trigger
+// continues the session instead of starting another one.
 const input = 'Write the report.'
 
 /**

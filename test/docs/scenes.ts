@@ -143,7 +143,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
-  'SKILL.md › The shortest agent': {
+  'SKILL.md › A minimal agent': {
     turns: [call('look_up', { id: '17' }), says('It is on its way.')],
     expect: ({ said, bodies }) => {
       expect(said).toContain('COMPLETED It is on its way.')
@@ -480,9 +480,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [
       call('transfer_to_billing', {}),
       call('refund', { bill: 'B7' }),
-      says('You have your money back.'),
+      says('I have refunded bill B7.'),
     ],
-    expect: ({ said }) => expect(said).toBe('null → billing\nYou have your money back.\n'),
+    expect: ({ said }) => expect(said).toBe('null → billing\nI have refunded bill B7.\n'),
   },
   'docs/hono.md › Hono (2)': {
     turns: [says('Hello, Ann.'), says('Hello again.')],

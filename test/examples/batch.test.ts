@@ -40,7 +40,7 @@ test('examples/batch.mjs answers each line of batch.jsonl, and asks the model no
     ['april', 'batch.april', '1555 EUR.'],
     ['may', 'batch.may', '1280 EUR.'],
     ['june', 'batch.june', '1367 EUR.'],
-    ['july', 'batch.july', 'I know of April, May and June.'],
+    ['july', 'batch.july', 'I know the expenses of April, May and June.'],
   ])
   expect(first).toMatchObject({
     code: 0,

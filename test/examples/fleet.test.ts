@@ -7,8 +7,8 @@ test('examples/fleet.mjs keeps a budget in a batch, and ends the runs that wait'
   provideEntries({ statewright: core, 'statewright/fleet': fleet, 'statewright/rehearsal': rehearsal })
   const { runFleet } = await loadExample<{ runFleet: () => Promise<string[]> }>('fleet.mjs')
   expect(await runFleet()).toEqual([
-    'batch: 6 reports, 4 that the budget could not pay for',
+    'batch: 6 reports, 4 not covered by the budget',
     'budget: 600 of 700 tokens spent',
-    'told: 3 of 3 runs have ended',
+    'cancelled: 3 of 3 runs',
   ])
 })

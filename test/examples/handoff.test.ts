@@ -8,10 +8,10 @@ test('examples/handoff.mjs hands the conversation on, back, and on again', async
   expect(await helpDesk()).toEqual([
     '> I paid bill B7 twice.',
     'triage → billing',
-    'You have your money back.',
+    'I have refunded bill B7.',
     '> And where is my parcel?',
     'billing → triage',
     'triage → shipping',
-    'Your parcel comes on Monday.',
+    'Your parcel arrives on Monday.',
   ])
 })

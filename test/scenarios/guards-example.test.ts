@@ -16,10 +16,10 @@ describe('examples/guards.mjs', () => {
     expect(await guarded()).toEqual({
       log: [
         'block: writes-inside: write_file({"path":"../.bashrc","text":"alias ls=rm"})',
-        'write_file: blocked: Not executed: Files are written inside out only.',
+        'write_file: blocked: Not executed: Write files only inside out.',
         'write_file: ok: Would have written report.txt.',
         'pay: ok: Would have paid 60 to printer.',
-        'halt: payment-policy: 130 asked for, 60 paid before',
+        'halt: payment-policy: 130 requested, 60 already paid',
         'pay: not_executed: Not executed: a guardrail stopped the run (user_guard).',
       ],
       state: 'PAUSED',

@@ -14,7 +14,7 @@ const api = '/api/chat'
 
 export const transport = chatTransport<ChatMessage>({
   api,
-  // page.css shows a line while the server is away.
+  // page.css shows a notice while the server is unavailable.
   onConnection: (state) => {
     document.documentElement.dataset.connection = state
   },
@@ -25,7 +25,7 @@ export const isLost = (error: Error | undefined): boolean =>
 
 const isQueued = ({ metadata }: ChatMessage): boolean => metadata?.queued === true
 
-/** The messages that wait for their turn. `useChat` does not have them: it answers calls of its last message only. */
+/** The queued messages. They are not in `useChat`, because it can answer calls only in its last message. */
 class Queue {
   messages: readonly ChatMessage[] = []
   readonly #listeners = new Set<() => void>()
@@ -44,15 +44,15 @@ class Queue {
 export interface OpenChat {
   chat: PageChat
   queue: Queue
-  /** Aborted when a newer read of the chat begins, or a message joins the queue: what was read before is out of date. */
+  /** Aborted when the chat is read again or a message is queued, because earlier data is then outdated. */
   read: AbortController
-  /** The calls that were put to this page: a stream that is resumed puts them to it once more. */
+  /** The calls that this page has received. A resumed stream sends them again. */
   asked: Set<string>
 }
 
 const opened = new Map<string, Promise<OpenChat>>()
 
-/** A chat stays open while the page shows another one, so that its answer goes on. */
+/** A chat stays open while the page shows another one, so that its answer continues. */
 export function openChat(id: string): Promise<OpenChat> {
   const found = opened.get(id) ?? createChat(id)
   opened.set(id, found)
@@ -63,14 +63,14 @@ async function createChat(id: string): Promise<OpenChat> {
   const chat: PageChat = new Chat<ChatMessage>({
     id,
     transport,
-    sendAutomaticallyWhen: (given) =>
-      lastAssistantMessageIsCompleteWithApprovalResponses(given) ||
-      lastAssistantMessageIsCompleteWithToolCalls(given),
+    sendAutomaticallyWhen: (options) =>
+      lastAssistantMessageIsCompleteWithApprovalResponses(options) ||
+      lastAssistantMessageIsCompleteWithToolCalls(options),
     onToolCall: ({ toolCall: { toolName, toolCallId } }) => {
       open.asked.add(toolCallId)
       if (toolName !== 'local_time') return
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
-      // Not awaited: it is sent when the step has been read.
+      // Not awaited, because it is sent after the step has been read.
       void chat.addToolOutput({
         tool: toolName,
         toolCallId,
@@ -78,7 +78,7 @@ async function createChat(id: string): Promise<OpenChat> {
       })
     },
     onFinish: ({ isAbort, isError }) => {
-      // A request that was refused has changed nothing. After a run that has failed, the next message has its turn.
+      // A rejected request changes nothing. After a failed run, the next message is processed.
       if (!isAbort && (!isError || hasEnded(chat.messages.at(-1)))) void refresh(open)
     },
   })
@@ -90,7 +90,7 @@ async function createChat(id: string): Promise<OpenChat> {
 
 export const isAtWork = ({ status }: PageChat): boolean => status === 'submitted' || status === 'streaming'
 
-/** Reads the chat. False: a newer read has replaced this one. */
+/** Reads the chat. Returns false if a newer read has replaced this one. */
 async function readChat(open: OpenChat, branch?: number): Promise<boolean> {
   const { chat, queue } = open
   open.read.abort()
@@ -98,12 +98,12 @@ async function readChat(open: OpenChat, branch?: number): Promise<boolean> {
   const messages = await transport.readMessages(chat.id, branch === undefined ? {} : { branch })
   if (signal.aborted) return false
   queue.set(messages.filter(isQueued))
-  // An answer that streams is newer than what was read.
+  // A streaming answer is newer than the data that was read.
   if (!isAtWork(chat)) chat.messages = messages.filter((message) => !isQueued(message))
   return true
 }
 
-/** Follows the answer to the last message. When there is none, waits for the turn of the next message. */
+/** Follows the answer to the last message. If there is none, waits until the next queued message is processed. */
 async function follow(open: OpenChat): Promise<void> {
   const { chat, queue, asked } = open
   if (isAtWork(chat)) return
@@ -116,8 +116,8 @@ async function follow(open: OpenChat): Promise<void> {
   const [next] = queue.messages
   if (waiting.length > 0 || next === undefined) return
   const { signal } = open.read
-  const hasBegun = await transport.waitForTurn(chat.id, next.id, { signal }).catch(() => false)
-  if (hasBegun && !signal.aborted) await refresh(open)
+  const hasStarted = await transport.waitForTurn(chat.id, next.id, { signal }).catch(() => false)
+  if (hasStarted && !signal.aborted) await refresh(open)
 }
 
 /** Reads the chat again, with its branches, and follows it. */
@@ -126,8 +126,8 @@ export async function refresh(open: OpenChat, branch?: number): Promise<void> {
 }
 
 /**
- * Sends a message whose turn comes when the answer has ended. The server has stored it when this resolves, and answers it
- * whether or not a page reads the response.
+ * Queues a message that the server answers after the current answer. When this resolves, the server has stored the message, and
+ * answers it even if no page reads the response.
  */
 export async function queueMessage(open: OpenChat, parts: ChatMessage['parts']): Promise<void> {
   const { chat, queue } = open
@@ -141,7 +141,7 @@ export async function queueMessage(open: OpenChat, parts: ChatMessage['parts']):
   void response.body?.cancel()
   open.read.abort()
   queue.set([...queue.messages, message])
-  // Its turn may have come already.
+  // The message may already be in progress.
   if (!isAtWork(chat)) await refresh(open)
 }
 
@@ -159,7 +159,7 @@ export const readEnd = (part: ChatMessage['parts'][number]): End | undefined => 
 /** Whether a limit, a guard, a person or a failure ended the answer. */
 export const hasEnded = (message?: ChatMessage): boolean => message?.parts.some(readEnd) === true
 
-/** Whether an answer waits for the person. */
+/** Whether an answer is waiting for the user. */
 export const asks = (message?: ChatMessage): boolean =>
   message?.parts.some(
     (part) =>
@@ -167,7 +167,7 @@ export const asks = (message?: ChatMessage): boolean =>
       (part.type === 'tool-pick_seat' && part.state === 'input-available'),
   ) === true
 
-/** The calls that wait for the person or for the page. */
+/** The calls that are waiting for the user or the page. */
 const listWaiting = (message?: ChatMessage): string[] =>
   (message?.parts ?? []).flatMap((part) =>
     'toolCallId' in part && /^(approval-requested|input-available)$/.test(part.state)

@@ -150,7 +150,7 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
               }
             />
           ))}
-          {status === 'submitted' && <p className="dots" aria-label="The answer is on its way" />}
+          {status === 'submitted' && <p className="dots" aria-label="Waiting for the answer" />}
           {shownFault && (
             <p className="fault" role="alert">
               {shownFault}
@@ -161,9 +161,9 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
       </main>
       <footer>
         {editing && (
-          <p className="hint">You edit a message. What follows it is answered anew. Esc keeps it.</p>
+          <p className="hint">You are editing a message. It gets a new answer. Press Esc to cancel.</p>
         )}
-        {isAsking && <p className="hint">The answer waits for you, above.</p>}
+        {isAsking && <p className="hint">Your answer is needed above.</p>}
         <form onSubmit={submit} data-off={isAsking || undefined}>
           <label className="attach" title="Add pictures">
             <input

@@ -113,7 +113,7 @@ function SeatView({
   if (part.state === 'input-streaming') return null
   return (
     <section className="call" data-asks={isOpen || undefined}>
-      <h2>Seats of the {part.input?.train}</h2>
+      <h2>Seats on the {part.input?.train}</h2>
       <p className="row">
         {part.input?.seats.map((seat) => (
           <button
@@ -133,10 +133,10 @@ function SeatView({
 const titles: Record<string, string> = { find_trains: 'Timetable', book: 'Booking' }
 const states: Partial<Record<CallPart['state'], string>> = {
   'input-streaming': '…',
-  'input-available': 'at work …',
-  'approval-requested': 'waits for your approval',
-  'approval-responded': 'you have answered',
-  'output-denied': 'you have said no',
+  'input-available': 'running …',
+  'approval-requested': 'needs your approval',
+  'approval-responded': 'answered',
+  'output-denied': 'rejected',
 }
 
 function CallView({ part, onApprove }: { part: CallPart } & Pick<MessageProps, 'onApprove'>) {

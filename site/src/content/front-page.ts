@@ -30,10 +30,10 @@ function showDurable(): string {
   const [program] = /```ts\n[^]*?\n```/.exec(read('docs/embedding.md')) ?? []
   if (program === undefined) throw new Error('docs/embedding.md has no program.')
   return [
-    'Write a workflow such as a claim or an order as an XState machine, with agents and people in its states. `durable` stores each ' +
+    'Write a workflow, such as a claim or an order, as an XState machine whose states involve agents and people. `durable` stores each ' +
       'event before it takes effect, so any process can continue after a crash:',
     program,
-    'Timers survive restarts, a payment in doubt is not repeated, and a stored session can become a test. Read [how to embed, persist, ' +
+    'Timers survive restarts, a payment with an unknown outcome is not repeated, and a stored session can become a test. Read [how to embed, persist, ' +
       'watch and test your machine](docs/embedding.md).',
   ].join('\n\n')
 }
@@ -67,7 +67,7 @@ function compare(): string {
   return [
     text,
     `${notes} The [performance page](docs/performance.md) describes the measurements, and lists the cases where Statewright is slower.`,
-    'The conformance suite tests unusual streams, truncated answers, cancels, limits and faults. These are its results:',
+    'The conformance suite tests unusual streams, truncated answers, cancels, limits and faults. The results are:',
     countedCases(read('docs/conformance.md')),
     'The [conformance page](docs/conformance.md) lists every case, including those where another library does better.',
   ].join('\n\n')

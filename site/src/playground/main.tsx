@@ -82,7 +82,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
       history.replaceState(null, '', `#${link}`)
       await navigator.clipboard?.writeText(location.href).catch(() => undefined)
       setNote(
-        'The link is in the address bar and, if the browser allows it, on the clipboard. It contains the script and the settings, but not your API key.',
+        'The link is in the address bar and, if your browser allows it, on the clipboard. It contains the script and the settings, but not your API key.',
       )
     } catch (error) {
       setNote(error instanceof LinkError ? error.message : 'This browser cannot create the link.')

@@ -43,9 +43,7 @@ export async function readLink(hash: string): Promise<Draft | null> {
     value = JSON.parse(await inflate(bytes))
   } catch (error) {
     if (error instanceof LinkError) throw error
-    throw new LinkError(
-      'This link is damaged, because a part of it is missing or was changed. Request the link again.',
-    )
+    throw new LinkError('This link is damaged: part of it is missing or was changed. Ask for the link again.')
   }
   const [version, ...texts] = Array.isArray(value) ? value : []
   if (version !== 1 || texts.length !== 3 || !texts.every((text) => typeof text === 'string'))
