@@ -10,9 +10,8 @@ import { isRecord } from '../../guards/lib/stored.js'
 import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
 import { createId } from '../core/base/platform.js'
 import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
-import { type ArgumentRule, expectArgument, functionRule, isObject, objectRule } from '../core/base/values.js'
-import { checkOptions, countRule, keyRule } from '../core/config/check-options.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import { type ArgumentRule, expectArgument, isObject, objectRule } from '../core/base/values.js'
+import { callbackRule, checkOptions, countRule, keyRule, methodRule } from '../core/config/check-options.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
 import { deleteSession } from '../core/sessions/delete-session.js'
@@ -116,22 +115,20 @@ export function durable<Machine extends AnyStateMachine>(
   options: DurableOptions<Machine>,
 ): DurableMachine<Machine> {
   expectArgument('durable(machine)', machine, objectRule(['provide', 'transition'], 'an XState machine'))
-  expectArgument('durable(machine, options)', options, objectRule([], 'an object with a store'))
-  const { store, ...others } = options
-  const { actors, once = [] } = others
-  const rules: Record<keyof typeof others, ArgumentRule> = {
+  const {
+    store,
+    actors,
+    once = [],
+  } = checkOptions<DurableOptions<Machine>>('durable(machine, options)', options, {
+    store: null,
     actors: objectRule([], 'an object of actors by their names'),
     once: { is: Array.isArray, phrase: 'a list of names of actors' },
-    clock: objectRule(['now', 'setTimeout', 'clearTimeout'], 'a clock'),
-    migrate: functionRule('a function'),
-    onError: functionRule('a function'),
-  }
-  expectKnownOptions('durable', options, ['store', ...Object.keys(rules)])
-  for (const [key, value] of Object.entries(others))
-    if (value !== undefined)
-      expectArgument(`durable(machine, { ${key} })`, value, rules[key as keyof typeof rules])
-  // Null is refused, too.
-  checkStore(store ?? null)
+    clock: methodRule(['now', 'setTimeout', 'clearTimeout'], 'a clock'),
+    migrate: callbackRule,
+    onError: callbackRule,
+  })
+  // A missing store is refused, too.
+  checkStore((store as unknown) ?? null)
   if (!store.inbox)
     throw new ConfigError(
       'no_inbox',
