@@ -61,7 +61,7 @@ function prefixOf(sent: unknown, key: string): { rest: string; list: string[] } 
 }
 
 it.each(Object.entries(packages))(
-  '%s: a request begins with all of the one before it',
+  '%s: a request starts with the whole previous request',
   async (name, make) => {
     const key = listKey(name)
     await fc.assert(

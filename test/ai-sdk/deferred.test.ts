@@ -11,7 +11,7 @@ const cases = Object.keys(packages).flatMap((name) =>
 )
 
 test.each(cases.filter(([name]) => !name.startsWith('google')))(
-  'each request begins as the one before, byte for byte, with deferred tools (%s, %s)',
+  'each request starts with the previous one, byte for byte, with deferred tools (%s, %s)',
   async (name, loading) => {
     const make = packages[name]
     if (!make) throw new Error(`There is no ${name}.`)

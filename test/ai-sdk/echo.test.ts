@@ -28,7 +28,7 @@ describe.each(thinkers)('%s', (name, make) => {
   const isAnthropic = name.startsWith('anthropic')
   const options = isAnthropic ? thinking : {}
 
-  it.each([true, false])('gets its thoughts back as it gave them (stream: %s)', async (stream) => {
+  it.each([true, false])('receives its reasoning unchanged (stream: %s)', async (stream) => {
     const { result, stage } = await playedBy(make, turns, { tools: [add], stream }, options)
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'It is 3.' })
     const sent = thoughtsIn(stage.requests[2]?.sent)
@@ -75,7 +75,7 @@ describe.each(thinkers)('%s', (name, make) => {
 })
 
 it.each(Object.entries(packages).filter(([name]) => name.startsWith('anthropic')))(
-  '%s goes on where a shield has taken its thoughts away, without thinking until the calls are answered',
+  '%s continues without reasoning until the calls are answered, after a shield has removed it',
   async (_name, make) => {
     const hide = patternShield({ name: 'hide', patterns: [/I have to/], action: 'redact' })
     const { result, stage } = await playedBy(

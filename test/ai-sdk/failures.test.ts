@@ -8,7 +8,7 @@ const answer: Turn = { text: 'Here.' }
 
 describe.each(made)('%s', (name, make) => {
   it.each([true, false])(
-    'a limit of rate is waited out as the provider asks (stream: %s)',
+    'a rate limit is waited out as the provider requests (stream: %s)',
     async (stream) => {
       const { result, of } = await playedBy(make, [{ status: 429, retryAfter: 7 }, answer], { stream })
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Here.' })
@@ -16,7 +16,7 @@ describe.each(made)('%s', (name, make) => {
     },
   )
 
-  it.each([503, 529])('an outage of status %i is tried again, by the loop alone', async (status) => {
+  it.each([503, 529])('an outage of status %i is retried, only by the loop', async (status) => {
     const { result, of } = await playedBy(make, [{ status }, { status }, answer])
     expect(result.state).toBe('COMPLETED')
     expect(of('retry')).toHaveLength(2)
@@ -69,7 +69,7 @@ describe.each(made)('%s', (name, make) => {
   })
 
   it.each([true, false])(
-    'a cancelled request is gone at once, its socket too (stream: %s)',
+    'a cancelled request ends immediately, and so does its socket (stream: %s)',
     async (stream) => {
       const stage = await stageOf(make, [{ text: 'One two three four', chunkSize: 4, hang: 2 }], { stream })
       const play = stage.run()

@@ -77,7 +77,7 @@ const extras =
 
 describe.each(orders)('%s', (_name, first, second) => {
   it.each([true, false])(
-    'answer in each other’s place: calls, pictures, shields, a store and a resume (stream: %s)',
+    'models replace each other: calls, pictures, shields, a store and a resume (stream: %s)',
     async (stream) => {
       const turns: [Turn[], Turn[]] = [
         [

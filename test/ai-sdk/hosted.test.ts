@@ -54,7 +54,7 @@ describe.each(played)('$name, $item.toolName', ({ name, answerOf, tools, item })
   ]
 
   it.each([true, false])(
-    'is told as a step, goes back, and is no call of ours (stream: %s)',
+    'is emitted as a step, sent back, and is not a call of ours (stream: %s)',
     async (stream) => {
       for (const isShielded of [false, true]) {
         const { url, sent } = await serverOf(answers)
@@ -88,7 +88,7 @@ describe.each(played)('$name, $item.toolName', ({ name, answerOf, tools, item })
     },
   )
 
-  it.each([true, false])('one that was cut off is not left for an answer (stream: %s)', async (stream) => {
+  it.each([true, false])('that was truncated does not wait for an answer (stream: %s)', async (stream) => {
     const { url, sent } = await serverOf([
       answerOf({ text: 'I have to look.', calls: false, searches: 'unanswered' }),
       answerOf({ text: 'Bye.', calls: false }),

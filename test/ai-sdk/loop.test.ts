@@ -64,7 +64,7 @@ const schema = z.object({ city: z.string(), days: z.int() })
 const paris = { city: 'Paris', days: 3 }
 
 describe.each(Object.entries(packages))('%s', (name, make) => {
-  it.each([true, false])('answers with an object, beside its tools (stream: %s)', async (stream) => {
+  it.each([true, false])('answers with an object, next to its tools (stream: %s)', async (stream) => {
     const look = tool('look', () => 'Three days.', { readOnly: true })
     // For unknown providers, the answer is requested through a tool.
     const byFormat = name.startsWith('openai v') || name.startsWith('openai responses')
@@ -79,7 +79,7 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris })
   })
 
-  it('is a sub-agent, and only sees what shields pass', async () => {
+  it('is a sub-agent, and only sees cleared content', async () => {
     const hide = patternShield({ name: 'hide', patterns: [/swordfish/g], action: 'redact' })
     const stage = await stageOf(
       make,

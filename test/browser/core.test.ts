@@ -155,7 +155,7 @@ describe('an agent in a page', () => {
   })
 })
 
-it('also runs in a worker', async () => {
+it('an agent also runs in a worker', async () => {
   const rehearsal = await rehearse({ turns: [{ text: 'Hi.' }] })
   const { page } = await openPage()
   const result = await page.evaluate(

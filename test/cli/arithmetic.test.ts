@@ -39,7 +39,7 @@ describe('evaluate', () => {
     ['sqrt(-1)', 'not a finite number'],
     ['9 ^ 9 ^ 9', 'not a finite number'],
     ['1'.repeat(1_001), 'longer than 1000 characters'],
-  ])('%j is refused with the place and what was expected', (expression, message) => {
+  ])('%j is refused with the position and the expected token', (expression, message) => {
     expect(() => evaluateExpression(expression)).toThrow(ArithmeticError)
     expect(() => evaluateExpression(expression)).toThrow(message)
   })
@@ -69,7 +69,7 @@ describe('evaluate', () => {
     )
   })
 
-  test('whatever the text, it gives a finite number or an ArithmeticError', () => {
+  test('returns a finite number or throws an ArithmeticError for any text', () => {
     const symbols = fc.string({
       unit: fc.constantFrom(...'0123456789.e+-*/%^(), sqrtmax'.split('')),
       maxLength: 60,
@@ -85,7 +85,7 @@ describe('evaluate', () => {
     )
   })
 
-  test('a thousand open parentheses do not exhaust the stack', () => {
+  test('a thousand open parentheses do not overflow the stack', () => {
     expect(() => evaluateExpression('('.repeat(1_000))).toThrow(ArithmeticError)
     expect(evaluateExpression(`${'('.repeat(499)}1${')'.repeat(499)}`)).toBe(1)
   })

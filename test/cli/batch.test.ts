@@ -77,7 +77,7 @@ const parse = (text: string): ResultLine[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as ResultLine)
 
-test('a line of the input is a session, and its result is a line in the order of the input', async () => {
+test('each line of the input is a session, and each result is a line in input order', async () => {
   const { toFile, read, withStore } = await place(
     lines({ id: 'a', input: 'One.', tags: { team: 'x' } }, '', { id: 'b', input: [{ content: 'Two.' }] }),
   )
@@ -115,13 +115,13 @@ test('a line of the input is a session, and its result is a line in the order of
   )
 })
 
-test('without --out the lines go to stdout', async () => {
+test('without --out the lines are printed to stdout', async () => {
   const { batch } = await place(questions(3))
   const { out } = await batch()
   expect(parse(out).map(({ id }) => id)).toEqual(['q0', 'q1', 'q2'])
 })
 
-test('started again it goes on where it was, repairs a torn line, and asks nothing twice', async () => {
+test('a second call continues, repairs a torn line, and repeats no request', async () => {
   const { cwd, toFile, read } = await place(questions(6))
   const stop = new AbortController()
   world.onAsked = (said) => {
@@ -151,7 +151,7 @@ test('started again it goes on where it was, repairs a torn line, and asks nothi
   expect(world.asked.length).toBe(7)
 })
 
-test('a line that waits is given as it waits, and goes on when it is answered', async () => {
+test('a waiting line has a waiting result, and continues after the answer', async () => {
   const { run, toFile, read } = await place(lines({ id: 'a', input: 'Pay.' }, { id: 'b', input: 'Two.' }))
   const waiting = await toFile()
   expect(waiting.code).toBe(4)
@@ -198,7 +198,7 @@ test('a damaged line is named by its number, and does not stop the others', asyn
   expect(parse(await read()).map(({ id }) => id)).toEqual(['a', 'h'])
 })
 
-test('a line of JSON may hold any separator but a line feed, and a file may begin with a mark and end lines as Windows does', async () => {
+test('a line of JSON may contain any separator but a line feed, and a file may have a byte order mark and CRLF', async () => {
   const input = `\uFEFF${JSON.stringify({ id: 'a', input: 'One\u2028two\u2029three' })}\r\n${JSON.stringify({ id: 'b', input: 'Zwölf' })}\r\n`
   const { toFile, read } = await place(input)
   expect(await toFile()).toMatchObject({ code: 0 })
@@ -269,7 +269,7 @@ test.each([
   expect(code).toBe(2)
 })
 
-test('an agent that keeps nothing is refused', async () => {
+test('an agent without a store is refused', async () => {
   const { cwd, batch } = await place(questions(1))
   await writeFile(
     join(cwd, 'agent.mjs'),
@@ -280,7 +280,7 @@ test('an agent that keeps nothing is refused', async () => {
   expect(code).toBe(2)
 })
 
-test('--cost-limit begins no line any more, and a higher one goes on', async () => {
+test('--cost-limit starts no further line, and a higher limit continues', async () => {
   const { toFile, read } = await place(questions(6))
   const first = await toFile(['--cost-limit', '3', '--concurrency', '1'])
   expect(first.err).toContain(
@@ -306,7 +306,7 @@ test('--cost-limit needs prices', async () => {
   expect(code).toBe(2)
 })
 
-test('an error gives the exit code 1, and its line says why', async () => {
+test('an error causes exit code 1, and its line has the reason', async () => {
   const { toFile, read } = await place(lines({ id: 'a', input: 'Fail.' }, { id: 'b', input: 'Two.' }))
   expect(await toFile()).toMatchObject({ code: 1 })
   expect(parse(await read())[0]).toMatchObject({
@@ -316,7 +316,7 @@ test('an error gives the exit code 1, and its line says why', async () => {
   })
 })
 
-test('a line that has failed stays as it is, until its session is deleted', async () => {
+test('a failed line stays failed until its session is deleted', async () => {
   const { run, toFile, read } = await place(lines({ id: 'a', input: 'One.' }, { id: 'b', input: 'Two.' }))
   world.onAsked = (said) => {
     if (said === 'One.') throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
@@ -333,7 +333,7 @@ test('a line that has failed stays as it is, until its session is deleted', asyn
   ])
 })
 
-test('SIGTERM: no line begins any more, those at work end, and the rest is for the next call', async () => {
+test('SIGTERM starts no further line, lets active lines end, and leaves the rest to the next call', async () => {
   const { toFile, read } = await place(questions(5))
   const sigterm = new SigtermHandler()
   world.onAsked = (said) => {
@@ -348,7 +348,7 @@ test('SIGTERM: no line begins any more, those at work end, and the rest is for t
   expect(world.asked.length).toBe(5)
 })
 
-test('a reader that goes parks the batch', async () => {
+test('a reader that closes the output parks the batch', async () => {
   const { batch } = await place(questions(500))
   await batch(['--concurrency', '1'], { stdoutFails: 'EPIPE' })
   expect(world.asked.length).toBeLessThan(100)
@@ -385,7 +385,7 @@ describe('the progress of a batch', () => {
     return { clock, shows: () => shown, update, close: () => bar.close() }
   }
 
-  test('a terminal redraws one bar, at most ten times a second', () => {
+  test('is one bar on a terminal, redrawn at most ten times a second', () => {
     const { clock, shows, update, close } = display(true)
     update({ ...progress, done: 0 })
     for (let i = 0; i < 50; i += 1) update(progress)
@@ -403,13 +403,13 @@ describe('the progress of a batch', () => {
     ])
   })
 
-  test('the bar is one line long', () => {
+  test('is one line long', () => {
     const { shows, update } = display(true, { columns: 40 })
     update(progress)
     expect(shows()).toBe('\r[============        ] 120/200 done, 8 \u001B[K')
   })
 
-  test('a log gets one line every five seconds', () => {
+  test('is one line every five seconds in a log', () => {
     const { clock, shows, update, close } = display(false)
     for (let i = 0; i <= 30; i += 1) {
       update({ ...progress, done: i })
@@ -420,28 +420,28 @@ describe('the progress of a batch', () => {
     expect(shows()).not.toMatch(/[\r\u001B]/)
   })
 
-  test('nothing is drawn on a terminal that shows the results', () => {
+  test('is not drawn on a terminal that shows the results', () => {
     const { shows, update, close } = display(true, { hasData: true })
     update(progress)
     close()
     expect(shows()).toBe('')
   })
 
-  test('progress never shares a line with results that come through a pipe', () => {
+  test('never shares a line with results that come through a pipe', () => {
     const { clock, shows, update } = display(true, { hasData: true, isPipe: true })
     update(progress)
     clock.increment(5_000)
     expect(shows()).toBe(`statewright: ${line}\n`)
   })
 
-  test('unknown numbers are left out', () => {
+  test('omits unknown numbers', () => {
     const { shows, update } = display(true)
     update({ ...progress, total: null, cost: null, timeLeftMs: null })
     expect(shows()).toBe('\r120 done, 8 running, 2 waiting, 1 failed, cost unknown\u001B[K')
   })
 })
 
-test('lines that failed are run again with --retry-failed, and with nothing else', async () => {
+test('--retry-failed runs failed lines again, and no others', async () => {
   const { toFile, read } = await place(questions(3))
   let isDown = true
   world.onAsked = (said) => {
@@ -459,7 +459,7 @@ test('lines that failed are run again with --retry-failed, and with nothing else
   expect(world.asked.length).toBe(5)
 })
 
-test('lines that a shared budget cannot pay for wait, and the same command tries them again', async () => {
+test('lines that a shared budget cannot pay for wait, and the same command retries them', async () => {
   const budgeted = agentModule.replace(
     '=> createAgent({ model, store,',
     `=> createAgent({ model, store, sampling: { maxTokens: 100 }, budgets: globalThis.${hook}.open(store),`,

@@ -63,7 +63,7 @@ function command(
 const hanging = { turns: [{ text: 'Let me think about that for a while.', hang: 1 }] }
 
 whenBuilt('the statewright command', () => {
-  test('answers with the exit code, and loads a tools module', async () => {
+  test('returns the exit code, and loads a tools module', async () => {
     const toolCalls = [{ name: 'days_between', arguments: { from: '2025-01-01', to: '2025-12-31' } }]
     const cwd = await folder({
       'play.json': { turns: [{ toolCalls }, { text: '364', expect: { toolResultsInclude: ['364'] } }] },
@@ -76,7 +76,7 @@ whenBuilt('the statewright command', () => {
     expect(out).toMatch(/✓ days_between \d+ ms {2}364/)
   })
 
-  test('Ctrl-C cancels the run, shows how it stands, and exits with 130', async () => {
+  test('Ctrl-C cancels the run, shows its state, and exits with 130', async () => {
     const cwd = await folder({ 'play.json': hanging })
     const { code, out, err } = await run(['--rehearsal', 'play.json'], cwd, (text, child) => {
       if (text.includes('Let me')) child.kill('SIGINT')
@@ -85,7 +85,7 @@ whenBuilt('the statewright command', () => {
     expect(out).toContain('CANCELLED · cancelled')
   })
 
-  longTest('a run that is killed is interrupted, and resume continues it', async () => {
+  longTest('a killed run is interrupted, and resume continues it', async () => {
     const slow = `
       import { defineTool } from ${JSON.stringify(join(process.cwd(), 'dist/src/index.js'))}
       const execute = async () => {
@@ -136,23 +136,20 @@ whenBuilt('the statewright command', () => {
       if (text.includes('at work')) child.kill('SIGTERM')
     }
 
-    longTest(
-      'leaves a run at its next durable point, and the command that it names goes on with it',
-      async () => {
-        const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
-        const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
-        expect(err).toContain('the run was released and can be resumed.\nContinue with: statewright resume s')
-        expect(code).toBe(143)
-        const listed = await command(['sessions', 'list', '--json'], cwd)
-        expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
-        const resumed = await command(['resume', 's', '--rehearsal=end.json', '-t', 'slow.mjs'], cwd)
-        expect(resumed.out).toMatch(/All done\.[^]*COMPLETED/)
-        // The process waited for a call that must not run twice.
-        expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
-      },
-    )
+    longTest('leaves a run at its next durable point, and the printed command continues it', async () => {
+      const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
+      const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
+      expect(err).toContain('the run was released and can be resumed.\nContinue with: statewright resume s')
+      expect(code).toBe(143)
+      const listed = await command(['sessions', 'list', '--json'], cwd)
+      expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
+      const resumed = await command(['resume', 's', '--rehearsal=end.json', '-t', 'slow.mjs'], cwd)
+      expect(resumed.out).toMatch(/All done\.[^]*COMPLETED/)
+      // The process waited for a call that must not run twice.
+      expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
+    })
 
-    longTest('lets a run come to its end within --drain', async () => {
+    longTest('lets a run end within --drain', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(200) })
       const { code, out, err } = await run([...args, 'Go'], cwd, onWork)
       expect(err).toContain('the run continues for at most 20 s')
@@ -160,7 +157,7 @@ whenBuilt('the statewright command', () => {
       expect(code).toBe(0)
     })
 
-    longTest('ends it at a rest, and says what it waits for', async () => {
+    longTest('ends a resting run, and prints what it waits for', async () => {
       const turns = [{ toolCalls: [{ name: 'pay' }, { name: 'ask' }] }, { text: 'Done.' }]
       const cwd = await folder({ 'play.json': { turns }, 'slow.mjs': slow(200) })
       const { code, err } = await run([...args, 'Go'], cwd, onWork)
@@ -168,7 +165,7 @@ whenBuilt('the statewright command', () => {
       expect(code).toBe(4)
     })
 
-    longTest('a second one ends it at once', async () => {
+    longTest('ends it immediately when it is sent twice', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(60_000) })
       const { code } = await run([...args, 'Go'], cwd, (text, child) => {
         child.stderr?.once('data', () => child.kill('SIGTERM'))
@@ -177,7 +174,7 @@ whenBuilt('the statewright command', () => {
       expect(code).toBe(143)
     })
 
-    longTest('cancels a run whose session is gone with it', async () => {
+    longTest('cancels a run whose session is not stored', async () => {
       const cwd = await folder({ 'play.json': hanging })
       const { code, out } = await run(['--rehearsal', 'play.json'], cwd, (text, child) => {
         if (text.includes('Let me')) child.kill('SIGTERM')
@@ -187,7 +184,7 @@ whenBuilt('the statewright command', () => {
     })
   })
 
-  test('a second Ctrl-C leaves at once, whatever is still going on', async () => {
+  test('a second Ctrl-C exits immediately, whatever is running', async () => {
     const stuck = `
       process.on('SIGINT', () => process.stdout.write('still here'))
       setInterval(() => process.stdout.write(''), 1000)
@@ -201,7 +198,7 @@ whenBuilt('the statewright command', () => {
     expect(code).toBe(130)
   })
 
-  longTest('a reader that closes the pipe is not a crash', async () => {
+  longTest('a reader that closes the pipe causes no crash', async () => {
     const turns = [{ text: 'on and on '.repeat(100), chunkSize: 1, chunkDelayMs: 5 }]
     const cwd = await folder({ 'play.json': { turns } })
     const { code, err } = await run(['--rehearsal', 'play.json'], cwd, (_text, child) =>
@@ -211,7 +208,7 @@ whenBuilt('the statewright command', () => {
     expect(code).toBe(130)
   })
 
-  longTest('TypeScript that Node cannot read by itself names the package that can', async () => {
+  longTest('TypeScript that Node cannot load itself names the required package', async () => {
     const cwd = await folder({
       'package.json': { type: 'module' },
       'enum.ts': 'export enum Color { Red }',
@@ -232,7 +229,7 @@ whenBuilt('the statewright command', () => {
     )
   })
 
-  longTest('a module that waits for what can never happen is said to do so, instead of hanging', async () => {
+  longTest('a module whose top-level await never settles is reported, instead of hanging', async () => {
     const cwd = await folder({ 'stuck.mjs': 'await new Promise(() => {})' })
     const { code, err } = await run(['--rehearsal', '-t', 'stuck.mjs'], cwd)
     expect(code).toBe(1)

@@ -16,7 +16,7 @@ async function twoBudgets() {
   return place
 }
 
-test('budgets is a table of what is spent, reserved and left', async () => {
+test('budgets prints a table of spent, reserved and remaining amounts', async () => {
   const { code, out, err } = await (await twoBudgets()).run(['budgets'])
   expect({ code, err }).toEqual({ code: 0, err: '' })
   const [head, app, tenant] = out
@@ -33,7 +33,7 @@ test('budgets is a table of what is spent, reserved and left', async () => {
   ])
 })
 
-test('budgets tells the same in --json', async () => {
+test('budgets prints the same data with --json', async () => {
   const { out } = await (await twoBudgets()).run(['budgets', '--json'])
   const [app, tenant] = out
     .trimEnd()
@@ -49,7 +49,7 @@ test('budgets tells the same in --json', async () => {
   expect(tenant).toMatchObject({ id: 'tenant-acme', spent: { usd: 0.5 }, reserved: { usd: 0.25 }, live: 1 })
 })
 
-test('budgets says where there are none, and refuses an argument', async () => {
+test('budgets reports that there are none, and refuses an argument', async () => {
   const place = await kept()
   await place.withStore(() => undefined)
   expect((await place.run(['budgets'])).out).toContain('There are no budgets in this store.')

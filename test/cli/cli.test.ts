@@ -26,13 +26,13 @@ describe('the command line', () => {
     expect(err).toMatch(/^statewright: No model is configured\..*OPENAI_API_KEY.*--base-url.*--rehearsal/)
   })
 
-  test('without a command it shows its help as an error', async () => {
+  test('without a command it prints its help as an error', async () => {
     const { code, out, err } = await cli([])
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain('Usage: statewright <command>')
   })
 
-  test('counts as an error when stdout does not take what is shown, unless its reader has gone', async () => {
+  test('fails if stdout cannot be written, unless its reader has closed it', async () => {
     const cwd = await folder({ 'play.json': { turns: [{ text: 'Done.' }] } })
     const rehearsed = ['--rehearsal=play.json', '--store=file:kept']
     await cli(['run', 'Go.', '--session', 'a', ...rehearsed], { cwd })
@@ -114,7 +114,7 @@ describe('the command line', () => {
     for (const option of options) expect(out).toContain(`--${option}`)
   })
 
-  test('--version is the version of the package', async () => {
+  test('--version prints the version of the package', async () => {
     expect((await cli(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\S*\n$/)
   })
 
@@ -138,7 +138,7 @@ describe('the command line', () => {
     [['run', '--base-url', 'http://h/v1', '-m', 'm'], 'stdin is empty.'],
     [['run', '--base-url', 'http://h/v1', '-m', 'm', ' '], 'There is no prompt.'],
     [['run', '--base-url', 'http://h/v1', 'x'], 'No model is named for http://h/v1.'],
-  ])('%j is bad usage: exit code 2, one sentence and where to look', async (args, message) => {
+  ])('%j is a usage error: exit code 2, one sentence and a reference', async (args, message) => {
     const { code, out, err } = await cli(args)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     const [first, second, ...rest] = err.trimEnd().split('\n')

@@ -34,14 +34,14 @@ describe('statewright run --rehearsal', () => {
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100)
   })
 
-  test('pays nothing when the user says no', async () => {
+  test('pays nothing if the user declines', async () => {
     const { code, out } = await atTerminal('n\n\n')
     expect(code).toBe(0)
     expect(out).toContain('I have not paid invoice 2025-034.')
     expect(out).not.toContain('✓ pay')
   })
 
-  test('answers its question itself without a terminal, and leaves the Markdown to the reader of a pipe', async () => {
+  test('answers its own question without a terminal, and prints raw Markdown to a pipe', async () => {
     const { code, out } = await cli(['run', '--rehearsal'])
     expect(code).toBe(0)
     expect(out).toContain('Without a terminal, the demo approves its own call.')
@@ -57,7 +57,7 @@ describe('statewright run --rehearsal', () => {
     expect(err).toContain('the demo approves its own call.')
   })
 
-  test('declines a question that it does not know', async () => {
+  test('declines an unknown question', async () => {
     const { code, out } = await cli(['run', '--rehearsal', 'Book me a train to Geneva'])
     expect(code).toBe(0)
     expect(out).toContain('I am a script, not a model')

@@ -45,7 +45,7 @@ Starting with input 1:
 `)
   })
 
-  test('tells what the mistake of the example changes', async () => {
+  test('shows what the mistake of the example changes', async () => {
     const modules = ['examples/sign-off.machine.mjs', 'examples/hasty-sign-off.machine.mjs']
     const { code, out, err } = await cli(['diff', ...modules], { cwd: process.cwd() })
     expect({ code, err }).toEqual({ code: 1, err: '' })
@@ -55,7 +55,7 @@ Starting with input 1:
     expect(out).toContain('[isLastSignature] → running.working\nStarting with a deployment:\n')
   })
 
-  test('loads TypeScript, and passes when the machines behave alike', async () => {
+  test('loads TypeScript, and passes if the machines behave alike', async () => {
     const cwd = await folder(files)
     const { code, out } = await cli(['diff', 'after.mjs', 'after.ts'], { cwd })
     expect({ code, out }).toEqual({
@@ -64,7 +64,7 @@ Starting with input 1:
     })
   })
 
-  test('tries the events of either module; without any, each event once, and says so', async () => {
+  test('uses the events of either module; without any, each event once, with a note', async () => {
     const cwd = await folder(files)
     const one = await cli(['diff', 'bare.mjs', 'after.mjs'], { cwd })
     expect({ code: one.code, err: one.err }).toEqual({ code: 1, err: '' })
@@ -89,7 +89,7 @@ Starting with input 1:
     expect(out).toMatch(/before#58; a kick/)
   })
 
-  test('prints JSON without snapshots, and what limits it', async () => {
+  test('prints JSON without snapshots, and its limits', async () => {
     const cwd = await folder(files)
     const { out, err } = await cli(['diff', 'before.mjs', 'after.mjs', '-f', 'json', '--limit', '1'], { cwd })
     expect(err).toContain('Stopped at the limit of 1 states')
@@ -106,7 +106,7 @@ Starting with input 1:
     })
   })
 
-  test('writes tests that the machine after the change fails', async () => {
+  test('writes tests that the changed machine fails', async () => {
     const cwd = await folder(files)
     const { err } = await cli(['diff', 'before.mjs', 'after.mjs', '--emit', 'tests'], { cwd })
     expect(err).toBe('Wrote 1 test to tests/door.diff.test.js\n')
@@ -127,7 +127,7 @@ Starting with input 1:
     ],
     [['before.mjs', 'after.mjs', '--limit', '0'], /--limit must be a whole number of at least 1/],
     [['before.mjs', 'after.mjs', '--out', 'no/such/file'], /--out: there is no folder for 'no\/such\/file'/],
-  ])('%j is refused in a sentence', async (args, pattern) => {
+  ])('%j is refused in one sentence', async (args, pattern) => {
     const cwd = await folder(files)
     const { code, err } = await cli(['diff', ...args], { cwd })
     expect(code).toBe(2)

@@ -12,7 +12,7 @@ const mail = calls(['a', 'send_mail', { to: 'ann' }])
 test.each([
   ['at a terminal', []],
   ['at a terminal, and in a page', ['--studio']],
-])('who is asked %s is asked no more, and the session is left as it is', async (_, more) => {
+])('a person who is asked %s is not asked again, and the session stays unchanged', async (_, more) => {
   const { run, withStore } = await kept({ 'play.json': mail, 'tools.mjs': toolsModule })
   const sigterm = new SigtermHandler()
   let isHeeded = false
@@ -32,7 +32,7 @@ test.each([
   )
 })
 
-describe('while a call is at work that must not come twice', () => {
+describe('while a call runs that must not repeat', () => {
   /** Requests the shutdown while the tool runs. */
   const module = toolsModule.replace(
     'export default [',
@@ -66,7 +66,7 @@ describe('while a call is at work that must not come twice', () => {
     paid.length = 0
   })
 
-  test('the run is left after it, and the command that is named goes on', async () => {
+  test('the run stops after it, and the printed command continues', async () => {
     const { code, err, run, withStore } = await ended(['--drain', '0'])
     expect(err).toContain(
       'the run was released and can be resumed.\nContinue with: statewright resume s --store=file:kept',
@@ -78,7 +78,7 @@ describe('while a call is at work that must not come twice', () => {
     expect(paid).toEqual(['paid'])
   })
 
-  test('within --drain the run comes to its end', async () => {
+  test('the run ends within --drain', async () => {
     const { code, out, err } = await ended([])
     expect(err).toContain('the run continues for at most 20 s')
     expect(out).toContain('COMPLETED')
@@ -86,13 +86,13 @@ describe('while a call is at work that must not come twice', () => {
   })
 })
 
-test('--drain takes whole seconds', async () => {
+test('--drain accepts whole seconds', async () => {
   const { code, err } = await cli(['run', '--drain', 'soon', 'Go'])
   expect(err).toContain("--drain must be a whole number of at least 0 (got 'soon')")
   expect(code).toBe(2)
 })
 
-test('without a listener it interrupts', () => {
+test('a signal without a listener interrupts', () => {
   const sigterm = new SigtermHandler()
   expect(sigterm.raise()).toBe(false)
   const left: string[] = []

@@ -91,7 +91,7 @@ describe('eval', () => {
     expect(page).toContain('statewright sessions show e.at.1')
   })
 
-  test('compares with a report, and fails when a threshold is crossed', async () => {
+  test('compares with a report, and fails if a threshold is crossed', async () => {
     let answer = twoOfThree
     const { evaluate } = await place((said) => answer(said))
     const given = ['--score', 'score.mjs']
@@ -116,7 +116,7 @@ describe('eval', () => {
     expect((await evaluate([...given, '--fail-below', '0.6'])).code).toBe(0)
   })
 
-  test('a scorer that fails is an error, and fails the command', async () => {
+  test('a scorer that throws is an error, and fails the command', async () => {
     const score = `export default (result, { id }) => { if (id === 'at') throw new Error('No such file.'); return 1 }`
     const { evaluate } = await place(twoOfThree, { score })
     const { code, out, err } = await evaluate(['--score', 'score.mjs'])
@@ -129,7 +129,7 @@ describe('eval', () => {
     expect(out).toMatch(/\n {2}score +1\.00 .* 2\n/)
   })
 
-  test('Ctrl-C reports what is scored, and the same command goes on', async () => {
+  test('Ctrl-C reports completed scores, and the same command continues', async () => {
     const stop = new AbortController()
     const { evaluate, rehearsal, readReport } = await place((said) => {
       if (said.includes('Poland')) stop.abort()
@@ -153,7 +153,7 @@ describe('eval', () => {
     expect(after.filter((said) => said.includes('France'))).toEqual([])
   })
 
-  test('shows at a terminal how far it is', async () => {
+  test('shows its progress at a terminal', async () => {
     const { evaluate } = await place(twoOfThree)
     const { err } = await evaluate(['--concurrency', '1'], { tty: true })
     expect(err).toContain('\r0/3 · 0 passed, 0 failed · 1 running')
@@ -200,7 +200,7 @@ describe('eval', () => {
     expect(await run(['sessions', 'list', '--json'])).toMatchObject({ code: 0 })
   })
 
-  test('refuses what it cannot use in one sentence, before anything is asked', async () => {
+  test('refuses invalid options in one sentence, before any request', async () => {
     const { run, rehearsal } = await place(twoOfThree)
     const agent = ['--agent', 'agent.mjs']
     const refused = async (...args: string[]) => {
@@ -237,7 +237,7 @@ describe('eval', () => {
     expect(rehearsal.requests).toEqual([])
   })
 
-  test('names every line of a file of cases that cannot be read', async () => {
+  test('names every invalid line of a file of cases', async () => {
     const { run } = await kept({
       'agent.mjs': 'export default null',
       'cases.jsonl': [

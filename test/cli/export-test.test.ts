@@ -74,7 +74,7 @@ const refused = async (running: Promise<unknown>): Promise<string> =>
   )
 
 describe('sessions export --as test', () => {
-  test('makes of what npm start has played a test that passes, and that fails after a change of its prompt', async () => {
+  test('turns a session of npm start into a test that passes, and fails after a change of its prompt', async () => {
     const place = await demo()
     const { code, out, err } = await place.run(['sessions', 'export', 'demo', '--as', 'test'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -91,7 +91,7 @@ describe('sessions export --as test', () => {
     expect(message).toContain('The prompt has changed (instructions):\n  - (none)\n  + You are a pirate.')
   })
 
-  test('imports the agent of a module, and takes a new recording when that has changed for good', async () => {
+  test('imports the agent of a module, and records again after a permanent change', async () => {
     const place = await weather()
     const options = [
       'sessions',
@@ -130,7 +130,7 @@ describe('sessions export --as test', () => {
     await runTests(place, 'test/rain.test.mjs')
   })
 
-  test('with --tools live the test carries calls out; with their module it knows how tools look', async () => {
+  test('executes calls with --tools live, and uses the schemas of their module', async () => {
     const place = await weather()
     const made = [
       'sessions',
@@ -164,7 +164,7 @@ describe('sessions export --as test', () => {
     expect(await refused(runTests(place, 'w.test.mjs'))).toContain('  - Rain.\n  + Sun.')
   })
 
-  test('writes no test that fails from the first', async () => {
+  test('writes no test that fails initially', async () => {
     const place = await weather()
     await writeFile(
       join(place.cwd, 'few.mjs'),
@@ -190,7 +190,7 @@ describe('sessions export --as test', () => {
     await expect(stat(join(place.cwd, 'w.test.mjs'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  test('refuses what contradicts itself, and what is not there', async () => {
+  test('refuses contradictory options and missing sessions', async () => {
     const place = await demo()
     const wrong: [string[], string][] = [
       [['--runner', 'jest'], 'needs --as test'],

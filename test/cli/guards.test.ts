@@ -18,7 +18,7 @@ async function looked() {
 }
 
 describe('guards', () => {
-  test('says what was said of a session', async () => {
+  test('prints the decisions for a session', async () => {
     const { run } = await looked()
     const { code, out, err } = await run(['guards', 'work'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -28,7 +28,7 @@ describe('guards', () => {
     )
   })
 
-  test('says what would have been said under another configuration', async () => {
+  test('prints the decisions under another configuration', async () => {
     const { run } = await looked()
     const { code, out } = await run(['guards', 'work', '--config', 'strict.json'])
     expect(code).toBe(3)
@@ -41,7 +41,7 @@ describe('guards', () => {
     })
   })
 
-  test('refuses what it cannot do in one sentence', async () => {
+  test('refuses invalid arguments in one sentence', async () => {
     const { run } = await looked()
     const refused = async (...args: string[]) => {
       const { code, out, err } = await run(['guards', ...args])
@@ -55,7 +55,7 @@ describe('guards', () => {
     )
   })
 
-  test('says where presets would have stopped it, and what that would have saved', async () => {
+  test('prints where presets would have stopped it, and the savings', async () => {
     const look = { toolCalls: [{ name: 'look', arguments: { at: 'a' } }] }
     const place = await kept({
       'work.json': {

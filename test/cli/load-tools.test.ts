@@ -4,7 +4,7 @@ import { folder, removeFolders } from './support.js'
 afterEach(removeFolders)
 
 describe('a tools module', () => {
-  test('gives its default export, found from the working folder', async () => {
+  test('provides its default export, resolved from the working folder', async () => {
     const cwd = await folder({ 'tools.mjs': 'export default [{ name: "a" }, { group: {}, args: {} }]' })
     expect(await loadTools('tools.mjs', cwd)).toEqual([{ name: 'a' }, { group: {}, args: {} }])
   })
@@ -20,14 +20,14 @@ describe('a tools module', () => {
     ['throw "words"', 'cannot be loaded: words'],
     ['export default [', 'cannot be loaded: SyntaxError'],
     ['import "no-such-package-anywhere"', 'no-such-package-anywhere'],
-  ])('%j is refused with what it is and what is expected', async (source, message) => {
+  ])('%j is refused with its type and the expected type', async (source, message) => {
     const cwd = await folder({ 'tools.mjs': source })
     const loading = loadTools('tools.mjs', cwd)
     await expect(loading).rejects.toThrow(message)
     await expect(loading).rejects.toMatchObject({ code: 'bad_tools', subject: '--tools' })
   })
 
-  test('that is missing, or a folder, is said to be so', async () => {
+  test('that is missing, or a folder, is reported', async () => {
     const cwd = await folder({})
     await expect(loadTools('nope.mjs', cwd)).rejects.toThrow("--tools: there is no file 'nope.mjs'.")
     await expect(loadTools('.', cwd)).rejects.toThrow("--tools: '.' is a folder")

@@ -5,7 +5,7 @@ import { createMcpAuth, openMcp } from '../../src/cli/mcp-servers.js'
 import { authServer } from '../mcp/auth-server.js'
 import { failureOf } from '../mcp/support.js'
 
-describe('--mcp with a server that asks for a sign-in', () => {
+describe('--mcp with a server that requires a sign-in', () => {
   let folder: string
 
   beforeEach(async () => {
@@ -24,7 +24,7 @@ describe('--mcp with a server that asks for a sign-in', () => {
     return { io: io as unknown as Parameters<typeof createMcpAuth>[0], printed }
   }
 
-  it('opens the browser at a terminal, and never again', async () => {
+  it('opens the browser at a terminal once', async () => {
     const { url } = await authServer()
     const { io, printed } = terminal(true)
     const visited: string[] = []
@@ -44,14 +44,14 @@ describe('--mcp with a server that asks for a sign-in', () => {
     expect(visited).toHaveLength(1)
   })
 
-  it('says what to do where there is no terminal', async () => {
+  it('prints instructions without a terminal', async () => {
     const { url } = await authServer()
     const failure = await failureOf(openMcp([url], '/', undefined, () => createMcpAuth(terminal(false).io)))
     expect(failure).toMatchObject({ name: 'CliError', code: 'mcp_sign_in' })
     expect(failure.message).toContain('Run this command in a terminal once')
   })
 
-  it('makes no folder where no user signs in', async () => {
+  it('creates no folder if no user signs in', async () => {
     const failure = await failureOf(
       openMcp(['http://127.0.0.1:1/mcp'], '/', undefined, () => createMcpAuth(terminal(true).io)),
     )

@@ -12,7 +12,7 @@ const everything = quoted(reference('everything'))
 const echo = { name: 'mcp-servers_everything_echo', arguments: { message: 'Hello' } }
 
 describe('--mcp', () => {
-  longTest('gives a run the tools of a server beside its own, and resume, too', async () => {
+  longTest('adds the tools of a server to a run, and to a resumed run', async () => {
     const { run } = await kept({
       'play.json': { turns: [{ toolCalls: [{ id: 'm', name: 'send_mail' }, echo] }] },
       'end.json': {

@@ -3,13 +3,13 @@ import { resolveModelOptions } from '../../src/cli/model-setup.js'
 const none = { model: undefined, baseURL: undefined }
 
 describe('the model of a run', () => {
-  test('is none without a key or a base URL', () => {
+  test('is not set without a key or a base URL', () => {
     expect(
       resolveModelOptions({ ...none, model: 'gpt-5' }, {}, { OPENAI_API_KEY: ' ', OPENAI_BASE_URL: '' }),
     ).toBeNull()
   })
 
-  test('is named by option, else by file, else by environment', () => {
+  test('is taken from the option, then from the file, then from the environment', () => {
     const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'http://env/v1', OPENAI_MODEL: 'env' }
     const file = { model: { model: 'file', baseURL: 'http://file/v1' } }
     expect(resolveModelOptions({ model: 'option', baseURL: 'http://option/v1' }, file, env)).toMatchObject({
@@ -24,14 +24,14 @@ describe('the model of a run', () => {
     })
   })
 
-  test('has a default at OpenAI, and must be named anywhere else', () => {
+  test('has a default at OpenAI, and must be named elsewhere', () => {
     expect(resolveModelOptions(none, {}, { OPENAI_API_KEY: 'k' })).toMatchObject({ model: 'gpt-5-mini' })
     expect(() => resolveModelOptions({ ...none, baseURL: 'http://h/v1' }, {}, {})).toThrow(
       'No model is named for http://h/v1.',
     )
   })
 
-  test("gets the key that the file's variable holds, and an error when it holds none", () => {
+  test("gets the key from the file's variable, and fails if it is empty", () => {
     const file = { model: { model: 'm', baseURL: 'http://h/v1', apiKeyEnv: 'OTHER_KEY' } }
     expect(resolveModelOptions(none, file, { OPENAI_API_KEY: 'k', OTHER_KEY: 'other' })).toMatchObject({
       apiKey: 'other',
@@ -47,7 +47,7 @@ describe('the model of a run', () => {
     ).toBe('secret')
   })
 
-  test('passes the rest of the section on, but not the name of the variable', () => {
+  test('passes on the rest of the section, but not the name of the variable', () => {
     const file = { model: { model: 'm', apiKeyEnv: 'K', query: { 'api-version': '1' }, timeoutMs: 5 } }
     expect(resolveModelOptions(none, file, { K: 'k' })).toEqual({
       model: 'm',
@@ -58,7 +58,7 @@ describe('the model of a run', () => {
     })
   })
 
-  test('a base URL in the environment that is none is refused', () => {
+  test('refuses an invalid base URL in the environment', () => {
     expect(() => resolveModelOptions(none, {}, { OPENAI_BASE_URL: 'localhost' })).toThrow(
       'OPENAI_BASE_URL must be an http(s) URL',
     )

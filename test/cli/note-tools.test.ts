@@ -18,7 +18,7 @@ describe('the tools of the demo', () => {
     expect(await call(root, 'read_file', { path: './a.txt' })).toBe('A')
   })
 
-  test('a missing file is an error that names the files that are there', async () => {
+  test('fail for a missing file, with the names of existing files', async () => {
     const root = await folder({ 'a.txt': 'A' })
     await expect(call(root, 'read_file', { path: 'c.txt' })).rejects.toMatchObject({
       kind: 'failed',
@@ -27,14 +27,14 @@ describe('the tools of the demo', () => {
   })
 
   test.each(['../secret.txt', '/etc/passwd', '..', '.', 'a/../../secret.txt'])(
-    '%s is refused by policy',
+    'refuse %s by policy',
     async (path) => {
       const root = await folder({ 'a.txt': 'A' })
       await expect(call(root, 'read_file', { path })).rejects.toMatchObject({ kind: 'policy_denied' })
     },
   )
 
-  test('a link that leads out of the folder is refused by policy', async () => {
+  test('refuse a link out of the folder by policy', async () => {
     const [root, outside] = [await folder({}), await folder({ 'secret.txt': 'S' })]
     await symlink(join(outside, 'secret.txt'), join(root, 'link.txt'))
     await expect(call(root, 'read_file', { path: 'link.txt' })).rejects.toMatchObject({
@@ -42,7 +42,7 @@ describe('the tools of the demo', () => {
     })
   })
 
-  test('a file too large to be read by a model is an error', async () => {
+  test('fail for a file that is too large for a model', async () => {
     const root = await folder({})
     await writeFile(join(root, 'big.txt'), 'x'.repeat(100_001))
     await expect(call(root, 'read_file', { path: 'big.txt' })).rejects.toThrow('larger than 100000 bytes')

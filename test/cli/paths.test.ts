@@ -23,13 +23,13 @@ export const alphabet = { open: { type: 'OPEN' }, close: { type: 'CLOSE' }, 'a k
 `
 
 describe('statewright paths', () => {
-  test('without a module explores the agent machine: here its first states, all of them in .ci/run', async () => {
+  test('explores the agent machine without a module: here its first states, all of them in .ci/run', async () => {
     const { code, out, err } = await cli(['paths', '--limit', '300'])
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain('Stopped at the limit of 300 states')
   })
 
-  test('explores the machine of a module with the alphabet that it exports', async () => {
+  test('explores the machine of a module with its exported alphabet', async () => {
     const cwd = await folder({ 'door.mjs': door + alphabet })
     const { code, out, err } = await cli(['paths', 'door.mjs', '--coverage', 'pairs'], { cwd })
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -37,7 +37,7 @@ describe('statewright paths', () => {
     expect(out).toContain('closed: KICK [isStrong] → broken')
   })
 
-  test('without an alphabet tries each event bare, says so, and fails for what that cannot take', async () => {
+  test('tries each event bare without an alphabet, with a note, and fails for invalid ones', async () => {
     const cwd = await folder({ 'door.mjs': door })
     const { code, out, err } = await cli(['paths', 'door.mjs'], { cwd })
     expect(code).toBe(1)
@@ -52,7 +52,7 @@ describe('statewright paths', () => {
     expect(JSON.parse(out)).toMatchObject({ machine: 'door', transitions: { length: 3 } })
   })
 
-  test('writes a jest file, and the same one each time', async () => {
+  test('writes a Jest file, and the same one each time', async () => {
     const cwd = await folder({ 'door.mjs': door + alphabet })
     const { code, err } = await cli(['paths', 'door.mjs', '--emit', 'test/paths'], { cwd })
     expect({ code, err }).toEqual({
@@ -75,7 +75,7 @@ describe('statewright paths', () => {
     expect(await readFile(join(cwd, 'door.paths.test.js'), 'utf8')).toBe('mine')
   })
 
-  test.each([true, false])('shows progress only to a person at a terminal (%s)', async (isTTY) => {
+  test.each([true, false])('shows progress only at a terminal (%s)', async (isTTY) => {
     const cwd = await folder({ 'door.mjs': door + alphabet })
     const stderr = Object.assign(new PassThrough(), { isTTY })
     const { stdin, stdout } = { stdin: new PassThrough(), stdout: new PassThrough() }
@@ -120,7 +120,7 @@ describe('statewright paths', () => {
     [`${door}\nexport const alphabet = () => { throw new Error('oops') }`, 'The alphabet threw'],
     [`${door}${alphabet}\nexport const inputs = 3`, "The option 'inputs' must be"],
     [`${door}${alphabet}\nexport const serializeState = () => 1`, "The option 'serializeState' must be"],
-  ])('a module that goes wrong in another way is refused with what is wrong: %#', async (source, message) => {
+  ])('a module that fails otherwise is refused with its error: %#', async (source, message) => {
     const cwd = await folder({ 'machine.mjs': source })
     const { code, err } = await cli(['paths', 'machine.mjs'], { cwd })
     expect(code).toBe(2)
@@ -128,7 +128,7 @@ describe('statewright paths', () => {
     expect(err).not.toContain('    at ')
   })
 
-  test('a module that is not there is said to be so', async () => {
+  test('a missing module is reported', async () => {
     const { code, err } = await cli(['paths', 'nope.mjs'], { cwd: await folder({}) })
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("there is no file 'nope.mjs'") })
   })

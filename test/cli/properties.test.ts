@@ -62,7 +62,7 @@ and then repeats:
 `)
   })
 
-  test('passes when all hold, and says which has never begun', async () => {
+  test('passes if all hold, and names those that never started', async () => {
     const cwd = await folder(files)
     const { code, out } = await cli(['properties', 'request.mjs', 'kept.mjs'], { cwd })
     expect(code).toBe(0)
@@ -70,7 +70,7 @@ and then repeats:
     expect(out).toContain('2 properties: 2 hold, 0 broken\n')
   })
 
-  test('the example shows what the mistake of its other machine breaks', async () => {
+  test('the example shows which properties the mistake of its other machine breaks', async () => {
     const check = (machine: string) =>
       cli(['properties', `examples/${machine}.machine.mjs`, 'examples/sign-off.properties.mjs'], {
         cwd: process.cwd(),
@@ -81,7 +81,7 @@ and then repeats:
     expect(out).toContain('✗ a call waits until two people have signed it: is violated in running.working')
   })
 
-  test('loads TypeScript; tries each event once where neither module has an alphabet, and says so', async () => {
+  test('loads TypeScript; tries each event once if neither module has an alphabet, with a note', async () => {
     const cwd = await folder(files)
     const bare = await cli(['properties', 'bare.mjs', 'granted.ts'], { cwd })
     expect({ code: bare.code, err: bare.err }).toEqual({
@@ -93,7 +93,7 @@ and then repeats:
     expect(own.out).toContain('  later  → postponed')
   })
 
-  test('prints JSON without snapshots, and is not sure where the limit came first', async () => {
+  test('prints JSON without snapshots, and is undecided if the limit came first', async () => {
     const cwd = await folder(files)
     const { out } = await cli(['properties', 'request.mjs', 'granted.mjs', '--json'], { cwd })
     expect(JSON.parse(out)).toMatchObject({
@@ -117,7 +117,7 @@ and then repeats:
     expect(limited.out).toContain('2 properties: 0 hold, 0 broken, 2 unknown\n')
   })
 
-  test('writes a test that fails until the machine is mended', async () => {
+  test('writes a test that fails until the machine is corrected', async () => {
     const cwd = await folder(files)
     const { err } = await cli(['properties', 'request.mjs', 'granted.mjs', '--emit', 'stories'], { cwd })
     expect(err).toBe('Wrote 1 test to stories/request.properties.test.js\n')
@@ -154,7 +154,7 @@ and then repeats:
     [['request.mjs', 'odd.mjs'], /The property 'odd' must be created by always, never/],
     [['request.mjs', 'thrown.mjs'], /'thrown'.*Oh\./],
     [['request.mjs', 'granted.mjs', '--limit', '0'], /--limit must be a whole number of at least 1/],
-  ])('%j is refused in a sentence', async (args, pattern) => {
+  ])('%j is refused in one sentence', async (args, pattern) => {
     const cwd = await folder(files)
     const { code, err } = await cli(['properties', ...args], { cwd })
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(pattern) })

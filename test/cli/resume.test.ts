@@ -44,8 +44,8 @@ const b = asAsked(...mail('b', 'bob'))
 const c = asAsked(...mail('c', 'cy'))
 const q = asAsked('q', 'ask_client', {})
 
-describe('resume answers the calls that wait', () => {
-  test('several at once, approved, changed and rejected', async () => {
+describe('resume answers pending calls', () => {
+  test('several at once, approved, edited and rejected', async () => {
     const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'), mail('c', 'cy'))
     const answers = ['--approve', a, `--approve=${b}={"to":"bea"}`, '--reject', `${c}=Not today.`]
     const { code, out } = await run(['resume', 's', ...go, ...answers, '--json'])
@@ -58,7 +58,7 @@ describe('resume answers the calls that wait', () => {
     ])
   })
 
-  test('one of two: it goes on waiting for the other, and says how to answer that one', async () => {
+  test('one of two, and prints how to answer the other', async () => {
     const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'))
     const first = await run(['resume', 's', ...go, '--approve', a])
     expect(first.code).toBe(4)
@@ -67,7 +67,7 @@ describe('resume answers the calls that wait', () => {
     expect((await run(['resume', 's', ...go, '--reject', b])).code).toBe(0)
   })
 
-  test('with the result of a call that the client carries out', async () => {
+  test('with the result of a client call', async () => {
     const { run } = await waitingFor(['q', 'ask_client', {}])
     const { code, out } = await run(['resume', 's', ...go, '--output', `${q}=forty=two`, '--json'])
     expect(code).toBe(0)
@@ -109,7 +109,7 @@ describe('resume answers the calls that wait', () => {
     ],
     [[`--reject=${a.slice(0, 8)}`], /call 'a' has different arguments now/],
     [['--output=q=x'], /The call is ask_client\(\)\. To answer it: --output q@\w{16}=TEXT/],
-  ])('%j is refused before anything is said', async (answers, message) => {
+  ])('%j is refused before anything is sent', async (answers, message) => {
     const { run } = await waitingFor(mail('a', 'ann'), ['q', 'ask_client', {}])
     const { code, out, err } = await run(['resume', 's', ...go, ...answers])
     expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -119,7 +119,7 @@ describe('resume answers the calls that wait', () => {
     )
   })
 
-  test('at a terminal, the person is asked', async () => {
+  test('by asking the person at a terminal', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, out } = await run(['resume', 's', ...go], {
       tty: true,
@@ -131,7 +131,7 @@ describe('resume answers the calls that wait', () => {
     expect(code).toBe(0)
   })
 
-  test('at a terminal, no name of an argument passes for the question, and nothing is hidden', async () => {
+  test('at a terminal, without a name that imitates the question, and nothing hidden', async () => {
     const { run } = await waitingFor([
       'a',
       'send_mail',
@@ -148,7 +148,7 @@ describe('resume answers the calls that wait', () => {
     expect(out).toContain(String.raw`Now: {"to: \"ann\")? (y)es, (n)o: y":1,"to":"b\u202eo\u200bb"}`)
   })
 
-  test('and an edit that does not fit is refused, and the call waits on', async () => {
+  test('and refuses an invalid edit, and the call stays open', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, err } = await run(['resume', 's', ...go, `--approve=${a}=7`])
     expect(code).toBe(2)
@@ -163,7 +163,7 @@ describe('resume answers the calls that wait', () => {
     expect(out).toMatch(/must be a JSON object[^]*Run send_mail\(to: "ann"\)\?[^]*sent to bea/)
   })
 
-  test('without answers and without a terminal it says what it waits for, and needs no model for that', async () => {
+  test('or prints them without a terminal, which needs no model', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, out, err } = await run(['resume', 's'])
     expect(code).toBe(4)
@@ -175,7 +175,7 @@ describe('resume answers the calls that wait', () => {
   })
 })
 
-describe('resume brings back a run', () => {
+describe('resume restores a run', () => {
   test('that has ended, and shows its result with the exit code of its state', async () => {
     const { run } = await kept({ 'play.json': calls(['l', 'look', {}]), 'tools.mjs': toolsModule })
     const args = ['--rehearsal=play.json', '-t', 'tools.mjs', '--max-steps', '1', 'Go']
@@ -187,7 +187,7 @@ describe('resume brings back a run', () => {
     expect(resultIn((await run(['resume', 's', '--json'])).out)).toMatchObject({ state: 'MAX_STEPS' })
   })
 
-  test('that has ended, and refuses to tell it anything', async () => {
+  test('that has ended, and refuses a message', async () => {
     const { run } = await kept({ 'play.json': says('Hi.') })
     await run(['run', '--session', 's', '--rehearsal=play.json', 'Go'])
     const { code, err } = await run(['resume', 's', 'And', 'then?'])
@@ -204,7 +204,7 @@ describe('resume brings back a run', () => {
     return { ...place, id }
   }
 
-  test('that was interrupted, and goes on by itself', async () => {
+  test('that was interrupted, and continues it', async () => {
     const { run, id } = await interrupted()
     const { code, out } = await run(['resume', id, ...go])
     expect(code).toBe(0)
@@ -212,7 +212,7 @@ describe('resume brings back a run', () => {
     expect(out).toMatch(/All done\.\n\nCOMPLETED[^]*Session /)
   })
 
-  test('that was interrupted, and tells it a message at the next safe point', async () => {
+  test('that was interrupted, and sends it a message at the next safe point', async () => {
     const { run, id } = await interrupted()
     const { out } = await run(['resume', id, ...go, '--json', 'Be', 'brief.'])
     expect(resultIn(out).messages.map(({ role, content }) => [role, content])).toEqual([
@@ -233,7 +233,7 @@ describe('resume brings back a run', () => {
     expect(answered.err).toContain('No call is waiting for an answer (the run is WAITING_FOR_TOOL)')
   })
 
-  test('that is paused: it goes on, with a message it is steered', async () => {
+  test('that is paused, and continues or steers it', async () => {
     const place = await kept(end)
     const turns = [{ toolCalls: [{ id: 'n', name: 'nothing' }] }]
     await withProgram(place, [...turns, ...turns], {}, async (agent) => {
@@ -263,7 +263,7 @@ describe('a session that waits for messages', () => {
     return place
   }
 
-  test('takes answers to its calls one by one, too', async () => {
+  test('also accepts answers to its calls one by one', async () => {
     const toolCalls = ['a', 'b'].map((id) => ({ id, name: 'send_mail', arguments: {} }))
     const { run } = await interactive([{ toolCalls }])
     const [one, other] = ['a', 'b'].map((id) => asAsked(id, 'send_mail', {}))
@@ -275,7 +275,7 @@ describe('a session that waits for messages', () => {
     expect(second.err).toContain('the run waits: for a message.')
   })
 
-  test('takes one from the command line, and waits for the next', async () => {
+  test('accepts a message from the command line, and waits for the next', async () => {
     const { run } = await interactive()
     const { code, out, err } = await run(['resume', 's', '--rehearsal=chat.json', 'Next.'])
     expect(code).toBe(4)
@@ -285,7 +285,7 @@ describe('a session that waits for messages', () => {
     expect(shown).toContain('You\nCount.\n\nAssistant\nOne.\n\nYou\nNext.\n\nAssistant\nTwo.\n')
   })
 
-  test('is left as it is at a terminal, when the process is told to end', async () => {
+  test('stays unchanged at a terminal when the process is terminated', async () => {
     const { run, withStore } = await interactive()
     const sigterm = new SigtermHandler()
     const { code, err } = await run(['resume', 's', '--rehearsal=chat.json'], {
@@ -332,7 +332,7 @@ describe('resume refuses', () => {
     })
   })
 
-  test('a session that another process works on, naming it and the command that shows it', async () => {
+  test('a session of another process, and names the process and a command that shows the session', async () => {
     const { run, withStore } = await waitingFor(mail('a', 'ann'))
     await withStore((store) => store.acquire('s', { holder: 'run 4711', ttlMs: 60_000 }))
     for (const args of [
@@ -354,7 +354,7 @@ describe('resume refuses', () => {
     expect(err).toContain(`has no run yet. Start one with statewright run --session ${id} 'Your prompt'.`)
   })
 
-  test('and so does run, in a session whose run has not ended', async () => {
+  test('a session whose run has not ended, and so does run', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, err } = await run(['run', '--session', 's', '--rehearsal=end.json', 'Hi'])
     expect(code).toBe(2)
@@ -364,7 +364,7 @@ describe('resume refuses', () => {
   })
 })
 
-test('a session with a run that waits takes no other, which people read once', async () => {
+test('a session with a waiting run, with a readable message', async () => {
   const { run } = await kept({
     'mail.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'tools.mjs': toolsModule,

@@ -4,14 +4,14 @@ import { readRunOptions, runOptionSpecs } from '../../src/cli/commands/run.js'
 const read = (args: readonly string[]) => readRunOptions(parseOptions(args, runOptionSpecs))
 
 describe('the options of run', () => {
-  test('words that are not options are the prompt', () => {
+  test('arguments that are not options are the prompt', () => {
     expect(read(['What', 'changed?']).prompt).toBe('What changed?')
     expect(read(['--', '--help']).prompt).toBe('--help')
     expect(read(['-']).prompt).toBe('-')
     expect(read([]).prompt).toBeUndefined()
   })
 
-  test('every option reaches its place', () => {
+  test('every option has its effect', () => {
     const args =
       '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 --api responses -i Be --max-steps 3 --timeout 0 --drain 5 --no-stream --studio --json hi'
     expect(read(args.split(' '))).toEqual({

@@ -69,7 +69,7 @@ describe('statewright run', () => {
     expect(events.at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' })
   })
 
-  test('--preset plays by the rules of another loop, below what the file says, and refuses a name that there is not', async () => {
+  test('--preset applies the rules of another loop below those of the file, and refuses an unknown name', async () => {
     const again = { text: '', toolCalls: [{ name: 'list_files', arguments: {} }] }
     const cwd = await folder({
       'play.json': { turns: [again, again, again, again] },
@@ -84,7 +84,7 @@ describe('statewright run', () => {
     expect((await cli(['run', '--help'], { cwd })).out).toMatch(/--preset NAME +.*aar,\s+openhuman/s)
   })
 
-  test('--api needs no option of the other API: what the file says for that is refused by name', async () => {
+  test('--api ignores no option of the other API: such keys of the file are refused by name', async () => {
     const model = { model: 'm', baseURL: 'http://127.0.0.1:9/v1', maxTokensField: 'max_tokens' }
     const cwd = await folder({ 'c.json': { model } })
     const { code, err } = await cli(['run', '-c', 'c.json', '--api', 'responses', 'Go'], { cwd })
@@ -116,7 +116,7 @@ describe('statewright run', () => {
     expect(resultIn(whole.out).output).toBe(resultIn(streamed.out).output)
   })
 
-  test('--events prints every event of the run, one a line, and nothing else', async () => {
+  test('--events prints every event of the run, one per line, and nothing else', async () => {
     const cwd = await folder({ 'demo.json': demo })
     const { code, out } = await cli(['run', '--rehearsal', 'demo.json', '--events'], { cwd })
     const events = out
@@ -138,7 +138,7 @@ describe('statewright run', () => {
     expect(resultIn(out)).toMatchObject({ state: 'MAX_STEPS', steps: 1 })
   })
 
-  test('an option goes before the configuration file, key by key', async () => {
+  test('an option overrides the configuration file, key by key', async () => {
     const config = { limits: { maxSteps: 1, tokenBudget: 100_000 } }
     const cwd = await folder({ 'demo.json': demo, 'c.json': config })
     const { out } = await cli(['run', '--rehearsal', 'demo.json', '-c', 'c.json', '--max-steps', '9'], {
@@ -148,7 +148,7 @@ describe('statewright run', () => {
     expect(out).toContain('of 100,000')
   })
 
-  test('a provider that cannot be reached is an error, not a crash', async () => {
+  test('an unreachable provider is an error, not a crash', async () => {
     const cwd = await folder({ 'c.json': { retry: { maxAttempts: 1 } } })
     const args = [
       'run',
@@ -185,7 +185,7 @@ describe('statewright run', () => {
 describe('an interrupted run', () => {
   const hanging = { turns: [{ text: 'Let me think about that for a while.', hang: 1 }] }
 
-  test('is cancelled, keeps what was said, and exits with 130', async () => {
+  test('is cancelled, keeps its text, and exits with 130', async () => {
     const cwd = await folder({ 'play.json': hanging })
     const interrupt = new AbortController()
     const { code, out } = await cli(['run', '--rehearsal', 'play.json'], {
@@ -199,7 +199,7 @@ describe('an interrupted run', () => {
     expect(out).toContain('CANCELLED · cancelled')
   })
 
-  test('ends by itself when its output is not read any more', async () => {
+  test('ends when its output is no longer read', async () => {
     const cwd = await folder({ 'play.json': hanging })
     const { code } = await cli(['run', '--rehearsal', 'play.json'], {
       cwd,
@@ -211,7 +211,7 @@ describe('an interrupted run', () => {
     expect(code).toBe(130)
   })
 
-  test('is left before it begins when the interruption came first', async () => {
+  test('is not started if the interruption came first', async () => {
     const { code, out } = await cli(['run', '--base-url', 'http://127.0.0.1:9/v1', '-m', 'm'], {
       signal: AbortSignal.abort(),
     })
@@ -220,7 +220,7 @@ describe('an interrupted run', () => {
 })
 
 describe('a call that needs approval', () => {
-  test('without a terminal: exits with 4 and says which call waits', async () => {
+  test('without a terminal: exits with 4 and names the waiting call', async () => {
     const cwd = await folder(mailFiles)
     const { code, out, err } = await cli([...mailArgs, '--json'], { cwd })
     expect(code).toBe(4)

@@ -17,7 +17,7 @@ async function tenants() {
   return place
 }
 
-test('all sessions that match are cancelled, and the counts are printed', async () => {
+test('all matching sessions are cancelled, and the counts are printed', async () => {
   const { run, withStore } = await tenants()
   const told = await run(['send', '--all', '--prefix', 'a', 'cancel', 'Closed.'])
   expect(told).toEqual({ code: 0, out: '2 sessions:\n  2 done\n', err: '' })
@@ -32,14 +32,14 @@ test('all sessions that match are cancelled, and the counts are printed', async 
   expect((await run(['send', '--all', '--prefix', 'a', 'cancel'])).out).toBe('No session matches.\n')
 })
 
-test('refusals are printed with their sessions, and end in code 1', async () => {
+test('refusals are printed with their sessions, and cause exit code 1', async () => {
   const { run } = await tenants()
   const told = await run(['send', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
   expect(told.code).toBe(1)
   expect(told.out).toMatch(/^2 sessions:\n {2}2 refused\n {2}a:[12]: not_waiting: /)
 })
 
-test('a queued message reaches ended sessions, once for each key', async () => {
+test('a queued message reaches ended sessions, once per key', async () => {
   const { run, withStore } = await tenants()
   const line = ['send', '--all', '--prefix', 'b', '--key', 'notice', '--json', 'message', 'We have moved.']
   await run(line)

@@ -31,7 +31,7 @@ test('an answer waits in the inbox for the process that resumes, and a second on
   expect(again.err).toContain("Call 'm' was already answered.")
 })
 
-test('cancel is carried out at once, and nothing can be told afterwards', async () => {
+test('cancel takes effect immediately, and later messages are refused', async () => {
   const { run } = await waiting()
   expect(await run(['send', 'waits', 'cancel', 'Not any more.'])).toMatchObject({
     code: 0,
@@ -51,14 +51,14 @@ test.each([
   [['waits', 'steer'], 'statewright send ID steer TEXT'],
   [['waits', 'pause', 'now'], 'statewright send ID pause'],
   [['waits', 'tool-output', 'm', 'plain'], 'The output of a call must be JSON'],
-])('%j is no message', async (args, words) => {
+])('%j is not a message', async (args, words) => {
   const { run } = await waiting()
   const { code, err } = await run(['send', ...args])
   expect(code).toBe(2)
   expect(err).toContain(words)
 })
 
-test('what the session does not wait for is refused, in words of the command line', async () => {
+test('an unexpected answer is refused, in terms of the command line', async () => {
   const { run } = await waiting()
   for (const [args, words] of [
     [['nobody', 'pause'], "There is no session 'nobody' here."],
@@ -72,7 +72,7 @@ test('what the session does not wait for is refused, in words of the command lin
   }
 })
 
-test('--help says what may be said', async () => {
+test('--help lists the messages', async () => {
   const { run } = await kept()
   const { code, out } = await run(['send', '--help'])
   expect(code).toBe(0)

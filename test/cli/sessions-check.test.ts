@@ -33,7 +33,7 @@ async function play(version: string, tools: string): Promise<Kept> {
 
 const check = ['sessions', 'check', '--agents', 'agents.mjs']
 
-test('sessions check says which open sessions can go on with the agents of a module', async () => {
+test('sessions check lists which open sessions can continue with the agents of a module', async () => {
   const { run } = await place()
   expect(await run(check)).toMatchObject({
     code: 0,
@@ -49,7 +49,7 @@ test('sessions check says which open sessions can go on with the agents of a mod
   })
 })
 
-test('sessions check tells of a call that waits for a tool that is gone, and ends with 1', async () => {
+test('sessions check reports a call that waits for a missing tool, and exits with 1', async () => {
   const { run } = await place('2', '[]')
   const { code, out } = await run(check)
   expect(code).toBe(1)
@@ -59,7 +59,7 @@ test('sessions check tells of a call that waits for a tool that is gone, and end
   expect(out).toContain('0 of 1 open sessions can be resumed here')
 })
 
-test('sessions check tells of a session that no agent here accepts, and of one that cannot be read', async () => {
+test('sessions check reports a session that no agent accepts, and an unreadable one', async () => {
   const opened = await place()
   const { run, withStore } = opened
   const needsApproval = {
@@ -87,7 +87,7 @@ test('sessions check tells of a session that no agent here accepts, and of one t
   expect(out).toContain('1 of 3 open sessions can be resumed here')
 })
 
-test('resume leaves the session of a named agent alone', async () => {
+test('resume does not change the session of a named agent', async () => {
   const opened = await place()
   const { run, withStore } = opened
   const pay = defineTool({
@@ -111,7 +111,7 @@ test('resume leaves the session of a named agent alone', async () => {
   expect(await withStore((store) => store.read('bills'))).toEqual(before)
 })
 
-test('sessions check --spec judges the log of every session, ended ones too, and needs no agents', async () => {
+test('sessions check --spec checks the log of every session, including ended ones, and needs no agents', async () => {
   const { run } = await place()
   expect(await run(['sessions', 'check', '--spec'])).toMatchObject({
     code: 0,
@@ -128,7 +128,7 @@ test('sessions check --spec judges the log of every session, ended ones too, and
   )
 })
 
-test('sessions check --spec names the record of a forged log that breaks a rule, and a log that is damaged', async () => {
+test('sessions check --spec names the record of a forged log that breaks a rule, and a damaged log', async () => {
   const { run, withStore } = await place()
   await withStore((store) => {
     // Removes the answer to the call. Renumbers the later records and updates their checksums.
@@ -160,7 +160,7 @@ function forge(store: SyncSessionStore, id: string, records: LogRecord[]): void 
   store.release(lease)
 }
 
-test('sessions check --spec takes no agents', async () => {
+test('sessions check --spec accepts no agents', async () => {
   const { run } = await place()
   expect(await run([...check, '--spec'])).toMatchObject({
     code: 2,
@@ -168,7 +168,7 @@ test('sessions check --spec takes no agents', async () => {
   })
 })
 
-test('sessions check wants a module of agents', async () => {
+test('sessions check requires a module of agents', async () => {
   const { run } = await place()
   expect(await run(['sessions', 'check'])).toMatchObject({
     code: 2,

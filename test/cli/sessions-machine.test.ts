@@ -66,7 +66,7 @@ test('sessions show shows the state, the context and the records of a machine', 
   expect(records.flatMap((line) => faults(JSON.parse(line)))).toEqual([])
 })
 
-test('commands for agents say that it is a machine, or leave it out', async () => {
+test('commands for agents report that it is a machine, or omit it', async () => {
   for (const args of [
     ['resume', 'claim-17'],
     ['send', 'claim-17', 'cancel'],

@@ -35,7 +35,7 @@ async function playTwo(): Promise<Kept> {
 }
 
 describe('sessions list', () => {
-  test('is a table, the session that was written last first', async () => {
+  test('is a table, with the most recent session first', async () => {
     const { run } = await playTwo()
     const { code, out, err } = await run(['sessions', 'list'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -45,7 +45,7 @@ describe('sessions list', () => {
     expect(lines[1]).toMatch(/^done {5}COMPLETED +just now +4 +\d+ {2}\$0\.00 {2}done\?$/)
   })
 
-  test('tells in --json the same, with times as ISO', async () => {
+  test('prints the same data with --json, with times as ISO', async () => {
     const { run } = await two()
     const [waits, done] = rows((await run(['sessions', 'list', '--json'])).out)
     expect(waits).toMatchObject({ id: 'waits', state: 'WAITING_FOR_INPUT', reason: 'approval', holder: null })
@@ -60,7 +60,7 @@ describe('sessions list', () => {
     expect(new Date(String(done?.updatedAt)).toISOString()).toBe(done?.updatedAt)
   })
 
-  test('--limit shows the newest, and says how many more there are', async () => {
+  test('--limit shows the newest, and the number of the others', async () => {
     const { run } = await two()
     const { out } = await run(['sessions', 'list', '--limit', '1'])
     expect(out).toContain('waits?')
@@ -69,7 +69,7 @@ describe('sessions list', () => {
     expect(rows((await run(['sessions', 'list', '--json', '--limit=0'])).out)).toHaveLength(2)
   })
 
-  test('--prefix and --tag show the sessions of an owner, --children those of sub-agents, too', async () => {
+  test('--prefix and --tag filter by owner, and --children includes those of sub-agents', async () => {
     const { run, withStore } = await two()
     await withStore((store) => {
       for (const [id, more] of [
@@ -103,7 +103,7 @@ describe('sessions list', () => {
     }
   })
 
-  test('a run that was at work, and that no process works on any more, is interrupted', async () => {
+  test('shows a run without a process as interrupted', async () => {
     const { run, withStore } = await two()
     const id = (await run(['sessions', 'fork', 'done', '--at', '3'])).out.trim()
     expect(rows((await run(['sessions', 'list', '--json'])).out)[0]).toMatchObject({
@@ -116,7 +116,7 @@ describe('sessions list', () => {
     expect(held?.holder).toContain('run 4711')
   })
 
-  test('a session whose log is damaged is said to be so, and hides no other', async () => {
+  test('reports a damaged log, and hides no other session', async () => {
     const { run, withStore } = await two()
     await withStore((store) => {
       const lease = store.acquire('waits', { holder: 'somebody', ttlMs: 60_000 })
@@ -142,7 +142,7 @@ describe('sessions list', () => {
 })
 
 describe('sessions show', () => {
-  test('is the conversation, its calls and results on a line each, the totals, and where it stands', async () => {
+  test('is the conversation with one line per call and result, the totals, and the state', async () => {
     const { run } = await playTwo()
     const { code, out } = await run(['sessions', 'show', 'done'])
     expect(code).toBe(0)
@@ -158,7 +158,7 @@ describe('sessions show', () => {
     )
   })
 
-  test('says what it waits for and how to go on', async () => {
+  test('shows what it waits for and how to continue', async () => {
     const { run } = await two()
     const { out } = await run(['sessions', 'show', 'waits'])
     expect(out).toMatch(/The run waits: send_mail\(to: "ann"\) \[m@\w{16}\] needs approval\.\n/)
@@ -184,7 +184,7 @@ describe('sessions show', () => {
     ).toHaveLength(2)
   })
 
-  test('leaves out what the loop said by itself', async () => {
+  test('omits messages of the loop', async () => {
     const cut = { turns: [{ text: 'One, ', finishReason: 'length' }, { text: 'two.' }] }
     const { run } = await kept({ 'play.json': cut })
     await run(['run', '--session', 's', '--rehearsal=play.json', 'Count.'])
@@ -192,7 +192,7 @@ describe('sessions show', () => {
     expect(out).toContain('You\nCount.\n\nAssistant\nOne,\ntwo.\n\nCOMPLETED')
   })
 
-  test('no control character of a model or a tool reaches the terminal', async () => {
+  test('sends no control character of a model or a tool to the terminal', async () => {
     const evil = '\u001b]0;evil\u0007\u001b[2J\u009b31m\u202eabc'
     const turns = [
       { text: evil, toolCalls: [{ id: 'x\u001b[1m', name: 'look', arguments: { at: evil } }] },
@@ -218,7 +218,7 @@ describe('sessions show', () => {
 })
 
 describe('sessions show --json', () => {
-  test('prints each record as a line that the schema of the package takes', async () => {
+  test('prints each record as a line that matches the schema of the package', async () => {
     const { run } = await two()
     const { code, out } = await run(['sessions', 'show', 'waits', '--json'])
     expect(code).toBe(0)
@@ -232,7 +232,7 @@ describe('sessions show --json', () => {
     expect((await run(['sessions', 'show', 'waits', '--json', '--events'])).code).toBe(2)
   })
 
-  test('prints those before a damaged one, and says which that is', async () => {
+  test('prints the records before a damaged one, and names it', async () => {
     const { run, cwd } = await two()
     const db = new Database(join(cwd, 'kept', 'sessions.db'))
     db.exec("UPDATE records SET data = '{}' WHERE seq = 3")
@@ -244,7 +244,7 @@ describe('sessions show --json', () => {
 })
 
 describe('sessions export', () => {
-  test('is what restoreSession takes, with every call closed', async () => {
+  test('prints input for restoreSession, with every call closed', async () => {
     const { run } = await two()
     const { out } = await run(['sessions', 'export', 'waits'])
     const session = restoreSession(JSON.parse(out))
@@ -298,7 +298,7 @@ describe('sessions export', () => {
 })
 
 describe('sessions fork', () => {
-  test('prints the id of a new session, which goes on from there', async () => {
+  test('prints the id of a new session that continues from there', async () => {
     const { run } = await two()
     const { code, out } = await run(['sessions', 'fork', 'done', '--at', '2'])
     expect(code).toBe(0)
@@ -316,7 +316,7 @@ describe('sessions rename', () => {
   const titles = async ({ run }: Kept) =>
     rows((await run(['sessions', 'list', '--json'])).out).map(({ id, title }) => [id, title])
 
-  test('gives a title, which every command shows, and takes it back', async () => {
+  test('sets a title, which every command shows, and removes it', async () => {
     const place = await two()
     const { run } = place
     expect(await run(['sessions', 'rename', 'done', 'The sky'])).toMatchObject({
@@ -357,7 +357,7 @@ describe('sessions delete', () => {
     ['y\n', 'Deleted done.', 1],
     ['n\n', 'Nothing was deleted.', 2],
     ['\n', 'Nothing was deleted.', 2],
-  ])('at a terminal it asks, and %j is: %s', async (input, told, left) => {
+  ])('asks at a terminal, and %j is: %s', async (input, told, left) => {
     const { run } = await two()
     const { code, out } = await run(['sessions', 'delete', 'done'], { tty: true, input })
     expect(code).toBe(0)
@@ -365,7 +365,7 @@ describe('sessions delete', () => {
     expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(left)
   })
 
-  test('without a terminal it needs --yes', async () => {
+  test('needs --yes without a terminal', async () => {
     const { run } = await two()
     const refused = await run(['sessions', 'delete', 'done'])
     expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('Use --yes') })
@@ -376,7 +376,7 @@ describe('sessions delete', () => {
     expect((await run(['sessions', 'delete', 'done', '--yes'])).code).toBe(2)
   })
 
-  test('a session that is in use stays', async () => {
+  test('leaves a session in use', async () => {
     const { run, withStore } = await two()
     await withStore((store) => store.acquire('done', { holder: 'run 4711', ttlMs: 60_000 }))
     const { code, err } = await run(['sessions', 'delete', 'done', '-y'])
@@ -409,7 +409,7 @@ describe('commands on sessions refuse', () => {
   })
 })
 
-describe('a store that is damaged', () => {
+describe('a damaged store', () => {
   const values = [
     "'7'",
     "'null'",
@@ -431,53 +431,50 @@ describe('a store that is damaged', () => {
     ...['at', 'type', 'data', 'checksum', 'written_at'].map((column) => ['records', column]),
   ] as const
 
-  longTest(
-    'shows every session in the list, and says of the damaged one what is wrong in one sentence',
-    async () => {
-      const { run, cwd } = await two()
-      const file = join(cwd, 'kept', 'sessions.db')
-      const whole = await readFile(file)
-      for (const [table, column] of columns) {
-        for (const value of values) {
-          // oxlint-disable no-await-in-loop
-          await writeFile(file, whole)
-          const database = new Database(file)
-          const where = table === 'sessions' ? "id = 'waits'" : "session_id = 'waits' AND seq = 2"
-          let isTaken = true
-          try {
-            database.exec(`UPDATE ${table} SET ${column} = ${value} WHERE ${where}`)
-            // The row provides the data that the log lacks.
-            if (table === 'sessions') database.exec(`UPDATE records SET data = '' WHERE session_id = 'waits'`)
-          } catch {
-            isTaken = false // SQLite rejects text in numeric columns.
-          }
-          database.close()
-          if (!isTaken) continue
-          const what = `${table}.${column} = ${value}`
-          const list = await run(['sessions', 'list'])
-          expect({ what, err: list.err, code: list.code }).toEqual({ what, err: '', code: 0 })
-          expect(list.out).toMatch(/^waits /m)
-          expect(list.out).toMatch(/^done +COMPLETED/m)
-          expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(2)
-          for (const command of [
-            ['sessions', 'show', 'waits'],
-            ['sessions', 'show', 'waits', '--events'],
-            ['sessions', 'export', 'waits'],
-            ['sessions', 'fork', 'waits'],
-            ['resume', 'waits'],
-          ]) {
-            const { code, err } = await run(command)
-            expect({ what, command, code: [0, 2, 4].includes(code), is: code }).toMatchObject({ code: true })
-            if (code === 2) expect(err).toMatch(/record \d is damaged|in use by/)
-          }
-          // oxlint-enable no-await-in-loop
+  longTest('lists every session, with one sentence about the problem of the damaged one', async () => {
+    const { run, cwd } = await two()
+    const file = join(cwd, 'kept', 'sessions.db')
+    const whole = await readFile(file)
+    for (const [table, column] of columns) {
+      for (const value of values) {
+        // oxlint-disable no-await-in-loop
+        await writeFile(file, whole)
+        const database = new Database(file)
+        const where = table === 'sessions' ? "id = 'waits'" : "session_id = 'waits' AND seq = 2"
+        let isTaken = true
+        try {
+          database.exec(`UPDATE ${table} SET ${column} = ${value} WHERE ${where}`)
+          // The row provides the data that the log lacks.
+          if (table === 'sessions') database.exec(`UPDATE records SET data = '' WHERE session_id = 'waits'`)
+        } catch {
+          isTaken = false // SQLite rejects text in numeric columns.
         }
+        database.close()
+        if (!isTaken) continue
+        const what = `${table}.${column} = ${value}`
+        const list = await run(['sessions', 'list'])
+        expect({ what, err: list.err, code: list.code }).toEqual({ what, err: '', code: 0 })
+        expect(list.out).toMatch(/^waits /m)
+        expect(list.out).toMatch(/^done +COMPLETED/m)
+        expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(2)
+        for (const command of [
+          ['sessions', 'show', 'waits'],
+          ['sessions', 'show', 'waits', '--events'],
+          ['sessions', 'export', 'waits'],
+          ['sessions', 'fork', 'waits'],
+          ['resume', 'waits'],
+        ]) {
+          const { code, err } = await run(command)
+          expect({ what, command, code: [0, 2, 4].includes(code), is: code }).toMatchObject({ code: true })
+          if (code === 2) expect(err).toMatch(/record \d is damaged|in use by/)
+        }
+        // oxlint-enable no-await-in-loop
       }
-    },
-  )
+    }
+  })
 })
 
-test('looking for sessions where there are none makes no store', async () => {
+test('listing sessions in an empty folder creates no store', async () => {
   const { run, cwd } = await kept()
   expect((await run(['sessions', 'list'])).out).toContain('There are no sessions in the store ')
   for (const args of [

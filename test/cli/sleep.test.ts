@@ -16,7 +16,7 @@ export default [defineTool({
 })]
 `
 
-test('a paused session is put to sleep, and the commands say until when', async () => {
+test('a paused session is put to sleep, and the commands show the wake time', async () => {
   const nap = { toolCalls: [{ name: 'nap', arguments: {} }] }
   const { run } = await kept({ 'naps.json': { turns: [nap, { text: 'Done.' }] }, 'tools.mjs': tools })
   const begun = await run(['run', '--session', 'naps', '--rehearsal=naps.json', '-t', 'tools.mjs', 'Go.'])
@@ -36,7 +36,7 @@ test('a paused session is put to sleep, and the commands say until when', async 
 })
 
 test.each(['tomorrow', '2999-05-04', '2999-05-04T08:30:00', '2999-15-04T08:30:00Z'])(
-  '%s is no date to sleep until',
+  '%s is not a valid wake time',
   async (word) => {
     const { run } = await kept({ 'hi.json': says('Hello.') })
     await run(['run', '--session', 's', '--rehearsal=hi.json', 'Go.'])

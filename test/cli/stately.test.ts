@@ -41,14 +41,14 @@ describe('statewright stately', () => {
     [['--session', 'work', '--port', 'x'], /--port must be a whole number/],
     [['--session', 'work', '--editor', 'editor'], /--editor must be an address such as https:/],
     [['--session', 'work', '--editor', 'javascript:alert(1)'], /--editor must be an address/],
-  ])('refuses %j in a sentence', async (args, message) => {
+  ])('refuses %j in one sentence', async (args, message) => {
     const { run } = await worked()
     const { code, out, err } = await run(['stately', ...args])
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toMatch(message)
   })
 
-  it('does not wait for a page on a store that cannot be opened', async () => {
+  it('waits for no page if the store cannot be opened', async () => {
     const { code, err } = await cli(['stately', '--session', 'work', '--store', 'nothing:'])
     expect(code).toBe(2)
     expect(err).toMatch(/nothing:/)

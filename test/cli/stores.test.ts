@@ -10,8 +10,8 @@ afterEach(removeFolders)
 const play = ['run', '--rehearsal=play.json', 'Hi']
 const files = { 'play.json': says('Hello.') }
 
-describe('where the sessions of the command line are', () => {
-  test('a session outlives its command, in the folder of this user', async () => {
+describe('the sessions of the command line', () => {
+  test('outlive their command, in the folder of this user', async () => {
     const [cwd, dataFolder] = [await folder(files), await folder({})]
     const { code, out } = await cli([...play, '--session', 'work'], { cwd, dataFolder })
     expect(code).toBe(0)
@@ -23,7 +23,7 @@ describe('where the sessions of the command line are', () => {
     expect((JSON.parse(again.out) as RunResult).messages).toHaveLength(4)
   })
 
-  test('a rehearsal leaves nothing behind, unless it is told where', async () => {
+  test('are not stored by a rehearsal without an option', async () => {
     const [cwd, dataFolder] = [await folder(files), await folder({})]
     const { out } = await cli(play, { cwd, dataFolder, env: { STATEWRIGHT_STORE: 'file:elsewhere' } })
     expect(out).toContain('COMPLETED')
@@ -34,7 +34,7 @@ describe('where the sessions of the command line are', () => {
     )
   })
 
-  test('--store goes before STATEWRIGHT_STORE, and a folder is relative to where the person stands', async () => {
+  test('--store overrides STATEWRIGHT_STORE, and a relative folder starts at the working folder', async () => {
     const cwd = await folder(files)
     const env = { STATEWRIGHT_STORE: 'file:of-the-environment' }
     await cli([...play, '--session', 'a'], { cwd, env })
@@ -64,7 +64,7 @@ describe('where the sessions of the command line are', () => {
     }
   })
 
-  test('a folder without file: gets the text that was meant', async () => {
+  test('a folder without file: gets a suggestion', async () => {
     const env = { STATEWRIGHT_STORE: './s' }
     const { err } = await cli(['sessions', 'list'], { env })
     expect(err).toContain('STATEWRIGHT_STORE: The text does not name a session store.')
@@ -78,7 +78,7 @@ describe('where the sessions of the command line are', () => {
       async () => join(await folder({ file: '' }), 'file', 'x'),
       'cannot be used',
     ],
-  ])('with %s a run goes on in memory and says so in one line', async (_what, place, why) => {
+  ])('with %s a run continues in memory and prints one line about it', async (_what, place, why) => {
     const [cwd, dataFolder] = [await folder(files), await place()]
     const { code, out, err } = await cli([...play, '--session', 'work'], { cwd, dataFolder })
     expect(code).toBe(0)
@@ -92,21 +92,21 @@ describe('where the sessions of the command line are', () => {
   test.each([
     ['--store', { args: ['--store', 'file:file/x'] }],
     ['STATEWRIGHT_STORE', { args: ['--session', 's'], env: { STATEWRIGHT_STORE: 'file:file/x' } }],
-  ])('a store that %s names and that cannot be used is an error', async (_what, { args, ...call }) => {
+  ])('an unusable store named by %s is an error', async (_what, { args, ...call }) => {
     const cwd = await folder({ ...files, file: '' })
     const { code, out, err } = await cli([...play, ...args], { cwd, ...call })
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toMatch(/^statewright: .*sessions\.db cannot be used.*\n$/)
   })
 
-  test('a text that names no store is an error that tells which there are', async () => {
+  test('an invalid store name is an error that lists the valid ones', async () => {
     const { code, err } = await cli(['sessions', 'list', '--store', 'sessions'])
     expect(code).toBe(2)
     expect(err).toContain('Use memory:, file:DIR, file:///DIR or postgres://')
   })
 
   test.each([['--session=s'], ['--store=file:kept']])(
-    'without a model, no rehearsal is played into a session that is kept (%s)',
+    'without a model, no rehearsal is played into a stored session (%s)',
     async (option) => {
       const { code, out, err } = await cli(['run', option, 'Hi'], { cwd: await folder({}) })
       expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -116,7 +116,7 @@ describe('where the sessions of the command line are', () => {
 })
 
 describe('a cancelled run', () => {
-  test('tells how to go on in its session, with the options that it had', async () => {
+  test('prints how to continue its session, with the same options', async () => {
     const cwd = await folder({ 'play.json': { turns: [{ text: 'Let me think.', hang: 1 }] } })
     const interrupt = new AbortController()
     const { code, out } = await cli([...play, '--session', 'work'], {
@@ -133,7 +133,7 @@ describe('a cancelled run', () => {
   })
 })
 
-describe('the options that a later command needs', () => {
+describe('the options for the next command', () => {
   test('are quoted for a shell', () => {
     const given = { tools: './my tools.mjs', model: 'gpt-5', instructions: "Don't.", rehearsal: true }
     expect(formatCarriedOptions(given)).toBe(
@@ -141,7 +141,7 @@ describe('the options that a later command needs', () => {
     )
   })
 
-  test('never show what may be a secret', () => {
+  test('never contain a possible secret', () => {
     const shown = formatCarriedOptions({
       store: 'postgres://me:secret@host/db',
       baseURL: 'https://host/v1?key=secret',

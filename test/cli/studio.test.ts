@@ -51,7 +51,7 @@ async function opened(
 
 const sessions = '/api/sessions'
 
-test('statewright studio shows the sessions that are kept, until it is interrupted', async () => {
+test('statewright studio shows the stored sessions until it is interrupted', async () => {
   const { run, cwd } = await kept({
     'done.json': calls(['l', 'look', { at: 'x' }]),
     'tools.mjs': toolsModule,
@@ -66,7 +66,7 @@ test('statewright studio shows the sessions that are kept, until it is interrupt
   expect(err).toMatch(/^Studio: http:\/\/127\.0\.0\.1:\d+\/\?token=[\w-]{32}\nOpen it .* Ctrl-C ends it\.\n$/)
 })
 
-test('at a terminal Enter gives an address for another browser', async () => {
+test('Enter at a terminal prints an address for another browser', async () => {
   const interrupt = new AbortController()
   const addresses: string[] = []
   const { code } = await cli(['studio', '--store', 'memory:'], {
@@ -82,7 +82,7 @@ test('at a terminal Enter gives an address for another browser', async () => {
   expect([code, addresses.length]).toEqual([0, 2])
 })
 
-test('--agent takes an agent, or what makes one of the store', async () => {
+test('--agent accepts an agent, or a function that creates one for the store', async () => {
   const made = `export default ({ store }) => ({ config: {}, store, resume: async () => ({}), fork: async () => 'x' })`
   const { run, cwd } = await kept({ 'agent.mjs': made, 'one.json': { turns: [{ text: 'Hello.' }] } })
   await run(['run', '--rehearsal=one.json', 'Hello?'])
@@ -95,7 +95,7 @@ test.each([
   ['export const agent = {}', /has no default export/],
   ['export default 7', /has no agent as its default export/],
   [`export default () => { throw new Error('no key') }`, /failed: no key/],
-])('--agent with %s is refused in a sentence', async (source, why) => {
+])('--agent with %s is refused in one sentence', async (source, why) => {
   const cwd = await folder({ 'agent.mjs': source })
   const { code, err } = await cli(['studio', '--store', 'memory:', '--agent', 'agent.mjs'], { cwd })
   expect(code).toBe(2)
@@ -112,7 +112,7 @@ test.each([
   expect([code, err]).toEqual([2, expect.stringMatching(why)])
 })
 
-test('run --studio shows the run, keeps it open when it has ended, and ends with its code', async () => {
+test('run --studio shows the run, keeps the page open after its end, and exits with its code', async () => {
   const cwd = await folder({ 'one.json': { turns: [{ text: 'Hello.' }] } })
   const { code, out, err } = await opened(
     ['run', '--studio', '--rehearsal=one.json', 'Hello?'],
@@ -129,7 +129,7 @@ test('run --studio shows the run, keeps it open when it has ended, and ends with
   expect(err).toContain('The studio stays open until Ctrl-C.')
 })
 
-test('the address of run --studio leads to the run itself, and Enter repeats where', async () => {
+test('the address of run --studio leads to the run, and Enter prints it again', async () => {
   const cwd = await folder({ 'one.json': { turns: [{ text: 'Hello.' }] } })
   const interrupt = new AbortController()
   const addresses: string[] = []
@@ -193,7 +193,7 @@ describe('run --studio of a run that waits for a person', () => {
     expect(err).toContain('Answer here, or in the studio.')
   })
 
-  test('or in the page, which takes back the question; what was typed for it answers no other', async () => {
+  test('is answered in the page, which withdraws the question; input for it answers no other', async () => {
     let questions = 0
     const { code, out } = await opened(
       [...args, '--store', 'file:kept'],
@@ -218,7 +218,7 @@ describe('run --studio of a run that waits for a person', () => {
     expect(out).toContain('Sent.')
   })
 
-  test('where there is no terminal it says that it is answered in the page, and goes on with that', async () => {
+  test('without a terminal, reports that it is answered in the page, and continues with that answer', async () => {
     const { code, out, err } = await opened(
       [...args, '--store', 'file:kept'],
       { cwd: await folder(files('ann')) },
@@ -231,7 +231,7 @@ describe('run --studio of a run that waits for a person', () => {
     expect(err).toContain('Answer in the studio.')
   })
 
-  test('is left as it is by Ctrl-C, to be gone on with', async () => {
+  test('stays unchanged after Ctrl-C, and can be continued', async () => {
     const { run, cwd } = await kept(files('ann'))
     const { code, err } = await opened([...args, '--store', 'file:kept'], { cwd }, async (get) => {
       while ((await get(sessions)).sessions[0]?.state !== 'WAITING_FOR_INPUT');
@@ -242,7 +242,7 @@ describe('run --studio of a run that waits for a person', () => {
   })
 })
 
-test('a folder without sessions is told, and not made', async () => {
+test('a folder without sessions is reported, and not created', async () => {
   const cwd = await folder({})
   const { code, err } = await cli(['studio', '--store', 'file:nowhere'], { cwd })
   expect([code, err]).toEqual([
@@ -259,7 +259,7 @@ test('a folder without sessions is told, and not made', async () => {
 
 const isBuilt = existsSync(join(packageRoot, 'dist/src/studio/client.js'))
 
-test('sessions export --html is one file that loads nothing, or says what is missing', async () => {
+test('sessions export --html writes one file that loads nothing, or reports what is missing', async () => {
   const { run, cwd } = await kept({
     'done.json': calls(['l', 'look', { at: 'x' }]),
     'tools.mjs': toolsModule,

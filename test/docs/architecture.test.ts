@@ -41,7 +41,7 @@ function filesWith(name: string): string[] {
   return [...sources].filter(([, source]) => declares(source, name)).map(([file]) => file)
 }
 
-test('the tables answer the questions that people ask, each with a place', () => {
+test('the tables answer common questions, each with a file', () => {
   expect(answers.length).toBeGreaterThanOrEqual(30)
   expect(answers.filter(({ doors }) => doors.length === 0)).toEqual([])
 })

@@ -174,7 +174,7 @@ test('every block of commands has a script, and every script a block', () => {
   rehearsal = { close: () => Promise.resolve() } as Rehearsal
 })
 
-test.each(blocks)('$id does what it says', async ({ id, code }) => {
+test.each(blocks)('$id works as described', async ({ id, code }) => {
   const {
     turns = [says('Nobody was to ask.')],
     before = {},

@@ -58,11 +58,11 @@ describe('docs/embedding.md', () => {
     expect(declared.size).toBeGreaterThan(10)
   })
 
-  it.each([...declared])('says what %s comes with, and where it is heard', (type, keys) => {
+  it.each([...declared])('names the payload of %s, and its listeners', (type, keys) => {
     expect(documented.get(type)).toEqual({ keys, heardIn: heardIn(type) })
   })
 
-  it('lists every actor that the machine invokes, with what it says when it is done', () => {
+  it('lists every actor that the machine invokes, with its output', () => {
     const ids = Array.from(source.matchAll(/xstate\.done\.actor\.(\w+)'/g), ([, id = '']) => id)
     const [, table = ''] = document.split('| Actor | Task |')
     const named = Array.from(table.matchAll(/^\|((?: `\w+`)+) \|/gm), ([, cell = '']) => namesIn(cell)).flat()
@@ -74,7 +74,7 @@ describe('docs/embedding.md', () => {
     }
   })
 
-  it('says of errors what the type says', () => {
+  it('describes errors like their type', () => {
     const failing = Array.from(source.matchAll(/xstate\.error\.actor\.(\w+)'/g), ([, id = '']) => id)
     const rows = document.split('\n').filter((line) => line.includes('or an error'))
     expect(rows.flatMap((row) => namesIn(row.split('|')[1] ?? ''))).toEqual(failing)

@@ -45,7 +45,7 @@ async function approvedTransfer(): Promise<AgentEvent[]> {
   return play.events
 }
 
-test('a run tells its events in the order of the tree', async () => {
+test('a run emits its events in the order of the tree', async () => {
   const events = told(await approvedTransfer())
   expect(events.map(({ type }) => type)).toEqual(tree.map(({ type }) => type))
   expect(tree.filter(({ isMany }) => isMany).map(({ type }) => type)).toEqual([
@@ -56,7 +56,7 @@ test('a run tells its events in the order of the tree', async () => {
   ])
 })
 
-test('what the tree says of an event is so', async () => {
+test('the statements of the tree about an event are true', async () => {
   const events = told(await approvedTransfer())
   for (const [i, { type, note }] of tree.entries()) {
     const event = events[i]
@@ -75,13 +75,13 @@ test('what the tree says of an event is so', async () => {
   }
 })
 
-test('a run that ends badly tells an error between its last state and its end', async () => {
+test('a run that fails emits an error between its last state and its end', async () => {
   const play = (await stage([{ status: 401, error: { message: 'No such key.' } }])).run()
   await play.run.result
   expect(play.events.map(({ type }) => type).slice(-3)).toEqual(['state_changed', 'error', 'run_ended'])
 })
 
-test('the table has every event, and no other', () => {
+test('the table lists exactly the events', () => {
   const [, rows = ''] = /\| Event \| Meaning \|\n[^\n]*\n([^]*?)\n\n/.exec(document) ?? []
   const named = rows.split('\n').flatMap((row) => {
     const [, cell = ''] = row.split('|')

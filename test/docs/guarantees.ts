@@ -84,7 +84,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     rules: ['no actor starts when a run ends, or runs while the run is settled'],
     tests: [
       'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',
-      'test/machine/rules.test.ts › the rules of the machine, over random runs › hold: every event is handled, the history is valid when settled, one terminal event, cancel always wins',
+      'test/machine/rules.test.ts › the rules of the machine, over random runs › hold: every event is handled, the history is valid when settled, one terminal event, cancel takes precedence',
     ],
   },
   'Incomplete output has no effect': {
@@ -114,7 +114,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
       'each call gets exactly one result event',
     ],
     tests: [
-      'test/machine/rules.test.ts › the rules of the machine, over random runs › hold: every event is handled, the history is valid when settled, one terminal event, cancel always wins',
+      'test/machine/rules.test.ts › the rules of the machine, over random runs › hold: every event is handled, the history is valid when settled, one terminal event, cancel takes precedence',
       'test/scenarios/endings.test.ts › the end of a turn › always leaves a history that other messages can follow',
       'test/rehearsal/strict.test.ts › a strict rehearsal refuses %s with a message',
     ],
@@ -127,7 +127,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
     tests: [
       'test/scenarios/durable-hostile.test.ts › a process that dies after any record › the next process reaches the same end at the same cost, and repeats no finished call',
-      'test/cli/bin.test.ts › a run that is killed is interrupted, and resume continues it',
+      'test/cli/bin.test.ts › a killed run is interrupted, and resume continues it',
     ],
   },
   'Shields fail closed': {

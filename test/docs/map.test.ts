@@ -19,7 +19,7 @@ test('tests run the code of every page', () => {
   expect(pages.filter((page) => !documents.includes(`docs/${page}`))).toEqual(['tutorial.md'])
 })
 
-test('README is short, and starts with what a reader needs first', () => {
+test('README is short, and starts with the essentials', () => {
   const text = readFileSync(`${root}README.md`, 'utf8')
   const lines = text.trimEnd().split('\n')
   expect([text.length <= 5000, lines.length <= 90]).toEqual([true, true])

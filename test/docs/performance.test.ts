@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { root } from './snippets.js'
 
-test('the counts in the document are those that check:counts holds', () => {
+test('the counts in the document are those that check:counts enforces', () => {
   const document = readFileSync(`${root}docs/performance.md`, 'utf8')
   const counts = JSON.parse(readFileSync(`${root}bench/counts.json`, 'utf8')) as Record<string, number>
   const [, table = ''] = document.split(/<!-- \/?bench:counts -->/)

@@ -239,7 +239,7 @@ const quoted = (text: string): string => JSON.stringify(text)
 const asPattern = (text: string): RegExp => new RegExp(`^${text.split(/ ?… ?/).map(escaped).join('[^]*')}$`)
 const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-test('each reason not to run one names one', () => {
+test('each reason not to run an example names one', () => {
   expect(reasons.filter(([piece]) => !all.some(({ code }) => code.includes(piece)))).toEqual([])
 })
 

@@ -73,11 +73,11 @@ test('every program of the documents has a scene, and every scene a program', ()
   expect(Object.keys(scenes)).toEqual(programs.map(({ id }) => id))
 })
 
-test('every block says its language, and no other than these', () => {
+test('every block names its language, from a fixed list', () => {
   expect(new Set(snippets.map(({ lang }) => lang))).toEqual(new Set(['js', 'sh', 'text', 'ts']))
 })
 
-longTest('every program that is whole compiles, with what the reader’s own program has', async () => {
+longTest('every complete program compiles, with the reader’s own code', async () => {
   const whole = programs.filter(({ id }) => !kept.some((each) => each.id === id && isPart(each)))
   // A snippet with a type error, which proves that the compiler runs.
   const wrong = { id: 'wrong', lang: 'js', code: "createAgent({ model }).walk('Go.')" }
@@ -99,7 +99,7 @@ test.each(sampledRows(played))('$id runs', async (snippet) => {
 })
 
 test.each(kept.filter(({ partOf }) => partOf !== undefined))(
-  '$id stands in $partOf',
+  '$id is part of $partOf',
   ({ code, partOf = '' }) => {
     const lines = (text: string) => text.split('\n').map((line) => line.trim())
     const there = lines(readFileSync(root + partOf, 'utf8'))
@@ -113,7 +113,7 @@ test.each(kept.filter(({ partOf }) => partOf !== undefined))(
   },
 )
 
-test('headings and blocks are told apart', () => {
+test('headings and blocks are distinguished', () => {
   const markdown = '# A\n```ts\n# no heading\n```\n## B\n```js\n1\n```\n```js\n2\n```\n```\nplain\n```\n'
   expect(snippetsOf('x.md', markdown)).toEqual([
     { id: 'x.md › A', lang: 'ts', code: '# no heading\n' },

@@ -54,11 +54,11 @@ describe('the table of the configuration', () => {
     })
   })
 
-  it.each(pairs)('%s is %j by default', (path, value) => {
+  it.each(pairs)('%s defaults to %j', (path, value) => {
     expect(at(defaultConfig, path)).toEqual(value)
   })
 
-  it('has every key but those of guards', () => {
+  it('has every key except those of guards', () => {
     const { guardrails: _guardrails, ...sections } = defaultConfig
     const keys = Object.entries(sections).flatMap(([name, section]) =>
       typeof section === 'object' ? Object.keys(section).map((key) => `${name}.${key}`) : [name],
@@ -69,7 +69,7 @@ describe('the table of the configuration', () => {
   })
 })
 
-test('the table of turns has every key, and no other', () => {
+test('the table of turns has exactly the keys', () => {
   const keys = rowsUnder('docs/rehearsals.md', '# Rehearsals').flatMap(([cell = '']) => codesIn(cell))
   expect(keys.toSorted()).toEqual(Object.keys(turnSchema.shape).toSorted())
 })
@@ -82,7 +82,7 @@ describe('the tables of the presets', () => {
     strands: ['strands'],
   })
 
-  it.each(named)('says what %s sets', (heading, names) => {
+  it.each(named)('lists the settings of %s', (heading, names) => {
     const rows = rowsUnder('docs/presets.md', `### \`presets.${heading}\``).filter(([key = '']) =>
       key.includes('`'),
     )
@@ -103,7 +103,7 @@ describe('the tables of the presets', () => {
     }
   })
 
-  it('says what is common to them', () => {
+  it('lists their common settings', () => {
     const four = ['repeatedCall', 'repeatedOutput', 'failing', 'terminalDelegation'] as const
     for (const guard of four) expect(presets.openhuman.guardrails?.[guard]).toMatchObject({ onHalt: 'pause' })
     expect(presets.openhumanTask.limits?.maxSteps).toBe(200)
@@ -118,7 +118,7 @@ describe('the tables of the presets', () => {
   })
 })
 
-test('final states have the colours that the guide to the pictures says', async () => {
+test('final states have the colors that the guide to the pictures names', async () => {
   const tones = {
     success: ['COMPLETED'],
     limit: ['TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'],

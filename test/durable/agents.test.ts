@@ -66,7 +66,7 @@ function setUp(options: Pick<AgentOptions, 'approvals'> = {}) {
 
 const input = { text: 'My roof leaks.' }
 
-test('an agent runs in a session of its own, and its call is answered through the machine', async () => {
+test('an agent runs in a separate session, and its call is answered through the machine', async () => {
   const { shared, executed, open, until } = setUp()
   const { cases, errors } = open()
   await until(cases.start('case-1', { input }))
@@ -112,7 +112,7 @@ test('another process answers, and continues the agent of a dead one', async () 
   })
 })
 
-test('an answer with a key is taken once, also after the end of its agent and of its session', async () => {
+test('an answer with a key is accepted once, also after the end of its agent and of its session', async () => {
   const { hosts, executed, open, until } = setUp()
   const { cases } = open()
   await until(cases.start('case-1', { input }))
@@ -170,7 +170,7 @@ test('a session has the keys of its agents, also if their state is left by anoth
   }
 })
 
-test('a state that is left cancels its agent, also if the process dies in between', async () => {
+test('leaving a state cancels its agent, also if the process dies in between', async () => {
   for (const dies of [false, true]) {
     const { hosts, shared, open, until } = setUp()
     const first = open()

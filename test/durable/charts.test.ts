@@ -210,7 +210,7 @@ test('an agent receives the events that its own state sends on entry', async () 
   expect(await until(sessions.settled('s'))).toMatchObject({ value: 'done', context: { state: 'CANCELLED' } })
 })
 
-test('answers to agents reach them, also if the chart has a wildcard, and names of agents do not collide', async () => {
+test('answers reach agents even if the chart has a wildcard, and names of agents do not collide', async () => {
   const { open, until } = setUp()
   const executed: string[] = []
   const create = (): Agent =>

@@ -110,7 +110,7 @@ async function play({ kills, notes, failures }: Plan) {
   return { last, taken, bank, errors, kills: kills.length - left.length }
 }
 
-test('a process may die after any write: nobody is paid twice, and no event is lost or taken twice', async () => {
+test('a process may die after any write: no one is paid twice, and no event is lost or accepted twice', async () => {
   const { last: expected } = await play({ kills: [], notes: 3, failures: 0 })
   expect(expected.state).toMatchObject({
     status: 'done',

@@ -46,7 +46,7 @@ function setUp({ pay }: { pay?: (key: string) => Promise<string> | string } = {}
 const input = { amount: 900 }
 const approve = { type: 'APPROVE', by: 'ann' } as const
 
-test('a session starts, takes events, runs its actor, and ends', async () => {
+test('a session starts, accepts events, runs its actor, and ends', async () => {
   const { bank, open, until, shared } = setUp()
   const { claims, started, errors } = open()
   await until(claims.start('claim-17', { input }))
@@ -143,7 +143,7 @@ test('a message that cannot be removed is read once per opening', async () => {
   expect(acquisitions).toBe(1)
 })
 
-test('an event with a key is taken once', async () => {
+test('an event with a key is accepted once', async () => {
   const { open, until } = setUp()
   const { claims } = open()
   await until(claims.start('c', { input }))
@@ -156,7 +156,7 @@ test('an event with a key is taken once', async () => {
   expect((await until(claims.settled('c'))).context.notes).toEqual(['once'])
 })
 
-test('a session knows its last 100 keys, also after its end', async () => {
+test('a session remembers its last 100 keys, also after its end', async () => {
   const { open, until, shared } = setUp()
   const { claims } = open()
   await until(claims.start('c', { input }))
@@ -180,7 +180,7 @@ test('a session knows its last 100 keys, also after its end', async () => {
   expect(shared.inbox.read('c')).toEqual([])
 })
 
-test('a worker continues what a dead process left, and an actor in once is in doubt', async () => {
+test('a worker continues the work of a dead process, and an actor in once is in doubt', async () => {
   const { hosts, bank, open, until } = setUp({ pay: () => new Promise(() => undefined) })
   const first = open()
   await until(first.claims.start('c', { input }))
@@ -266,7 +266,7 @@ test('a delay fires once, by the clock of the store, in another process and afte
   await until(worker.drain())
 })
 
-test('a chart waits and tries again, and gives up', async () => {
+test('a chart waits, retries, and gives up', async () => {
   let tries = 0
   const { hosts, open, until } = setUp({
     pay: () => {
@@ -394,7 +394,7 @@ test('a call that waits for a session when the drain starts is refused, and anot
   await until(worker.drain())
 })
 
-test('an event that leads to what cannot be stored changes nothing, and the machine continues', async () => {
+test('an event that leads to an unstorable state changes nothing, and the machine continues', async () => {
   const { open, until } = setUp()
   const { claims } = open()
   await until(claims.start('c', { input }))
@@ -451,7 +451,7 @@ test('an onError that throws, and an error that cannot be read, do not stop a se
   expect([runs, shared.get('c')?.holder]).toEqual([2, 'machine claim'])
 })
 
-test('bad calls are refused before anything is written', async () => {
+test('invalid calls are refused before anything is written', async () => {
   const { open, until, shared } = setUp()
   const { claims } = open()
   const refused = async (promise: Promise<unknown>) =>
@@ -472,7 +472,7 @@ test('bad calls are refused before anything is written', async () => {
   expect(shared.get('c')?.head).toBe(1)
 })
 
-test('a bad option is refused and named, and nothing is written', async () => {
+test('an invalid option is refused and named, and nothing is written', async () => {
   const { open, until, shared } = setUp()
   const { claims } = open()
   const refused = async (call: () => unknown): Promise<unknown> => {
@@ -622,7 +622,7 @@ test('charts that cannot be stored are refused', () => {
   ])
 })
 
-test('a machine that never rests is named by settled', async () => {
+test('settled names a machine that never rests', async () => {
   const busy = setup({ actors: { tick: fromPromise(async () => 1) } }).createMachine({
     id: 'busy',
     context: { count: 0 },
@@ -650,7 +650,7 @@ test('a machine that never rests is named by settled', async () => {
   host.kill()
 })
 
-test('functions of agents say that a session is a machine, and leave it alone', async () => {
+test('functions for agents report that a session is a machine, and do not change it', async () => {
   const { open, until, shared } = setUp()
   const { claims } = open()
   await until(claims.start('c', { input }))
@@ -786,7 +786,7 @@ test('a stored session is a path that replays on the chart, and its records foll
   await expect(pathOf(shared, 'ann')).rejects.toMatchObject({ code: 'other_session' })
 })
 
-test('a session of another chart is opened by migrate, or says what is missing', async () => {
+test('a session of another chart is opened by migrate, or names the missing states', async () => {
   const { hosts, open, until, shared } = setUp()
   await until(open().claims.start('c', { input }))
   const renamed = createMachine({
@@ -821,7 +821,7 @@ test('a session of another chart is opened by migrate, or says what is missing',
   expect(JSON.parse(shared.read('c').at(-1)?.data ?? '{}')).toMatchObject({ chart: '2' })
 })
 
-test('an outcome that the chart cannot take waits for a mended chart', async () => {
+test('an outcome that the chart cannot process waits for a corrected chart', async () => {
   const { hosts, until, shared } = setUp()
   let runs = 0
   const create = (isBroken: boolean) => {

@@ -84,7 +84,7 @@ test('an actor of a process that was suspended and lost the session is aborted',
   expect(await until(settled)).toMatchObject({ value: 'paid' })
 })
 
-test('events that a machine sends to itself without end do not keep others out', async () => {
+test('an endless chain of events that a machine sends itself does not block other events', async () => {
   const { hosts, open, until } = setUp()
   const machine = setup({}).createMachine({
     id: 'loop',
@@ -296,7 +296,7 @@ test('events that a machine sends itself after its session was released keep the
   expect(errors).toEqual([])
 })
 
-test('a worker takes a session whose first start failed', async () => {
+test('a worker continues a session whose first start failed', async () => {
   const { hosts, open, until } = setUp()
   const picky = setup({ types: { context: {} as { n: number } } }).createMachine({
     id: 'picky',

@@ -51,7 +51,7 @@ function createChance(seed: number): (below: number) => number {
   }
 }
 
-test('each event from two processes that are killed is taken once, in order per sender', async () => {
+test('each event of two processes that are killed is accepted once, in order per sender', async () => {
   const [each, kills] = runsAll ? [5000, 20] : [100, 2]
   const chance = createChance(7)
   const store = fileStore({ dir })
@@ -114,7 +114,7 @@ test('each event from two processes that are killed is taken once, in order per 
   store.close()
 })
 
-test('a claim whose processes are killed after any line of work is paid once', async () => {
+test('a claim whose processes are killed after any line is paid once', async () => {
   const claims = runsAll ? 24 : 2
   const chance = createChance(11)
   const bank = join(dir, 'bank')

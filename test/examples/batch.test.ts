@@ -23,7 +23,7 @@ afterEach(async () => {
   await Promise.all(rehearsals.splice(0).map((rehearsal) => rehearsal.close()))
 })
 
-test('examples/batch.mjs answers each line of batch.jsonl, and asks the model nothing the second time', async () => {
+test('examples/batch.mjs answers each line of batch.jsonl, and makes no request the second time', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'statewright-example-'))
   const out = join(folder, 'answers.jsonl')
   const play = () =>

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
 
-test('the page and the server of chat-react are short, and bring nothing into a clone that does not start them', () => {
+test('the page and the server of chat-react are short, and add no dependencies to a clone that does not start them', () => {
   const own = [
     'src/chats.ts',
     'src/main.tsx',

@@ -2,7 +2,7 @@ import * as core from '../../src/index.js'
 import * as testing from '../../src/testing/index.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 
-test('examples/check-agent.mjs finds what is careless, and nothing in the other agent', async () => {
+test('examples/check-agent.mjs finds the problems of the careless agent, and none in the other', async () => {
   provideEntries({ statewright: core, 'statewright/testing': testing })
   const { checkBoth } = await loadExample<{ checkBoth: (options: object) => Promise<string[]> }>(
     'check-agent.mjs',

@@ -31,7 +31,7 @@ test('paths cover every transition of the claim', () => {
   expect(coverage.states.filter(({ reached }) => !reached)).toEqual([])
 })
 
-test('a payment in doubt is decided in the end, and a chart that only pays again is found', () => {
+test('a payment in doubt is eventually resolved, and a chart that pays again is detected', () => {
   const isPaying = ({ value }: Moment) => value === 'paying' || value === 'checking' || value === 'waiting'
   const properties = {
     'a payment is decided in the end': leadsTo(isPaying, (moment: Moment) => !isPaying(moment), {

@@ -76,7 +76,7 @@ const countComments = async (folder: string) =>
   (await readFile(join(folder, 'issues.json'), 'utf8')).split('Only the first unit was read').length - 1
 
 whenBuilt('examples/coding-agent', () => {
-  test('it fixes the issue with --yes: skill, deferred tools, compaction, a review, and what it cost', async () => {
+  test('fixes the issue with --yes: skill, deferred tools, compaction, a review, and its cost', async () => {
     const { code, out, folder } = await play(['--yes'])
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('COMPLETED') })
     for (const part of [
@@ -96,7 +96,7 @@ whenBuilt('examples/coding-agent', () => {
     expect(await countComments(folder)).toBe(1)
   })
 
-  longTest('a person is shown each change, and says what to do instead', async () => {
+  longTest('shows each change to a person, who can request another', async () => {
     const { code, out, folder } = await play([], answers('y', 'Keep the old error.'))
     expect({ code, asked: out.split('Approve?').length - 1 }).toEqual({ code: 0, asked: 2 })
     expect(out).toContain('Rejected by the user: Keep the old error.')
@@ -105,26 +105,29 @@ whenBuilt('examples/coding-agent', () => {
     expect(written).not.toContain('test(text)')
   })
 
-  longTest('after kill -9 at work and at a question, --resume goes on and does nothing twice', async () => {
-    const killed = await play(['--yes'], (out, child) => {
-      if (out.includes('review ›')) child.kill('SIGKILL')
-    })
-    const asked = await play(
-      ['--resume', killed.folder],
-      answers((child) => child.kill('SIGKILL')),
-    )
-    expect([killed.code, asked.code]).toEqual([null, null])
-    const { code, out } = await play(['--resume', killed.folder, '--yes'])
-    expect({ code, out }).toEqual({
-      code: 0,
-      out: expect.stringMatching(/COMPLETED · end_turn\n {2}steps {3}12\n/),
-    })
-    expect(await countComments(killed.folder)).toBe(1)
-    const again = await play(['--resume', killed.folder])
-    expect(again.out).toContain('COMPLETED: pass another TASK.')
-  })
+  longTest(
+    'continues with --resume after kill -9 at work and at a question, and repeats nothing',
+    async () => {
+      const killed = await play(['--yes'], (out, child) => {
+        if (out.includes('review ›')) child.kill('SIGKILL')
+      })
+      const asked = await play(
+        ['--resume', killed.folder],
+        answers((child) => child.kill('SIGKILL')),
+      )
+      expect([killed.code, asked.code]).toEqual([null, null])
+      const { code, out } = await play(['--resume', killed.folder, '--yes'])
+      expect({ code, out }).toEqual({
+        code: 0,
+        out: expect.stringMatching(/COMPLETED · end_turn\n {2}steps {3}12\n/),
+      })
+      expect(await countComments(killed.folder)).toBe(1)
+      const again = await play(['--resume', killed.folder])
+      expect(again.out).toContain('COMPLETED: pass another TASK.')
+    },
+  )
 
-  longTest('a cost limit ends it', async () => {
+  longTest('ends at a cost limit', async () => {
     const { code, out } = await play(['--yes', '--cost-limit', '0.003'])
     expect({ code, out }).toEqual({ code: 1, out: expect.stringContaining('BUDGET_EXCEEDED') })
   })
@@ -155,7 +158,7 @@ whenBuilt('examples/coding-agent', () => {
     },
   )
 
-  longTest('with --model it asks that model', async () => {
+  longTest('uses the model of --model', async () => {
     const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Nothing to do.' }] } })
     try {
       const env = { OPENAI_API_KEY: 'key', OPENAI_BASE_URL: rehearsal.url }
@@ -181,7 +184,7 @@ whenBuilt('examples/coding-agent', () => {
     expect(await play(args)).toMatchObject({ code, out: expect.stringContaining(part) })
   })
 
-  test('--resume of a folder without a session exits with 2', async () => {
+  test('refuses --resume in a folder without a session, with exit code 2', async () => {
     expect(await play(['--resume', join(temporary, 'empty')])).toMatchObject({
       code: 2,
       out: expect.stringContaining("There is no session 'work'"),

@@ -22,14 +22,14 @@ afterAll(async () => {
 })
 
 describe('examples/evaluation', () => {
-  test('scores its cases with the command of the page, as the page shows', async () => {
+  test('scores its cases with the command of the page, and prints the same table', async () => {
     const { code, out } = await cli(splitShellWords(line) ?? [])
     expect(code).toBe(0)
     expect(table.split('\n')).toHaveLength(6)
     expect(out).toContain(table)
   })
 
-  test('needs a file of cases and a scorer: fewer lines than the 57 that it replaces', async () => {
+  test('needs only a file of cases and a scorer: fewer lines than the 57 that it replaces', async () => {
     const lines = readFileSync('examples/evaluation/score.mjs', 'utf8').split('\n').filter(Boolean)
     expect(lines.length).toBeLessThan(57 / 2)
     const { out } = await cli([...(splitShellWords(line) ?? []), '--json'])

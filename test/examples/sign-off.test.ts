@@ -55,24 +55,24 @@ test('nothing is released without two people', () => {
   expect(checkInvariants(machine, invariants, space).violations.map(String)).toEqual([])
 })
 
-test('the paths pass on the machine that they were made from', async () => {
+test('the paths pass on the machine that generated them', async () => {
   for (const path of generatePaths(machine, space).paths)
     expect(await replay(path, createMachineHarness(machine))).toMatchObject({ ok: true })
 })
 
-test('the first mistake of the guide fails a path, in the words that the guide shows', async () => {
+test('the first mistake of the guide fails a path, with the message that the guide shows', async () => {
   const { paths } = generatePaths(machine, space)
   const results = await Promise.all(paths.map((path) => replay(path, createMachineHarness(hasty))))
   const failed = results.find(({ ok }) => !ok)
   expect(guide).toContain(failed && !failed.ok ? failed.message : 'No path failed.')
 })
 
-test('the second mistake breaks the rule, by the path that the guide shows', () => {
+test('the second mistake breaks the rule, with the path that the guide shows', () => {
   const [violation] = checkInvariants(careless, invariants, space).violations
   expect(guide).toContain(String(violation))
 })
 
-test('the guide shows the example as it is', () => {
+test('the guide shows the current example', () => {
   const example = readFileSync('examples/sign-off.machine.mjs', 'utf8')
   const shown = [...guide.matchAll(/```js\n(.*?)```/gs)].map(([, code = '']) => code.trim())
   expect(shown.length).toBeGreaterThan(2)
@@ -117,7 +117,7 @@ describe('with a live agent inside', () => {
     return { actor, clock, close: () => rehearsal.close() }
   }
 
-  test('two people release a call, and the agent goes on', async () => {
+  test('two people release a call, and the agent continues', async () => {
     const { actor, close } = await start()
     actor.send({ type: 'SIGN', by: 'Ada' })
     actor.send({ type: 'SIGN', by: 'Ada' })
@@ -151,7 +151,7 @@ function until(actor: AnyActor, holds: () => boolean): Promise<void> {
   })
 }
 
-test('a machine with a live agent in it is checked over time, without starting the agent', () => {
+test('a machine with a live agent is checked over time, without starting the agent', () => {
   const agent = createAgent({
     model: openaiChat({ model: 'none', baseURL: 'http://127.0.0.1:1/v1', apiKey: 'none' }),
     tools: [],

@@ -61,7 +61,7 @@ const start = (text: string): Child => {
   return child
 }
 
-test('four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget', async () => {
+test('four processes of 50 runs each, and one that was killed during requests, never exceed their budget', async () => {
   const doomed = start(script(false))
   let lost = 0
   // It has 50 active requests.
@@ -83,7 +83,7 @@ test('four processes of 50 runs each, and one that was killed in its requests, n
   expect(left.usd).toBeLessThan(0.0025)
 })
 
-test('a process that gives the same budget another limit is refused, and both limits are named', async () => {
+test('a process that opens a budget with another limit is refused, and both limits are named', async () => {
   const child = start(script(true, 7))
   const { paid, ends, error } = (await child.next()) as Said
   expect(paid).toBe(0)

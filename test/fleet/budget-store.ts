@@ -106,14 +106,14 @@ export function describeBudgetStore(
 
     const steps = fc.array(step, { maxLength: 40 })
 
-    test('what is spent and what is reserved never exceed the limit, whatever is reserved, settled, renewed, and runs out', async () => {
+    test('spent and reserved amounts never exceed the limit, for any sequence of reserve, settle, renew and expiry', async () => {
       const property = fc.asyncProperty(steps, async (all) => {
         await playSteps(store, time, all, { budget: `limit ${(budgets += 1)}`, countsLost: true })
       })
       await fc.assert(property, { numRuns })
     })
 
-    test('it does what the store in memory does', async () => {
+    test('behaves like the store in memory', async () => {
       const property = fc.asyncProperty(steps, async (all) => {
         const budget = `same ${(budgets += 1)}`
         const here: unknown[] = []
@@ -133,7 +133,7 @@ export function describeBudgetStore(
       await fc.assert(property, { numRuns })
     })
 
-    test('a reservation that has run out counts as spent, and for what was paid once it is settled, once', async () => {
+    test('an expired reservation counts as spent, and its later settlement counts the paid amount once', async () => {
       expect(await store.reserve(asked())).toMatchObject({ granted: true, live: 1 })
       time.now = 101
       const again = await store.reserve(asked({ reservation: 'r2' }))
@@ -144,14 +144,14 @@ export function describeBudgetStore(
       expect(await store.list('b')).toMatchObject([{ spent: { nanoUsd: 10 }, reserved: { nanoUsd: 0 } }])
     })
 
-    test('where lost reservations do not count, what has run out is free again', async () => {
+    test('if lost reservations do not count, an expired reservation is free again', async () => {
       await store.reserve(asked({ budget: 'free', countsLost: false }))
       time.now = 101
       const again = await store.reserve(asked({ budget: 'free', countsLost: false, reservation: 'r2' }))
       expect(again).toMatchObject({ granted: true, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } })
     })
 
-    test('a later window begins with nothing, and a request of the earlier one is settled for nothing in it', async () => {
+    test('a later window starts at zero, and settles a request of the earlier one for nothing', async () => {
       const of = { budget: 'windows', windowEndsAt: 50 }
       await store.reserve(asked({ ...of, reservation: 'w1' }))
       time.now = 60
@@ -176,7 +176,7 @@ export function describeBudgetStore(
       })
     })
 
-    test('a window that has not begun yet becomes the current one, with what was spent in it', async () => {
+    test('a window that has not started becomes the current one, with its spent amount', async () => {
       time.now = 1000
       const of = { budget: 'ahead', allowance: { nanoUsd: 100, tokens: null } }
       await store.reserve(
@@ -198,7 +198,7 @@ export function describeBudgetStore(
       })
     })
 
-    test('totals stop at the largest whole number, and are still there', async () => {
+    test('totals stop at the largest safe integer, and stay readable', async () => {
       const most = Number.MAX_SAFE_INTEGER
       const of = { budget: 'most', allowance: { nanoUsd: null, tokens: null }, nanoUsd: most, tokens: most }
       for (const reservation of ['t1', 't2', 't3'])
@@ -210,7 +210,7 @@ export function describeBudgetStore(
       ])
     })
 
-    test('nothing is reserved under other terms, until they are replaced', async () => {
+    test('nothing is reserved under other terms until the budget is replaced', async () => {
       const of = { budget: 'terms', nanoUsd: 10 }
       await store.reserve(asked({ ...of, reservation: 't1' }))
       const other = await store.reserve(asked({ ...of, reservation: 't2', terms: 'others' }))
@@ -221,7 +221,7 @@ export function describeBudgetStore(
       expect(now).toMatchObject({ granted: true, terms: 'others', reserved: { nanoUsd: 20 } })
     })
 
-    test('many at once get no more than there is', async () => {
+    test('concurrent reservations never exceed the limit', async () => {
       const many = Array.from({ length: 50 }, async (_, i) =>
         store.reserve(asked({ budget: 'many', nanoUsd: 7, reservation: `m${i}` })),
       )

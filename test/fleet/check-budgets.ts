@@ -82,7 +82,7 @@ export function checkBudgets(
       store = await open()
     })
 
-    test('a request of any provider is settled in whole, at its end, and no run waits for one that is over', async () => {
+    test('a request of any provider is settled completely at its end, and no run waits for a completed one', async () => {
       const property = fc.asyncProperty(
         fc.array(request, { minLength: 1, maxLength: 6 }),
         async (requests) => {
@@ -152,7 +152,7 @@ export function checkBudgets(
       await expect(budget.reserve({ tokens: 1e308 })).rejects.toMatchObject({ code: 'budget_exceeded' })
     })
 
-    test('a payment of any size leaves a budget that can be read, and a limit that can be raised', async () => {
+    test('after a payment of any size the budget is readable, and its limit can be raised', async () => {
       const budget = createBudget({ id: 'sizes', tokens: 1000, usd: 1, store })
       for (const huge of [1e300, Number.MAX_VALUE]) {
         // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -170,7 +170,7 @@ export function checkBudgets(
       expect(await raised.status()).toMatchObject({ spent: { tokens: 5001, usd: 2 }, live: 0 })
     })
 
-    test('a settlement that the store does not take is reported in the run, and tried again', async () => {
+    test('a settlement that the store refuses is reported in the run, and retried', async () => {
       const clock = new SimulatedClock()
       clock.set(Date.now())
       let isAway = false

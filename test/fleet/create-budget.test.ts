@@ -34,7 +34,7 @@ describe('options', () => {
   })
 })
 
-test('an amount is reserved, and settled for what was paid', async () => {
+test('an amount is reserved, and settled for the paid amount', async () => {
   const budget = createBudget({ id: 'one', usd: 1, tokens: 1000, store: memoryStore() })
   const held = await budget.reserve({ usd: 0.6, tokens: 500 })
   expect(await budget.status()).toMatchObject({
@@ -54,14 +54,14 @@ test('an amount is reserved, and settled for what was paid', async () => {
   })
 })
 
-test('what is not known counts as it was reserved', async () => {
+test('an unknown amount counts as reserved', async () => {
   const budget = createBudget({ id: 'one', usd: 1, store: memoryStore() })
   const held = await budget.reserve({ usd: 0.6 })
   await held.settle({ usd: null })
   expect((await budget.status()).spent.usd).toBe(0.6)
 })
 
-test('what cannot fit is refused, and says what is spent', async () => {
+test('an amount that cannot fit is refused, with the spent amount', async () => {
   const budget = createBudget({ id: 'small', usd: 0.5, per: 'day', store: memoryStore() })
   await (await budget.reserve({ usd: 0.2 })).settle({ usd: 0.2 })
   await expect(budget.reserve({ usd: 0.4 })).rejects.toMatchObject({
@@ -72,7 +72,7 @@ test('what cannot fit is refused, and says what is spent', async () => {
   })
 })
 
-test('what fits only once others are settled waits for them, in order', async () => {
+test('an amount that fits only after others are settled waits for them, in order', async () => {
   const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
   const held = await budget.reserve({ usd: 0.9 })
   const order: string[] = []
@@ -87,7 +87,7 @@ test('what fits only once others are settled waits for them, in order', async ()
   expect(order).toEqual(['large', 'small'])
 })
 
-test('what waits is refused as soon as it can never fit', async () => {
+test('a waiting amount is refused as soon as it can never fit', async () => {
   const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
   const held = await budget.reserve({ usd: 0.9 })
   const waiting = budget.reserve({ usd: 0.8 })
@@ -97,7 +97,7 @@ test('what waits is refused as soon as it can never fit', async () => {
   ])
 })
 
-test('what waits stops when its signal aborts, and the next is served', async () => {
+test('a waiting amount stops when its signal aborts, and the next is served', async () => {
   const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
   await budget.reserve({ usd: 0.9 })
   const controller = new AbortController()
@@ -109,7 +109,7 @@ test('what waits stops when its signal aborts, and the next is served', async ()
   expect((await budget.status()).reserved.usd).toBeCloseTo(0.95, 9)
 })
 
-test('what another process gives back is noticed', async () => {
+test('an amount that another process releases is noticed', async () => {
   const clock = new SimulatedClock()
   const shared = memoryStore()
   const [here, there] = [1, 2].map(() => createBudget({ id: 'b', usd: 1, store: shared, clock }))
@@ -122,7 +122,7 @@ test('what another process gives back is noticed', async () => {
   expect((await here?.status())?.reserved.usd).toBe(0.5)
 })
 
-test('two that give one budget other limits are refused, and both are named', async () => {
+test('two limits for one budget are refused, and both are named', async () => {
   const shared = memoryStore()
   const five = createBudget({ id: 'b', usd: 5, per: 'day', store: shared })
   const ten = createBudget({ id: 'b', usd: 10, per: 'day', store: shared })
@@ -138,12 +138,12 @@ test('two that give one budget other limits are refused, and both are named', as
   await expect(five.reserve({ usd: 1 })).rejects.toMatchObject({ code: 'budget_conflict' })
 })
 
-test('a budget in USD refuses what has no known price', async () => {
+test('a budget in USD refuses a request without a known price', async () => {
   const budget = createBudget({ id: 'b', usd: 5, store: memoryStore() })
   await expect(budget.reserve({ usd: null, tokens: 5 })).rejects.toMatchObject({ code: 'unknown_price' })
 })
 
-test('a store that is away fails closed, and a settlement that it missed is tried again', async () => {
+test('an unavailable store fails closed, and a missed settlement is retried', async () => {
   const clock = new SimulatedClock()
   const inner = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
   let isAway = false
@@ -168,7 +168,7 @@ test('a store that is away fails closed, and a settlement that it missed is trie
   expect(await budget.status()).toMatchObject({ spent: { usd: 0.1 }, reserved: { usd: 0 } })
 })
 
-test('the window is that of the clock of the store, whatever the clocks of processes show', async () => {
+test('the window follows the clock of the store, regardless of the clocks of processes', async () => {
   const hour = 3_600_000
   let now = Date.parse('2026-05-04T06:20:00Z')
   const store = memoryStore({ now: () => now })
@@ -221,7 +221,7 @@ test.each([
   },
 )
 
-test('the reservation of a live process is renewed, that of a dead one runs out and counts as spent', async () => {
+test('the reservation of a live process is renewed, and that of a dead process expires and counts as spent', async () => {
   const clock = new SimulatedClock()
   const shared = memoryStore({ now: () => clock.now() })
   const options = { id: 'b', usd: 1, store: shared, leaseMs: 3000 }
@@ -244,7 +244,7 @@ test('the reservation of a live process is renewed, that of a dead one runs out 
   expect(await alive.status()).toMatchObject({ spent: { usd: 0.6 }, reserved: { usd: 0.2 }, live: 1 })
 })
 
-test('an amount that is no number is refused', async () => {
+test('an amount that is not a number is refused', async () => {
   const budget = createBudget({ id: 'b', usd: 5, store: memoryStore() })
   await expect(budget.reserve({ usd: -1 })).rejects.toMatchObject({ code: 'invalid_config', subject: 'usd' })
   await expect(budget.reserve({ tokens: Number.NaN })).rejects.toMatchObject({ subject: 'tokens' })
@@ -257,7 +257,7 @@ describe('windows', () => {
     return [iso(windowAt), iso(endsAt)]
   }
 
-  test('a day begins at midnight of its zone, also when it has 23 or 25 hours', () => {
+  test('a day starts at midnight of its zone, also if it has 23 or 25 hours', () => {
     expect(zurich('2026-03-29T10:00:00Z', 'day')).toEqual([
       '2026-03-28T23:00:00.000Z',
       '2026-03-29T22:00:00.000Z',
@@ -268,7 +268,7 @@ describe('windows', () => {
     ])
   })
 
-  test('a month and an hour do, too', () => {
+  test('a month and an hour do so, too', () => {
     expect(zurich('2026-07-31T23:30:00Z', 'month')).toEqual([
       '2026-07-31T22:00:00.000Z',
       '2026-08-31T22:00:00.000Z',
@@ -277,7 +277,7 @@ describe('windows', () => {
     expect(iso(windowAt)).toBe('2026-07-01T09:30:00.000Z')
   })
 
-  test('every moment is in its window, and all moments of a window name the same one', () => {
+  test('every moment is in its window, and all moments of a window have the same one', () => {
     const zones = [
       'UTC',
       'Europe/Zurich',

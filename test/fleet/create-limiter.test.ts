@@ -135,7 +135,7 @@ describe('200 runs against a server that allows 600 requests a minute', () => {
     ['a sliding window', slidingWindow],
   ]
   test.each(runsAll ? servers : servers.slice(0, 1))(
-    'with %s, get 95 %% of the rate, and at most 1 %% is refused',
+    'with %s, get 95 %% of the rate, and at most 1 %% are refused',
     async (_name, open) => {
       const clock = new SimulatedClock()
       const { model, log } = createServer(clock, open(600))
@@ -148,7 +148,7 @@ describe('200 runs against a server that allows 600 requests a minute', () => {
     },
   )
 
-  test('without a limiter most requests are refused', async () => {
+  test('are mostly refused without a limiter', async () => {
     const clock = new SimulatedClock()
     const { model, log } = createServer(clock, bucket(600))
     const results = await playRuns(clock, model, 200)
@@ -158,7 +158,7 @@ describe('200 runs against a server that allows 600 requests a minute', () => {
 })
 
 describe('a window', () => {
-  test('never has more than the limit in a minute, nor more than a burst at once, and wastes nothing', () => {
+  test('never exceeds the limit per minute or the burst, and wastes no capacity', () => {
     const amounts = fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.nat({ max: 20_000 })), {
       minLength: 1,
       maxLength: 200,
@@ -219,7 +219,7 @@ async function settle(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await settled()
 }
 
-test('a request that waits is told once, and has its line', async () => {
+test('a waiting request is reported once, and shown on one line', async () => {
   const { manual, limiter, agent } = limited({ concurrency: 1 })
   const runs = [agent.run('One.'), agent.run('Two.'), agent.run('Three.')]
   const told = runs.map(listen)
@@ -239,7 +239,7 @@ test('a request that waits is told once, and has its line', async () => {
   expect(limiter.status()).toEqual({ waiting: 0, active: 0, pausedMs: 0 })
 })
 
-test('the run that came first goes first, with each of its requests', async () => {
+test('the run that came first is served first, with each of its requests', async () => {
   const { manual, agent } = limited({ concurrency: 1 })
   const runs = ['One.', 'Two.', 'Three.'].map((input) => agent.run(input))
   const order: unknown[] = []
@@ -261,7 +261,7 @@ test('the run that came first goes first, with each of its requests', async () =
   expect(order.indexOf('Three.')).toBeGreaterThan(order.lastIndexOf('One.'))
 })
 
-test('a wait ends with the cancel and with the deadline of its run, and leaves no place taken', async () => {
+test('a wait ends with the cancellation and the deadline of its run, and frees its place', async () => {
   const { clock, manual, limiter, agent } = limited({ concurrency: 1 })
   const first = agent.run('One.')
   await settle()
@@ -283,7 +283,7 @@ test.each([
   ['streamed', true],
   ['whole', false],
 ])(
-  'a wait of an hour is no silence of the provider and no attempt, for %s answers',
+  'a wait of an hour counts neither as silence of the provider nor as an attempt, for %s answers',
   async (_name, stream) => {
     const { clock, manual, agent } = limited({ concurrency: 1 }, { stream, limits: { timeoutMs: 0 } })
     const first = agent.run('One.')
@@ -307,7 +307,7 @@ test.each([
   },
 )
 
-test('after the wait the silence of the provider counts as ever', async () => {
+test('the silence of the provider counts as usual after the wait', async () => {
   const { clock, manual, agent } = limited(
     { concurrency: 1 },
     { streamIdleMs: 1000, retry: { maxAttempts: 1 } },
@@ -323,7 +323,7 @@ test('after the wait the silence of the provider counts as ever', async () => {
   expect(await second.result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
 })
 
-test('a 429 slows everyone behind the limiter, for as long as the provider asks', async () => {
+test('a 429 slows every request of the limiter, for the time that the provider requests', async () => {
   const { clock, manual, limiter, agent } = limited({ requestsPerMinute: 6000 })
   const first = agent.run('One.')
   await settle()
@@ -345,7 +345,7 @@ test('a 429 slows everyone behind the limiter, for as long as the provider asks'
   expect(await first.result).toMatchObject({ state: 'COMPLETED' })
 })
 
-test('a 429 that says no time is waited for longer and longer, until an answer comes', async () => {
+test('a 429 without a time causes growing waits, until an answer arrives', async () => {
   const clock = new SimulatedClock()
   const limiter = createLimiter({ id: 'test', concurrency: 4, clock })
   const manual = new ManualModel()
@@ -373,7 +373,7 @@ test('a 429 that says no time is waited for longer and longer, until an answer c
   expect(waits).toEqual([1000, 2000, 0, 1000])
 })
 
-test('tokens count as estimated, and then as they were used', async () => {
+test('tokens count as estimated, and then as used', async () => {
   const { clock, manual, limiter, agent } = limited(
     { tokensPerMinute: 1000, burst: 1 },
     { sampling: { maxTokens: 600 } },
@@ -403,7 +403,7 @@ test('tokens count as estimated, and then as they were used', async () => {
   expect(await third.result).toMatchObject({ state: 'COMPLETED' })
 })
 
-test('a request that is larger than the whole allowance goes by itself', async () => {
+test('a request that exceeds the whole allowance runs alone', async () => {
   const { manual, agent } = limited({ tokensPerMinute: 10 })
   const run = agent.run('A question of far more than ten tokens, which the provider may refuse or not.')
   await settle()
@@ -411,7 +411,7 @@ test('a request that is larger than the whole allowance goes by itself', async (
   expect(await run.result).toMatchObject({ state: 'COMPLETED' })
 })
 
-describe('each provider takes a limiter', () => {
+describe('each provider accepts a limiter', () => {
   const rows: [string, (url: string, limiter: Limiter) => ModelProvider][] = [
     ['openaiChat', (baseURL, limiter) => openaiChat({ model: 'm', baseURL, apiKey: 'none', limiter })],
     [
@@ -475,12 +475,12 @@ describe('each provider takes a limiter', () => {
           { limiter: {} as Limiter },
         ),
     ],
-  ])('%s refuses what is none', (_name, open) => {
+  ])('%s refuses an invalid one', (_name, open) => {
     expect(open).toThrow(expect.objectContaining({ code: 'invalid_option', subject: 'limiter' }))
   })
 })
 
-test('a page is not told of limits', () => {
+test('a page receives no rate limit events', () => {
   const view = new PageView({}, 's')
   const event = { type: 'waiting_for_slot', stepId: 's1', limiter: 'tenant-acme', ahead: 3 } as AgentEvent
   expect(view.maskEvent(event)).toBeNull()
@@ -529,7 +529,7 @@ describe('flexibleLimiter', () => {
       ...options,
     })
 
-  test('a request without a point waits for the next window, and says so', async () => {
+  test('a request without a point waits for the next window, and reports it', async () => {
     const memory = new RateLimiterMemory({ points: 1, duration: 1 })
     const limiter = flexibleLimiter('shared', memory)
     const manual = new ManualModel()
@@ -547,7 +547,7 @@ describe('flexibleLimiter', () => {
     expect(waits.at(-1)).toBeNull()
   })
 
-  test('a cancel ends the wait, a 429 blocks the key, and a store that is down is a failure that may pass', async () => {
+  test('a cancel ends the wait, a 429 blocks the key, and an unavailable store is a transient failure', async () => {
     const memory = new RateLimiterMemory({ points: 5, duration: 60 })
     const limiter = flexibleLimiter('shared', memory)
     const manual = new ManualModel()

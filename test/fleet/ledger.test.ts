@@ -40,7 +40,7 @@ checkBudgets('spending from memoryStore', async () => memoryStore().openBudgets?
 
 checkBudgets('spending from fileStore', async () => openFolder().openBudgets?.() as Promise<BudgetStore>)
 
-test('budgets of a folder are there when it is opened again, beside its sessions', async () => {
+test('budgets of a folder are available when it is opened again, next to its sessions', async () => {
   const first = openFolder()
   const lease = first.acquire('ann', { holder: 'me', ttlMs: 1000 })
   first.append(lease, [{ seq: 1, at: 0, type: 'opened', data: '{"version":1}', check: '…' }])
@@ -52,7 +52,7 @@ test('budgets of a folder are there when it is opened again, beside its sessions
   expect(again.get('ann')).toMatchObject({ head: 1 })
 })
 
-test('a store gives the same budgets each time', async () => {
+test('a store returns the same budgets each time', async () => {
   const store = memoryStore()
   expect(await store.openBudgets?.()).toBe(await store.openBudgets?.())
 })

@@ -67,7 +67,7 @@ const stores: [string, () => SessionStore | undefined][] = [
 ]
 
 describe.each(sampledKinds(stores))('with %s', (_name, open) => {
-  test('results come in the order of the items, and so many items are at work at once', async () => {
+  test('results arrive in the order of the items, with the configured concurrency', async () => {
     const waiting: (() => void)[] = []
     const { model, log } = echo(
       (said) => new Promise((resolve) => waiting.unshift(() => resolve(said.toUpperCase()))),
@@ -88,7 +88,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     expect(log.most).toBe(3)
   })
 
-  test('what cannot be run is told with its item, and the others go on', async () => {
+  test('an item that cannot run is reported, and the others continue', async () => {
     const { model } = echo((said) => {
       if (said !== 'Question 1') return said
       throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
@@ -109,7 +109,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     expect(results[4]?.error?.message).toMatch(/Item 'a b' has the id "a b"\. Use letters/)
   })
 
-  test('its items spend from the budgets of the batch, and an item that they cannot pay for says so', async () => {
+  test('its items spend from the budgets of the batch, and an item that they cannot pay for reports it', async () => {
     const { model, log } = echo()
     const usage = {
       inputTokens: 10,
@@ -138,7 +138,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     )
   })
 
-  test('onProgress is told how the batch stands, and how long it may take', async () => {
+  test('onProgress receives the state of the batch, and its remaining time', async () => {
     const clock = new SimulatedClock()
     const { model } = echo((said) => {
       clock.increment(1000)
@@ -164,7 +164,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     expect(told.at(-1)).toEqual({ ...told[0], done: 3, running: 0, failed: 1, cost: 30, timeLeftMs: 0 })
   })
 
-  test('the loop that is left parks the batch', async () => {
+  test('leaving the loop parks the batch', async () => {
     const { model, log } = echo()
     const store = open()
     const agent = createAgent({ model, ...(store && { store }) })
@@ -191,7 +191,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
   })
 })
 
-test('the same call goes on: what has ended is not run again, and the results are the same', async () => {
+test('the same call continues: completed items do not run again, and the results are the same', async () => {
   const paid: string[] = []
   const pay = tool('pay', ({ text }) => void paid.push(String(text)))
   const model: ModelProvider = {
@@ -224,7 +224,7 @@ test('the same call goes on: what has ended is not run again, and the results ar
   expect(paid.toSorted()).toEqual(items(9).map(({ input }) => input))
 })
 
-test('an item that waits is given as it waits, and goes on when it is answered', async () => {
+test('a waiting item has a waiting result, and continues after the answer', async () => {
   const pay = tool('pay', () => 'paid', { needsApproval: true })
   const model: ModelProvider = {
     provider: 'played',
@@ -245,7 +245,7 @@ test('an item that waits is given as it waits, and goes on when it is answered',
   expect(done?.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
 })
 
-test('a session that another process holds is waited for, and others take its room', async () => {
+test('a session that another process holds is awaited, and others take its place', async () => {
   const clock = new SimulatedClock()
   const store = memoryStore({ now: () => clock.now() })
   const lease = store.acquire('b.i0', { holder: 'another', ttlMs: 30_000 })
@@ -262,7 +262,7 @@ test('a session that another process holds is waited for, and others take its ro
   expect(outputs(await given)).toEqual(items(3).map(({ input }) => `You said: ${input as string}`))
 })
 
-test('a session that was begun with another input is no result of this one', async () => {
+test('a session that was started with another input is not a result of this batch', async () => {
   const { model } = echo()
   const store = memoryStore()
   const agent = createAgent({ model, store })
@@ -273,7 +273,7 @@ test('a session that was begun with another input is no result of this one', asy
   expect(second?.result?.state).toBe('COMPLETED')
 })
 
-test('a session that was begun with another input is refused before it goes on', async () => {
+test('a session that was started with another input is refused before it continues', async () => {
   const paid: string[] = []
   const manual = new ManualModel()
   const pay = tool('pay', () => {
@@ -296,7 +296,7 @@ test('a session that was begun with another input is refused before it goes on',
 })
 
 test.each(sampledKinds(['at once', 'by promises']))(
-  'items that a shared budget cannot pay for are tried again by the same batch, in a store that answers %s',
+  'the same batch retries items that a shared budget cannot pay for, in a store that answers %s',
   async (kind) => {
     const { model, log } = echo()
     const inner = memoryStore()
@@ -328,7 +328,7 @@ test.each(sampledKinds(['at once', 'by promises']))(
   },
 )
 
-test('items that have failed stay so, and get one more run with retryFailed', async () => {
+test('failed items stay failed, and get one more run with retryFailed', async () => {
   let isDown = true
   const { model, log } = echo((said) => {
     if (isDown && said !== 'Question 0')
@@ -348,7 +348,7 @@ test('items that have failed stay so, and get one more run with retryFailed', as
   expect(log.asked.length).toBe(5)
 })
 
-test('an input that a shield has changed is known again', async () => {
+test('an input that a shield has changed is recognized', async () => {
   const { model } = echo()
   const shields = { input: [secretsShield({ action: 'redact' })] }
   const agent = createAgent({ model, store: memoryStore(), shields })
@@ -400,7 +400,7 @@ test("an app's own object reaches the tools", async () => {
   expect(seen).toEqual([context, context])
 })
 
-test('items are read as they are needed, and no more than look-ahead are ahead of the results', async () => {
+test('items are read on demand, at most look-ahead items ahead of the results', async () => {
   const manual = new ManualModel()
   // The first item hangs. All others complete.
   const model: ModelProvider = {
@@ -447,7 +447,7 @@ test('items are read as they are needed, and no more than look-ahead are ahead o
   expect(results[0]?.result?.output).toBe('At last.')
 })
 
-test('a stream that waits for its next item does not keep the batch from being parked', async () => {
+test('a stream that waits for its next item does not prevent parking', async () => {
   const stop = new AbortController()
   async function* stream() {
     yield* items(1)
@@ -463,7 +463,7 @@ test('a stream that waits for its next item does not keep the batch from being p
   expect(results).toEqual(['i0'])
 })
 
-describe('what ends the batch', () => {
+describe('the end of a batch', () => {
   const { model } = echo()
   const agent = createAgent({ model, store: memoryStore() })
 
@@ -471,7 +471,7 @@ describe('what ends the batch', () => {
     ['two items of one id', [...items(2), ...items(1)], { code: 'duplicate_item', subject: 'i0' }],
     ['an item without an id', [...items(2), { input: 'Go.' }], { code: 'invalid_item', subject: 'items[2]' }],
     ['an item that is none', [...items(2), 'Go.'], { code: 'invalid_item', subject: 'items[2]' }],
-  ])('%s: after the results of those before', async (_name, given, error) => {
+  ])('%s: after the earlier results', async (_name, given, error) => {
     const done: string[] = []
     const run = async (): Promise<void> => {
       for await (const { item } of runAll(agent, given as BatchItem[], { id: 'b' })) done.push(item.id)
@@ -480,7 +480,7 @@ describe('what ends the batch', () => {
     expect(done).toEqual(['i0', 'i1'])
   })
 
-  test('an agent that cannot run, a store that is away, and a stream that fails', async () => {
+  test('by an agent that cannot run, an unavailable store, and a stream that fails', async () => {
     const check = (): void => {
       throw new TypeError('No key.')
     }
@@ -503,7 +503,7 @@ describe('what ends the batch', () => {
     await expect(collect(runAll(agent, failing(), { id: 'c' }))).rejects.toThrow('The disk is gone.')
   })
 
-  test('a signal that has aborted before: nothing begins', async () => {
+  test('by an already aborted signal: nothing starts', async () => {
     const asked = echo()
     const idle = createAgent({ model: asked.model, store: memoryStore() })
     expect(await collect(runAll(idle, items(3), { id: 'b', signal: AbortSignal.abort() }))).toEqual([])
@@ -521,14 +521,14 @@ test.each([
   ['a listener that is none', { id: 'b', onProgress: 'log' }, 'onProgress'],
   ['less than nothing', { id: 'b', total: -1 }, 'total'],
   ['an option that it does not have', { id: 'b', parallel: 4 }, 'parallel'],
-])('%s is refused at once, naming the option', (_name, options, subject) => {
+])('%s is refused immediately, naming the option', (_name, options, subject) => {
   const agent = createAgent({ model: echo().model })
   expect(() => runAll(agent, [], options as never)).toThrow(
     expect.objectContaining({ code: 'invalid_option', subject }),
   )
 })
 
-test('what is no agent and what is no list is refused', () => {
+test('invalid agents and lists are refused', () => {
   const agent = createAgent({ model: echo().model })
   expect(() => runAll({} as Agent, [], { id: 'b' })).toThrow(
     expect.objectContaining({ code: 'invalid_argument', subject: 'agent' }),
@@ -538,7 +538,7 @@ test('what is no agent and what is no list is refused', () => {
   )
 })
 
-test('however often a batch is parked, and whichever item fails, its results are those of one that runs in peace', async () => {
+test('a batch that is parked any number of times has the results of an undisturbed one, whichever item fails', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 8 }),

@@ -36,7 +36,7 @@ async function setUp(given: SessionStore = memoryStore()) {
   return { store, working, waiting, other }
 }
 
-test('a cancel ends every session of a tenant, and no other one', async () => {
+test('a cancel ends every session of a tenant, and no others', async () => {
   const { store, working, other } = await setUp()
   const heard: number[] = []
   const receipt = await sendAll(
@@ -66,7 +66,7 @@ test('a cancel ends every session of a tenant, and no other one', async () => {
   expect(again.sessions).toBe(0)
 })
 
-test('ended and unfit sessions are counted, and refusals say why', async () => {
+test('ended and mismatched sessions are counted, and refusals have a reason', async () => {
   const { store } = await setUp()
   const all = { ...acme, state: ['RUNNING', 'WAITING_FOR_INPUT', 'COMPLETED'] } as const
   const receipt = await sendAll(store, all, { type: 'resume' })
@@ -88,7 +88,7 @@ test('a resume with a date puts paused runs to sleep until then', async () => {
   expect(await summaryOf()).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: at })
 })
 
-test('a message is told once however often the same call is made', async () => {
+test('a message is sent once, however often the same call is made', async () => {
   const { store, waiting } = await setUp()
   const steer = { type: 'steer', text: 'Use euros.' } as const
   const which = { ...acme, state: 'WAITING_FOR_INPUT' } as const
@@ -106,7 +106,7 @@ test('a message is told once however often the same call is made', async () => {
   expect(heard).not.toContain('warning')
 })
 
-test('what is queued reaches ended sessions too, once', async () => {
+test('a queued message reaches ended sessions, too, once', async () => {
   const { store } = await setUp()
   const message = { type: 'message', when: 'next', input: 'We have moved.' } as const
   const first = await sendAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
@@ -129,7 +129,7 @@ const answering = () => {
 }
 
 longTest(
-  'more sessions than a page are all told, while they move in the list',
+  'more sessions than a page all receive the message, while they move in the list',
   async () => {
     const store = memoryStore()
     const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
@@ -145,7 +145,7 @@ longTest(
   60_000,
 )
 
-test('an outage stops it with the store’s error, and the same call goes on', async () => {
+test('an outage stops it with the store’s error, and the same call continues', async () => {
   const memory = memoryStore()
   const agent = createAgent({ model: answering(), store: memory, interactive: true })
   for (let i = 0; i < 40; i += 1)
@@ -164,7 +164,7 @@ test('an outage stops it with the store’s error, and the same call goes on', a
   expect([sessions, refused]).toEqual([40, 0])
 })
 
-test('it stops by its signal', async () => {
+test('its signal stops it', async () => {
   const { store } = await setUp()
   const stop = new AbortController()
   stop.abort(new Error('Enough.'))

@@ -48,7 +48,7 @@ function setUp() {
 const asleep = { state: 'PAUSED', reason: 'sleeping', wakeAt: start + hour }
 const timersOf = (shared: ReturnType<typeof memoryStore>) => shared.timers.list({ prefix: '', limit: 10 })
 
-test('a run sleeps, its row says until when, and a waker wakes it once its time has come', async () => {
+test('a run sleeps, its row has the wake time, and a waker wakes it when it is due', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   waker.start()
@@ -86,7 +86,7 @@ test.each([
   expect(processes.flatMap(({ errors }) => errors)).toEqual([])
 })
 
-test('a run that is looked at again and again, with a message for its next turn, is woken when its time has come', async () => {
+test('a sleeping run that is read repeatedly, with a message for its next turn, is woken when it is due', async () => {
   const { hosts, asked, open, stateOf } = setUp()
   const { agent, agents, waker } = open('one')
   void agent.run('Go.', { session: 's' }).result
@@ -102,7 +102,7 @@ test('a run that is looked at again and again, with a message for its next turn,
   expect(asked[1]?.at).toBeLessThanOrEqual(start + hour + minute)
 })
 
-test('a waker whose store leaves one question unanswered asks again', async () => {
+test('a waker whose store leaves one request unanswered retries', async () => {
   const { hosts, shared, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   const { listDue } = shared.timers
@@ -136,7 +136,7 @@ test('a process dies as the run falls asleep, and another one wakes it', async (
   expect(timersOf(shared)).toEqual([])
 })
 
-test('runSession leaves a run asleep before its time, and wakes it afterwards', async () => {
+test('runSession leaves a run asleep before its wake time, and wakes it afterwards', async () => {
   const { hosts, shared, asked, open } = setUp()
   const { agent } = open('one')
   const drive = async (options: { input?: string } = {}) => {
@@ -155,7 +155,7 @@ test('runSession leaves a run asleep before its time, and wakes it afterwards', 
   expect(asked).toHaveLength(2)
 })
 
-test('a fork of a run that sleeps stays asleep until somebody resumes it', async () => {
+test('a fork of a sleeping run stays asleep until it is resumed', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   void agent.run('Go.', { session: 's' }).result
@@ -182,7 +182,7 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   expect(errors).toEqual([])
 })
 
-test('a session that is deleted takes its alarm along, and an alarm that is left is removed unreported', async () => {
+test('deleting a session deletes its alarm, and an orphaned alarm is removed silently', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   for (const session of ['ann:a', 'ann:b', 'ben']) void agent.run('Go.', { session }).result
@@ -225,7 +225,7 @@ const deed = fc.oneof(
   fc.record({ type: fc.constant('pass'), at: fc.nat(90) }),
 )
 
-test('random forks, resumes and deletions: a fork works only once it was resumed, and a deleted session leaves no timer', async () => {
+test('random forks, resumes and deletions: a fork works only after a resume, and a deleted session leaves no timer', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 3, maxLength: 12 }), async (deeds) => {
       const { hosts, shared, open, stateOf } = setUp()

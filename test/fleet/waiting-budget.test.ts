@@ -68,7 +68,7 @@ function setUp({
 }
 
 describe('a run whose shared budget is empty', () => {
-  it('rests until the next window, and says so: in its result, its events and its row', async () => {
+  it('rests until the next window, which its result, its events and its row show', async () => {
     const { agent, store, asked, empty } = setUp()
     await empty()
     const run = agent.run('Go.', { session: 's' })
@@ -90,7 +90,7 @@ describe('a run whose shared budget is empty', () => {
     expect(checkSessionLog(store.read('s'))).toBeNull()
   })
 
-  it('goes on in the next window, and asks for the same step', async () => {
+  it('continues in the next window, with a request for the same step', async () => {
     const { agent, budget, clock, asked, empty } = setUp()
     await empty()
     const run = agent.run('Go.')
@@ -108,7 +108,7 @@ describe('a run whose shared budget is empty', () => {
     expect((await budget.status()).spent.tokens).toBe(300)
   })
 
-  it('rests again when it is woken too early, and when others have emptied the next window', async () => {
+  it('rests again if it is woken too early, or if others have emptied the next window', async () => {
     const { agent, clock, empty } = setUp()
     await empty()
     const run = agent.run('Go.')
@@ -121,7 +121,7 @@ describe('a run whose shared budget is empty', () => {
     expect(await run.result).toMatchObject({ ...waiting, wakeAt: nextHour + hour })
   })
 
-  it('pauses where it was asked to, and waits when it is resumed', async () => {
+  it('pauses if requested, and waits after it is resumed', async () => {
     const { agent, budget, empty } = setUp({ budgets: [] })
     await empty()
     const reserve: typeof budget.reserve = (...asked) => {
@@ -134,7 +134,7 @@ describe('a run whose shared budget is empty', () => {
     expect('wakeAt' in rest).toBe(false)
   })
 
-  it('is cancelled, steered and put off as it rests', async () => {
+  it('can be cancelled, steered and postponed while it rests', async () => {
     const { agent, empty } = setUp()
     await empty()
     const cancelled = agent.run('Go.')
@@ -155,7 +155,7 @@ describe('a run whose shared budget is empty', () => {
     })
   })
 
-  it('is put off to a sooner date than the next window', async () => {
+  it('can be set to an earlier wake time than the next window', async () => {
     const { agent, store, empty } = setUp()
     await empty()
     const run = agent.run('Go.', { session: 's' })
@@ -165,7 +165,7 @@ describe('a run whose shared budget is empty', () => {
     expect(checkSessionLog(store.read('s'))).toBeNull()
   })
 
-  it('keeps its deadline for when it works', async () => {
+  it('suspends its deadline while it rests', async () => {
     const { agent, clock, empty } = setUp({ limits: { timeoutMs: minute } })
     await empty()
     const run = agent.run('Go.')
@@ -188,7 +188,7 @@ describe('a run whose shared budget is empty', () => {
     expect((await run.result).state).toBe('COMPLETED')
   })
 
-  it('lets the run above it sleep when it is a sub-agent’s, and is woken with it', async () => {
+  it('lets the parent run sleep if it is a sub-agent’s, and is woken with it', async () => {
     const { budget, clock, store, empty } = setUp()
     const child = createAgent({ model: answering(), sampling: { maxTokens: 1000 }, budgets: [budget], clock })
     const parent = createAgent({
@@ -207,14 +207,14 @@ describe('a run whose shared budget is empty', () => {
     expect(checkSessionLog(store.read('p'))).toBeNull()
   })
 
-  it('ends where no window can pay for its request', async () => {
+  it('ends if no window can pay for its request', async () => {
     const { agent } = setUp({ sampling: { maxTokens: 5000 } })
     const result = await agent.run('Go.').result
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
     expect(result.error?.message).toContain('The request exceeds the whole limit')
   })
 
-  it('goes on without a summary, and waits for its answer', async () => {
+  it('continues without a summary, and waits for its answer', async () => {
     const { agent, empty } = setUp({ context: { window: 1500, strategy: 'summarize' } })
     await empty()
     const long = 'A long word of the user. '.repeat(400)
@@ -224,7 +224,7 @@ describe('a run whose shared budget is empty', () => {
   })
 })
 
-describe('a budget that runs wait for', () => {
+describe('a budget with waiting runs', () => {
   it.each([
     ['without a window', { per: undefined }, /needs per/],
     ['with another word', { onEmpty: 'sleep' }, /'end' or 'wait'/],
@@ -239,7 +239,7 @@ describe('a budget that runs wait for', () => {
     )
   })
 
-  it('tells those who reserve by themselves how long to wait', async () => {
+  it('returns the waiting time to direct callers of reserve', async () => {
     const { budget, empty } = setUp()
     await empty()
     const refused = budget.reserve({ tokens: 1000 })
@@ -300,7 +300,7 @@ describe('runs that wait for a budget', () => {
     expect(checkSessionLog(shared.read('s'))).toBeNull()
   })
 
-  it('all end, a few in each window, and no window pays for more than it has', async () => {
+  it('all end, a few in each window, and no window exceeds its limit', async () => {
     const { hosts, asked, begin, stateOf } = open()
     const { agent, waker, budget } = begin()
     waker.start()
@@ -316,7 +316,7 @@ describe('runs that wait for a budget', () => {
     expect((await budget.status()).spent.tokens).toBeLessThanOrEqual(2000)
   })
 
-  it('are left as they rest by runSession, and go on with it in the next window', async () => {
+  it('are left resting by runSession, and continue with it in the next window', async () => {
     const { hosts, asked, begin } = open()
     const { agent, budget } = begin()
     await (await budget.reserve({ tokens: 1500 })).settle({ tokens: 1500 })
@@ -335,7 +335,7 @@ describe('runs that wait for a budget', () => {
     expect(asked).toHaveLength(1)
   })
 
-  it('wait as long as the budget says where their session has the time of a host that is ahead', async () => {
+  it('wait for the full window even if the clock of their host is ahead', async () => {
     const { hosts, asked, begin } = open()
     const [first, second] = [begin(20 * minute), begin()]
     await (await second.budget.reserve({ tokens: 1500 })).settle({ tokens: 1500 })

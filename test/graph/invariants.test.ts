@@ -49,7 +49,7 @@ test('a chart without the date check starts calls too late', () => {
   )
 })
 
-test('every reachable state was asked', () => {
+test('every reachable state was checked', () => {
   expect(reports.reduce((states, report) => states + report.states, 0)).toBeGreaterThan(
     isWhole ? 5_000 : 480 * sample.length,
   )

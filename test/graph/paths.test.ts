@@ -48,7 +48,7 @@ wholeTest('the paths take every pair of transitions that can follow each other',
   expect(coverage.pairs?.length).toBeGreaterThan(coverage.transitions.length)
 })
 
-test('the tables go every path as XState does, with the same actions and events', () => {
+test('the tables take every path like XState, with the same actions and events', () => {
   const pair = new SideBySide(createIdleAgent())
   for (const { input, name, steps } of paths) {
     let snapshot = pair.start(space.inputs[input as string])
@@ -100,7 +100,7 @@ wholeTest(
   },
 )
 
-test('each start and each event on the paths is what the schema of records says', () => {
+test('each start and each event on the paths matches the schema of records', () => {
   const records = paths.flatMap(({ steps }) =>
     steps.map(({ event }, i) => {
       const at = { seq: i + 1, at: 0 }
@@ -135,7 +135,7 @@ function statesOf(key: (state: PathState) => string): PathState[] {
   ]
 }
 
-test('a snapshot of any state on the paths goes on to an end when plain XState restores it', async () => {
+test('a snapshot of any state on the paths reaches an end after plain XState restores it', async () => {
   const states = statesOf(isWhole ? wholeKey : sampleKey)
   expect(states.length).toBeGreaterThan(20)
   const problems: unknown[] = []

@@ -16,7 +16,7 @@ test('every state has a description', () => {
   expect(namesOf(({ description }) => description === undefined || description === '')).toEqual([])
 })
 
-test('no state has both always and invoke: XState would start the actor and throw it away', () => {
+test('no state has both always and invoke, because XState would start and discard the actor', () => {
   expect(namesOf(({ always, invoke }) => (always?.length ?? 0) > 0 && invoke.length > 0)).toEqual([])
 })
 
@@ -28,7 +28,7 @@ test('every invoke has onDone', () => {
   ).toEqual([])
 })
 
-test('whatever fails is taken by the root, without a guard, where no state inside does', () => {
+test('every failure is handled by the root, without a guard, if no inner state handles it', () => {
   const every = 'xstate.error.actor.*'
   expect(root.transitions.get(every)).toMatchObject([{ guard: undefined, target: [{ key: 'ERROR' }] }])
   const start = initialTransition(agentMachine, agentSpace().inputs.plain as AgentInput)[0]
@@ -46,7 +46,7 @@ test('CANCEL is handled at the root, first and without a guard, and nowhere else
   expect(root.transitions.get('CANCEL')).toMatchObject([{ guard: undefined, target: [{ key: 'CANCELLED' }] }])
 })
 
-test('no state takes events by a wildcard, but for the failures that the root takes', () => {
+test('no state handles events by a wildcard, except failures at the root', () => {
   const wild = nodes.flatMap((node) =>
     [...node.transitions.keys()]
       .filter((event) => event.includes('*'))
@@ -55,12 +55,12 @@ test('no state takes events by a wildcard, but for the failures that the root ta
   expect(wild).toEqual(['(root): xstate.error.actor.*'])
 })
 
-test('no state has more than ten others in it, and none of them lies deeper than two levels', () => {
+test('no state has more than ten children, or more than two levels', () => {
   expect(namesOf(({ states, parent }) => parent !== undefined && Object.keys(states).length > 10)).toEqual([])
   expect(namesOf(({ path }) => path.length > 3)).toEqual([])
 })
 
-test('the finals are the final states that users know, and nothing leaves them', () => {
+test('the final states are the documented ones, and nothing leaves them', () => {
   const finals = nodes.filter(({ type }) => type === 'final')
   expect(finals.map(name)).toEqual([
     'COMPLETED',
@@ -75,7 +75,7 @@ test('the finals are the final states that users know, and nothing leaves them',
 })
 
 /** The config as JSON. Editors open it, so every part except context, output and actor inputs has a name. */
-test('guards, actions and actors are named, not written in place', () => {
+test('guards, actions and actors are named, not inline', () => {
   const inline: string[] = []
   look(agentMachine.config, '')
   expect(inline).toEqual([])

@@ -25,7 +25,7 @@ const due = isWhole
 
 const effort: Effort = isWhole ? { floorMs: 8, doublings: 10 } : { floorMs: 1, doublings: 1 }
 
-test('all that takes input from elsewhere has a row, or a reason to have none', async () => {
+test('every function with external input has a row, or a reason to have none', async () => {
   const all = await subjects()
   const known = new Set([...rows.flatMap(({ covers }) => covers), ...exempt.keys()])
   expect(all.filter((subject) => !known.has(subject))).toEqual([])
@@ -34,7 +34,7 @@ test('all that takes input from elsewhere has a row, or a reason to have none', 
   expect([...known].filter((subject) => !listed.has(subject))).toEqual([])
 })
 
-test('cost that is quadratic is seen, and cost that is linear is not', async () => {
+test('quadratic cost is detected, and linear cost is not', async () => {
   const of = (work: (n: number) => number) =>
     growthOf({ from: 500, prepare: (n) => n, ...proof, run: work as never }, { floorMs: 1, doublings: 5 })
   expect((await of((n) => spin(n * 500))).isSteep).toBe(false)

@@ -25,12 +25,12 @@ const needAnnotation = [
 ]
 
 describe.each(behaviours.honest)('an honest agent on the live loop: $name', (behaviour) => {
-  test('with polling tools is neither halted nor refused', async () => {
+  test('is neither halted nor refused with polling tools', async () => {
     const { isHalted, blocked, rule } = await playBehaviour(library, behaviour, true)
     expect({ isHalted, blocked, rule }).toEqual({ isHalted: false, blocked: false, rule: null })
   })
 
-  test('without annotations is halted only where nothing reports the wait', async () => {
+  test('is halted without annotations only if nothing reports the wait', async () => {
     const { isHalted } = await playBehaviour(library, behaviour)
     expect(isHalted).toBe(needAnnotation.includes(behaviour.name))
   })

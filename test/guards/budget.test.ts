@@ -42,25 +42,25 @@ describe('a limit', () => {
     expect(findCrossedLimit(all, limits())).toBeNull()
   })
 
-  test('of cost is reached by prices that add up to it, rounding errors or not', () => {
+  test('of cost is reached by prices that add up to it, despite rounding errors', () => {
     const cost = Array.from({ length: 10 }, () => 0.1).reduce((sum, price) => sum + price, 0)
     expect(cost).toBeLessThan(1)
     expect(findCrossedLimit(totals({ cost }), limits({ costLimit: 1 }))).toBe('cost_limit')
     expect(findCrossedLimit(totals({ cost: 0.999_999 }), limits({ costLimit: 1 }))).toBeNull()
   })
 
-  test('of cost never trips on a cost that is not known', () => {
+  test('of cost never trips on an unknown cost', () => {
     expect(findCrossedLimit(totals({ cost: null }), limits({ costLimit: 1 }))).toBeNull()
   })
 
-  test('counts cached input unless told otherwise', () => {
+  test('counts cached input unless configured otherwise', () => {
     const cached = totals({ inputTokens: 100, cachedInputTokens: 80 })
     expect(findCrossedLimit(cached, limits({ tokenBudget: 100 }))).toBe('token_budget')
     expect(findCrossedLimit(cached, limits({ tokenBudget: 100, countCached: false }))).toBeNull()
     expect(getRemaining(cached, limits({ tokenBudget: 100, countCached: false })).tokens).toBe(80)
   })
 
-  test('trips exactly when nothing of it remains', () => {
+  test('trips exactly if nothing remains', () => {
     const amount = fc.nat(1000)
     fc.assert(
       fc.property(
@@ -81,17 +81,17 @@ describe('a limit', () => {
   })
 })
 
-describe('the budget is near its end', () => {
+describe('the budget is nearly exhausted', () => {
   const reserve = { tokens: 512, costFraction: 0.1 }
 
-  test('when no more tokens remain than the reserve', () => {
+  test('if no more tokens remain than the reserve', () => {
     const limit = limits({ tokenBudget: 1512 })
     expect(
       [999, 1000, 5000].map((inputTokens) => findNearLimit(totals({ inputTokens }), limit, reserve)),
     ).toEqual([null, 'token_budget', 'token_budget'])
   })
 
-  test('when no more of the cost remains than its fraction', () => {
+  test('if no more of the cost remains than its fraction', () => {
     const limit = limits({ costLimit: 1 })
     expect([0.89, 0.9, 2].map((cost) => findNearLimit(totals({ cost }), limit, reserve))).toEqual([
       null,
@@ -100,18 +100,18 @@ describe('the budget is near its end', () => {
     ])
   })
 
-  test('first of tokens, then of cost', () => {
+  test('by tokens first, then by cost', () => {
     const both = limits({ tokenBudget: 1512, costLimit: 1 })
     expect(findNearLimit(totals({ inputTokens: 1000, cost: 1 }), both, reserve)).toBe('token_budget')
   })
 
-  test('only by limits that are on', () => {
+  test('only by enabled limits', () => {
     expect(findNearLimit(totals({ inputTokens: 1e9, cost: 1e9 }), limits(), reserve)).toBeNull()
     expect(findNearLimit(totals({ cost: null }), limits({ costLimit: 1 }), reserve)).toBeNull()
   })
 })
 
-test('what remains is null where there is no limit, and never negative', () => {
+test('the remainder is null without a limit, and never negative', () => {
   expect(getRemaining(totals({ inputTokens: 5, cost: 1 }), limits())).toEqual({
     tokens: null,
     outputTokens: null,
@@ -125,7 +125,7 @@ test('what remains is null where there is no limit, and never negative', () => {
   })
 })
 
-test('the message names what is used and the key to raise', () => {
+test('the message names the usage and the key to raise', () => {
   expect(
     formatBudgetMessage('token_budget', totals({ inputTokens: 120 }), limits({ tokenBudget: 100 })),
   ).toBe('The budget is used up: 120 of 100 tokens. Raise limits.tokenBudget to continue.')

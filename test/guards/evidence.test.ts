@@ -24,14 +24,14 @@ const secrets: [kind: string, text: string, secret: string][] = [
   ['a secret in an environment', 'CLIENT_SECRET=abcd1234 node run', 'abcd1234'],
 ]
 
-describe('evidence shows no secrets', () => {
+describe('evidence contains no secrets', () => {
   test.each(secrets)('%s', (_, text, secret) => {
     expect(text).toContain(secret)
     expect(toEvidence(text)).not.toContain(secret)
     expect(toEvidence(text)).toContain('[redacted]')
   })
 
-  test.each(secrets)('%s, wherever the shown arguments end', (_, text, secret) => {
+  test.each(secrets)('%s, for any end of the shown arguments', (_, text, secret) => {
     for (let start = 200 - text.length; start < 200; start += 1) {
       const said = toEvidence(formatArguments(`${'.'.repeat(start - 1)} ${text}${' '.repeat(200)}`))
       // Nonidentifying letters may remain, but not the secret itself.
@@ -39,13 +39,13 @@ describe('evidence shows no secrets', () => {
     }
   })
 
-  test('nor do the messages and the state of a guard', () => {
+  test('and neither do the messages and the state of a guard', () => {
     const { messages, evidence: seen, state } = play(repeat(6, { args: { token: key }, readOnly: false }))
     expect(JSON.stringify([messages, seen, state])).not.toContain(key)
   })
 })
 
-describe('evidence keeps what is no secret', () => {
+describe('evidence keeps text that is not secret', () => {
   test.each([
     'read_file({"path":"/home/me/task-management-for-everyone.md"})',
     '{"max_tokens":4096,"tokens":12}',
@@ -67,7 +67,7 @@ test('evidence is at most 600 characters', () => {
   )
 })
 
-test('a private key that begins before and ends behind what is looked at stays hidden', () => {
+test('a private key that starts before and ends after the shown part stays hidden', () => {
   const said = toEvidence(`see -----BEGIN PRIVATE KEY-----${'MIIE'.repeat(5000)}-----END PRIVATE KEY-----`)
   expect(said).toBe('see [redacted]')
 })
@@ -93,7 +93,7 @@ test.each([
   '…',
   'token: ',
   'token:\\"x',
-])('scrubbing ends soon on many times %j', (piece) => {
+])('scrubbing takes linear time for %j', (piece) => {
   // A pattern with a lookback from each position would take minutes on this text.
   const text = piece.repeat(Math.ceil(300_000 / piece.length))
   expect(typeof scrubEvidence(text)).toBe('string')

@@ -51,7 +51,7 @@ describe('a fingerprint', () => {
     expect(digest('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
   })
 
-  test('does not depend on the order of keys at any depth, nor on whitespace', () => {
+  test('does not depend on the order of keys at any depth, or on whitespace', () => {
     expect(
       same('{"a":{"x":1,"y":[{"p":1,"q":2}]},"b":2}', '{ "b": 2, "a": {"y":[ {"q":2,"p":1} ], "x":1} }'),
     ).toBe(true)
@@ -84,7 +84,7 @@ describe('a fingerprint', () => {
     ['{"__proto__":{"a":1}}', '{}'],
     ['"\\ud800"', '"\\ud801"'],
     ['{"a":"b\\",\\"c\\":\\"d"}', '{"a":"b","c":"d"}'],
-  ])('tells %s from %s', (a, b) => {
+  ])('distinguishes %s from %s', (a, b) => {
     expect(same(a, b)).toBe(false)
   })
 
@@ -94,18 +94,18 @@ describe('a fingerprint', () => {
     ['"A"', '"\\u0041"'],
     ['{"1":1,"b":2,"a":3}', '{"a":3,"b":2,"1":1}'],
     ['{"a":1e400,"b":{"__proto__":1,"a":2}}', '{"b":{"a":2,"__proto__":1},"a":1e400}'],
-  ])('takes %s and %s as one', (a, b) => {
+  ])('treats %s and %s as equal', (a, b) => {
     expect(same(a, b)).toBe(true)
   })
 
-  test('cuts nothing: two values of 300 characters that differ at the 250th are two calls', () => {
+  test('truncates nothing: two values of 300 characters that differ at character 250 are two calls', () => {
     const text = 'x'.repeat(300)
     expect(
       same(JSON.stringify({ text }), JSON.stringify({ text: `${text.slice(0, 250)}y${text.slice(251)}` })),
     ).toBe(false)
   })
 
-  test('takes arguments that are not JSON as raw text, apart from the JSON string of the same letters', () => {
+  test('treats arguments that are not JSON as raw text, different from the JSON string of the same letters', () => {
     expect(same('not json', '"not json"')).toBe(false)
     expect(same('not json', 'not  json')).toBe(false)
     expect(same('not json', 'not json')).toBe(true)
@@ -113,7 +113,7 @@ describe('a fingerprint', () => {
     expect(canonicalForms('{"a":')).toBeNull()
   })
 
-  test('includes the name, which nothing in the arguments can imitate', () => {
+  test('includes the name, which no arguments can imitate', () => {
     expect(fingerprintCall('a', '{}')).not.toBe(fingerprintCall('b', '{}'))
     expect(fingerprintCall('a" json 1', '2')).not.toBe(fingerprintCall('a', '1" json 2'))
     fc.assert(
@@ -124,12 +124,12 @@ describe('a fingerprint', () => {
     )
   })
 
-  test('survives any depth, and still ignores the order of keys down there', () => {
+  test('accepts any depth, and ignores the order of keys at every level', () => {
     expect(same(nest('{"a":1,"b":2}'), nest('{"b":2,"a":1}'))).toBe(true)
     expect(same(nest('{"a":1}'), nest('{"a":2}'))).toBe(false)
   })
 
-  test('is of what the platform writes, once the keys are in order: stored sessions hold it', () => {
+  test('hashes the JSON of the platform with sorted keys, because stored sessions contain it', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.stringMatching(/^[a-z"\\\ud800]{0,4}$/), json()), (value) => {
         const text = JSON.stringify(value)
@@ -144,13 +144,13 @@ describe('a fingerprint', () => {
     ['{"text":" blank \\n"}', '15e4a24d59661cfe0a6a277d8a1fb033', 'de9a0431b7'],
     ['{"10":1,"9":2,"x":"é\\u0007"}', 'a3955cc9e564b90b61cd2790316f6bb9', 'a3955cc9e5'],
     ['not json', 'b010fe9e3916b5599a090e1a2d175762', 'b010fe9e39'],
-  ])('of %s stays what it was', (text, start, key) => {
+  ])('of %s never changes between versions', (text, start, key) => {
     const known = identifyCall('read', text)
     expect(known.fingerprint.slice(0, 32)).toBe(start)
     expect(known.key).toBe(key)
   })
 
-  test('takes any text for arguments', () => {
+  test('accepts any text as arguments', () => {
     fc.assert(
       fc.property(unicodeText(), (text) => {
         expect(fingerprintCall(text, text)).toMatch(/^[0-9a-f]{64}$/)
@@ -162,13 +162,13 @@ describe('a fingerprint', () => {
 describe('the fingerprint of a batch', () => {
   const [a, b] = [fingerprintCall('a', '{}'), fingerprintCall('b', '{}')]
 
-  test('ignores the order of calls but not how often each comes', () => {
+  test('ignores the order of calls but not their number', () => {
     expect(fingerprintBatch([a, b])).toBe(fingerprintBatch([b, a]))
     expect(fingerprintBatch([a, b, a])).toBe(fingerprintBatch([a, a, b]))
     expect(new Set([[], [a], [a, a], [a, b], [a, a, b], [a, b, b]].map(fingerprintBatch)).size).toBe(6)
   })
 
-  test('leaves its argument as it was', () => {
+  test('does not change its argument', () => {
     const calls = Object.freeze([b, a])
     fingerprintBatch(calls)
     expect(calls).toEqual([b, a])
@@ -176,13 +176,13 @@ describe('the fingerprint of a batch', () => {
 })
 
 describe('shown arguments', () => {
-  test('are at most 200 characters, and say when they were cut', () => {
+  test('are at most 200 characters, with a mark if truncated', () => {
     expect(formatArguments('short')).toBe('short')
     expect(formatArguments('x'.repeat(200))).toBe('x'.repeat(200))
     expect(formatArguments('x'.repeat(201))).toBe(`${'x'.repeat(199)}…`)
   })
 
-  test('are never cut inside a code point', () => {
+  test('are never truncated inside a code point', () => {
     for (const start of ['', 'x']) {
       const text = formatArguments(start + '😀'.repeat(200))
       expect(text).toMatch(/^x?(😀)+…$/u)

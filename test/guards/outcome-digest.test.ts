@@ -4,7 +4,7 @@ import { unicodeText } from '../support/unicode-text.js'
 
 const outcomeDigest = (text: string): string => digestOutcome(text).digest
 
-describe('what changes by itself makes no difference', () => {
+describe('volatile values make no difference', () => {
   test.each([
     ['a clock', 'at 12:30:05 done', 'at 9:31:59 done'],
     ['a clock before a letter', '2026-01-02 12:30:05 a', '2026-01-02 09:31:59 a'],
@@ -58,7 +58,7 @@ describe('what changes by itself makes no difference', () => {
   })
 })
 
-describe('everything else does: progress is a number', () => {
+describe('any other value makes a difference, because a number is progress', () => {
   test.each([
     ['1 failed', '2 failed'],
     ['12%', '13%'],
@@ -113,7 +113,7 @@ describe('everything else does: progress is a number', () => {
     expect(outcomeDigest(one)).not.toBe(outcomeDigest(other))
   })
 
-  test('of a long text both ends count, and what lies between does not', () => {
+  test('a long text counts at both ends, and not in between', () => {
     const text = (head: string, middle: string, tail: string) =>
       `${head}${'a'.repeat(9_000)}${middle}${'b'.repeat(9_000)}${tail}`
     expect(outcomeDigest(text('1', 'x', '2'))).toBe(outcomeDigest(text('1', 'y', '2')))
@@ -160,7 +160,7 @@ describe('for any text', () => {
   const written = (all: readonly (readonly [string, string])[], side: 0 | 1) =>
     `The result: ${all.map((piece) => `| ${piece[side]} |`).join('')}`
 
-  test('what changes by itself makes no difference, wherever it stands', () => {
+  test('volatile values make no difference at any position', () => {
     fc.assert(
       fc.property(pieces, (all) => {
         expect(outcomeDigest(written(all, 0))).toBe(outcomeDigest(written(all, 1)))
@@ -168,7 +168,7 @@ describe('for any text', () => {
     )
   })
 
-  test('another number makes one, whatever stands around it', () => {
+  test('another number makes a difference, in any context', () => {
     fc.assert(
       fc.property(pieces, pieces, fc.nat(99_999), fc.nat(99_999), (before, after, a, b) => {
         const text = (number: number) => `${written(before, 0)}| ${number} of it |${written(after, 1)}`
@@ -181,7 +181,7 @@ describe('for any text', () => {
 describe('the shape of an output', () => {
   const shape = (text: string) => digestOutcome(text).shape
 
-  test('has neither its digits nor what changes by itself', () => {
+  test('has neither its digits nor its volatile values', () => {
     expect(shape('attempt 9 of 10 at 10:05:07')).toBe(shape('attempt 10 of 1 at 11:06:08'))
     expect(shape('attempt 9')).not.toBe(shape('attempts 9'))
     expect(shape('9 %')).not.toBe(shape('9 $'))
@@ -204,11 +204,11 @@ test.each([
   ['Mon, 02 Mar 2026 15:04:05 GMT took 1.5s, pid 4711', '16c0bjlox'],
   ['request id: abc-12 wrote /tmp/x/y, café 😀', '1tjxjit1t'],
   [`${'a line of text\n'.repeat(2000)}the end`, '1fzjzfb12'],
-])('the digest of %j stays what it was', (text, digest) => {
+])('the digest of %j never changes between versions', (text, digest) => {
   expect(outcomeDigest(text)).toBe(digest)
 })
 
-test('any text has a short digest that depends on nothing but the text', () => {
+test('any text has a short digest that depends only on the text', () => {
   const piece = fc.constantFrom(
     '12:30',
     '2026-01-02T',

@@ -26,7 +26,7 @@ const look: Step = { name: 'look' }
 const fresh = (n: number): Step => ({ name: 'read', args: { n }, content: `page ${n}` })
 const byPerson = { ...isRefused, refusedBy: 'other' as const }
 
-describe('one batch over and over', () => {
+describe('one repeated batch', () => {
   test('is nudged at the third, refused from the sixth, and halted at the twenty-first', () => {
     const { said: all, calls } = play(repeat(40, look), watch('stale'))
     expect(calls).toBe(5)
@@ -35,7 +35,7 @@ describe('one batch over and over', () => {
     expect(all.at(-1)).toBe('21: no_progress halt')
   })
 
-  test('is the same whatever the order of its calls, and with other blanks', () => {
+  test('is the same in any order of its calls, and with other whitespace', () => {
     const [a, b] = [
       { ...look, args: { at: 'a' } },
       { ...look, args: { at: 'b\nc' } },
@@ -53,24 +53,24 @@ describe('one batch over and over', () => {
     ).toEqual(['3: nudge'])
   })
 
-  test('is no longer when something new comes: another call, or another result', () => {
+  test('ends with a new call or a new result', () => {
     for (const news of [fresh(1), { ...look, content: 'other' }, { ...look, ...fails }]) {
       expect(said([look, look, news, look, look], watch('stale'))).toEqual(['5: nudge'])
     }
     expect(said([...repeat(5, look), fresh(1), look], watch('stale'))).toEqual(['3: nudge', '7: nudge'])
   })
 
-  test('is one that fails, too, but not one that fails in passing', () => {
+  test('also counts if it fails, but not if it fails transiently', () => {
     expect(said(repeat(3, { ...look, ...fails }), watch('stale'))).toEqual(['3: nudge'])
     expect(said(repeat(30, { ...look, ...timesOut }), watch('stale', 'mixed'))).toEqual([])
   })
 
-  test('counts double when somebody refuses it: it is asked three times', () => {
+  test('counts double if it is refused, because three requests are enough', () => {
     const batches = repeat(4, { name: 'pay', ...byPerson })
     expect(said(batches, watch('stale'))).toEqual(['2: nudge', '4 asked: block'])
   })
 
-  test('counts for a third when it waits, and is then never refused', () => {
+  test('counts a third if it waits, and is then never refused', () => {
     const wait = { name: 'read_line', durationMs: 3000, content: 'no input' }
     expect(said(repeat(61, wait), watch('stale'))).toEqual(['7: nudge', '16: nudge', '61: halt'])
     expect(said(repeat(3, { ...wait, durationMs: 2999 }), watch('stale'))).toEqual(['3: nudge'])
@@ -80,7 +80,7 @@ describe('one batch over and over', () => {
     expect(said(repeat(3, wait), never)).toEqual(['3: nudge'])
   })
 
-  test('counts for a thirtieth when it took half a minute, however much comes back', () => {
+  test('counts a thirtieth if it took half a minute, with any result', () => {
     const wait = { name: 'read_line', durationMs: 30_000, content: 'x'.repeat(2000) }
     expect(said(repeat(602, wait), watch('stale'))).toEqual(['61: nudge', '151: nudge', '601: halt'])
     expect(said(repeat(7, { ...wait, durationMs: 29_999 }), watch('stale'))).toEqual([
@@ -90,7 +90,7 @@ describe('one batch over and over', () => {
     ])
   })
 
-  test('that reports that work goes on is nudged at once, halted late, and never refused', () => {
+  test('that reports ongoing work is nudged immediately, halted late, and never refused', () => {
     const poll = { name: 'status', readOnly: false, content: 'queued' }
     expect(said(repeat(200, poll), watch('stale'))).toEqual(['3: nudge', '51: nudge', '183: halt'])
     expect(said(repeat(200, { ...poll, durationMs: 30_000 }), watch('stale'))).toEqual([
@@ -118,20 +118,20 @@ describe('one batch over and over', () => {
     '{"is_ready": false}',
     'No new messages.',
     'No reply yet.',
-  ])('waits when its result is %j', (content) => {
+  ])('waits if its result is %j', (content) => {
     expect(
       said(repeat(60, { name: 'check', content }), watch('stale')).filter((one) => !one.endsWith('nudge')),
     ).toEqual([])
   })
 
   test.each(['{"done": true}', 'Recreating is not possible', 'pulls: 3', 'schedules'])(
-    'does not wait when its result is %j',
+    'does not wait if its result is %j',
     (content) => {
       expect(said(repeat(6, { name: 'check', content }), watch('stale'))).toContain('6 asked: block')
     },
   )
 
-  test('does not count while it polls, and polling ends a row', () => {
+  test('does not count while it polls, and polling ends a streak', () => {
     const poll = { name: 'poll', polling: true }
     expect(said(repeat(40, poll), everything)).toEqual([])
     expect(said([look, look, poll, look, poll, look], watch('stale'))).toEqual([])
@@ -139,7 +139,7 @@ describe('one batch over and over', () => {
     expect(said(repeat(40, { ...poll, ...fails }), everything)).toEqual([])
   })
 
-  test('counts all that ran when one response asked for too many', () => {
+  test('counts all executed calls if one response requested too many', () => {
     const batches = repeat(
       3,
       many(50, () => look),
@@ -155,13 +155,13 @@ describe('one batch over and over', () => {
     ])
   })
 
-  test('is forgotten with what was longest not seen', () => {
+  test('is forgotten if it is the least recently seen', () => {
     const few = { ...only(), progress: { ...off, mixed: progress.mixed, memory: 4 } }
     expect(said(repeat(9, ...many(4, fresh)), few)).not.toEqual([])
     expect(said(repeat(9, ...many(5, fresh)), few)).toEqual([])
   })
 
-  test('is refused within one response beyond the number that may repeat', () => {
+  test('is refused within one response beyond the permitted number', () => {
     const batch = (count: number) => many(count, () => look)
     expect(play([batch(4)], watch('stale')).calls).toBe(4)
     const { calls, messages } = play([[...batch(50), fresh(1)]], watch('stale'))
@@ -171,7 +171,7 @@ describe('one batch over and over', () => {
   })
 })
 
-describe('different batches that bring nothing new', () => {
+describe('different batches without new results', () => {
   test.each([2, 3, 5, 7])(
     'in a cycle of %i are nudged at four, refused from six, halted at twenty',
     (period) => {
@@ -186,23 +186,23 @@ describe('different batches that bring nothing new', () => {
     },
   )
 
-  test('may still bring something new: a batch with a call never made is not refused', () => {
+  test('may still bring new results, so a batch with a new call is not refused', () => {
     const batches = [...many(3, fresh), ...many(3, fresh), ...many(3, fresh), [fresh(0), fresh(9)], fresh(0)]
     expect(said(batches, watch('mixed'))).toEqual(['7: nudge'])
   })
 })
 
-describe('one call that comes back', () => {
+describe('one call that recurs', () => {
   const clean = { ...look, content: 'clean' }
 
-  test('is nudged at the sixth time, whatever comes between, and neither refused nor halted', () => {
+  test('is nudged at the sixth time, with any calls in between, and neither refused nor halted', () => {
     const between = many(120, (n) => (n % 2 ? fresh(n) : clean))
     expect(said(between, everything)).toEqual(['11: nudge'])
     const next = many(120, (n) => [look, fresh(n)])
     expect(said(next, everything)).toEqual(['6: nudge'])
   })
 
-  test.each([true, false])('is nudged when its result differs only in digits (readOnly %j)', (readOnly) => {
+  test.each([true, false])('is nudged if its result differs only in digits (readOnly %j)', (readOnly) => {
     const counted = many(200, (n) => ({ ...look, readOnly, content: `attempt ${n} of 200 at 1${n}.5 %` }))
     expect(said(counted, everything)).toEqual(['6: nudge'])
     expect(play(counted, everything).messages[0]).toMatch(
@@ -216,7 +216,7 @@ describe('one call that comes back', () => {
     expect(said(words, everything)).toEqual([])
   })
 
-  test('is not refused when its latest result was new', () => {
+  test('is not refused if its latest result was new', () => {
     const batches = many(60, (n) =>
       n % 2 ? fresh(n) : { ...clean, content: n < 38 ? 'clean' : `changed ${n}` },
     )
@@ -225,7 +225,7 @@ describe('one call that comes back', () => {
     expect(all.filter((one) => !one.endsWith('nudge'))).toEqual([])
   })
 
-  test('is switched off with stale', () => {
+  test('is disabled with stale', () => {
     const batches = many(120, (n) => (n % 2 ? fresh(n) : clean))
     expect(said(batches, { ...only(), progress: { ...progress, stale: null } })).toEqual([])
   })
@@ -241,30 +241,30 @@ describe('dates and prices', () => {
     ['times', (n: number) => new Date(Date.UTC(2026, 0, 1, 9, n * 15)).toISOString()],
     ['prices', (n: number) => `$${n}.5m`],
     ['epochs', (n: number) => `due ${1_770_000_000 + n * 86_400}`],
-  ])('are answers: %s', (_, content) => {
+  ])('count as answers: %s', (_, content) => {
     const batches = many(60, (n) => ({ ...look, readOnly: false, content: content(n) }))
     expect(said(batches, everything).filter((one) => !one.endsWith('nudge'))).toEqual([])
   })
 })
 
-describe('looking at changes', () => {
+describe('checking changes', () => {
   const edit = (n: number): Step => ({ name: 'edit', readOnly: false, args: { n }, content: 'Edited.' })
   const check: Step = { name: 'test', readOnly: false, ...fails }
 
-  test('with one test leads to no more than a nudge, however often it fails', () => {
+  test('with one test only leads to a nudge, however often it fails', () => {
     const cycles = many(100, (n) => [edit(n), check]).flat()
     expect(said(cycles, everything)).toEqual(['32: nudge'])
     const others = many(100, (n) => [edit(n), { ...check, args: { n } }]).flat()
     expect(said(others, watch('sameError'))).toEqual(['10: nudge'])
   })
 
-  test('counts for a third in a row, so that several checks may follow each change', () => {
+  test('counts a third in a row, so that several checks may follow each change', () => {
     const checks = many(6, (n) => ({ ...check, args: { check: n } }))
     const cycles = many(20, (n) => [edit(n), ...checks]).flat()
     expect(said(cycles, watch('mixed'))).toEqual([])
   })
 
-  test('is none when nothing new was changed, or when the change failed', () => {
+  test('does not apply if nothing new was changed, or if the change failed', () => {
     const reads = many(12, (n) => [fresh(n), check]).flat()
     expect(said(reads, watch('stale'))).toEqual(['12: nudge'])
     const failed = many(12, (n) => [{ ...edit(n), ...fails, content: `no ${n}` }, check]).flat()
@@ -294,7 +294,7 @@ describe('failures', () => {
     expect(said(recovers, watch('failing'))).toEqual(['14: nudge', '18: halt'])
   })
 
-  test('of other calls with another error each are halted after thirty: the first rows of an import may be bad', () => {
+  test('of other calls with different errors are halted after thirty, because the first rows of an import may be bad', () => {
     expect(
       said(
         many(40, (n) => failing(n)),
@@ -317,7 +317,7 @@ describe('failures', () => {
     expect(said(others, watch('sameError'))).toEqual([])
   })
 
-  test('in passing count until something succeeds', () => {
+  test('that are transient count until a success', () => {
     const batches = many(11, (n) => failing(n, timesOut))
     expect(said(batches, watch('transient', 'failing', 'sameError', 'stale', 'mixed'))).toEqual([
       '6: nudge',
@@ -339,7 +339,7 @@ describe('failures', () => {
     'Timeout 30000ms exceeded.',
     'ECONNRESET',
     '{"error": {"code": 429, "message": "slow down"}}',
-  ])('in passing are known by their words, and are never refused: %j', (content) => {
+  ])('that are transient are recognized by their message, and never refused: %j', (content) => {
     const once = { ...look, content }
     for (const step of [{ ...once, ...fails, content }, once]) {
       expect(said(repeat(11, step), everything)).toEqual(['6: nudge', '10: halt'])
@@ -352,16 +352,16 @@ describe('failures', () => {
     'Room 429 is taken',
     'timeout = 5000',
     '503 files were read',
-  ])('are not read into an answer: %j', (content) => {
+  ])('are not inferred from an answer: %j', (content) => {
     expect(said(repeat(6, { ...look, content }), watch('stale'))).toEqual(['3: nudge', '6 asked: block'])
   })
 
-  test('of a shell are one error, whatever the line', () => {
+  test('of a shell are one error, on any line', () => {
     const shell = (n: number) => failing(n, { content: `/bin/bash: line ${n}: jq: command not found` })
     expect(said(many(9, shell), watch('sameError'))).toEqual(['5: nudge', '8: halt'])
   })
 
-  test('by tools that do not exist count whatever their names', () => {
+  test('of tools that do not exist count with any names', () => {
     const batches = many(7, (n) => ({ name: `tool${n}`, ...isUnknown }))
     expect(said(batches, watch('unknownTools'))).toEqual(['2: nudge', '6: halt'])
     expect(
@@ -389,12 +389,12 @@ describe('errors that are answers', () => {
     ['Error: not found'],
     ['No such page.'],
     ['The page does not exist.'],
-  ])('count for a sixteenth: %s', (content) => {
+  ])('count a sixteenth: %s', (content) => {
     const all = many(140, (n) => check(n, content))
     expect(said(all, watch('sameError', 'failing'))).toEqual(['65: nudge', '112: nudge', '113: halt'])
   })
 
-  test('count for a third where each names what it was asked for', () => {
+  test('count a third if each names its arguments', () => {
     const all = many(60, (n) => ({
       ...check(n, `No such word: word${'abcdefg'[n % 7]}`),
       args: { word: `word${'abcdefg'[n % 7]}`, n },
@@ -407,14 +407,14 @@ describe('errors that are answers', () => {
     ['python: command not found', { cmd: 'python a.py' }],
     ["Table 'students' doesn't exist", { sql: 'select name from students' }],
     ['Line 404: unexpected end', { cmd: 'make' }],
-  ])('are none when they name what each call has: %s', (content, args) => {
+  ])('do not count if they name the value that every call shares: %s', (content, args) => {
     const all = many(20, (n) => ({ name: 'run', readOnly: false, args: { ...args, n }, ...fails, content }))
     expect(said(all, watch('sameError'))).toEqual(['5: nudge', '8: halt'])
   })
 })
 
 describe('refusals', () => {
-  test('of everything, whoever refuses, are nudged at three and halted at eight', () => {
+  test('of everything, by anyone, are nudged at three and halted at eight', () => {
     const batches = many(9, (n) => ({ name: 'pay', args: { n }, ...(n % 2 ? isDenied : byPerson) }))
     expect(said(batches, watch('refused'))).toEqual(['3: nudge', '8: halt'])
     expect(
@@ -431,17 +431,17 @@ describe('refusals', () => {
     ).toEqual([])
   })
 
-  test('of its own do not count as others’', () => {
+  test('by this guard do not count as those of others', () => {
     expect(said(repeat(20, look), watch('stale', 'refused')).filter((one) => !/block/.test(one))).toEqual([
       '3: nudge',
     ])
   })
 
-  test('of calls that were closed as the run stopped count nowhere', () => {
+  test('of calls that were closed when the run stopped do not count', () => {
     expect(said(repeat(20, { name: 'pay', ...isRefused }), everything)).toEqual([])
   })
 
-  test('by policy halt the same call at the second, in ERROR, however often others succeed', () => {
+  test('by policy halt at the second identical call, in ERROR, however often others succeed', () => {
     const denied = { name: 'write', ...isDenied }
     const { said: all, messages } = play([denied, fresh(1), fresh(2), denied], watch('policyDenied'))
     expect(all).toEqual(['1: policy_denied nudge', '4: policy_denied halt'])
@@ -457,8 +457,8 @@ describe('refusals', () => {
   })
 })
 
-describe('what is said', () => {
-  test('names the calls, the setting and what to do, and no secret', () => {
+describe('the message of the guard', () => {
+  test('names the calls, the setting and the remedy, and no secret', () => {
     const secret = { ...look, args: { password: 'hunter2-hunter2' } }
     const { messages, evidence } = play(repeat(21, secret), watch('stale'))
     expect(evidence.join()).not.toContain('hunter2')
@@ -475,14 +475,14 @@ describe('what is said', () => {
     )
   })
 
-  test('is never said twice in a row', () => {
+  test('is never repeated in a row', () => {
     const batches = many(6, (n) => [look, look, look, fresh(n)]).flat()
     const { messages } = play(batches, watch('stale'))
     expect(messages).toHaveLength(7)
     expect(messages.some((message, i) => message === messages[i - 1])).toBe(false)
   })
 
-  test('one thing is said at a time: a halt before a nudge, and the cause before the symptom', () => {
+  test('covers one finding: a halt before a nudge, and the cause before the symptom', () => {
     const both = { ...everything, progress: { ...progress, failing: { nudgeAt: 1, haltAt: 3 } } }
     expect(said(repeat(3, { ...look, ...fails }), both)).toEqual(['1: nudge', '3: halt'])
     expect(play(repeat(3, { name: 'fly', ...isUnknown }), everything).messages[0]).toMatch(/do not exist/)

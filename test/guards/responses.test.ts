@@ -33,7 +33,7 @@ describe('a response is', () => {
     expect(of(text, calls, reason)).toBe(kind)
   })
 
-  test('a refusal, at once and whatever comes with it', () => {
+  test('a refusal, immediately and with any other content', () => {
     expect(of('', 0, 'stop', 'I cannot help with that.')).toBe('refusal')
     expect(of('', 1, 'tool_calls', 'I cannot help with that.')).toBe('refusal')
     expect(of('', 0, 'length', 'I cannot help')).toBe('refusal')
@@ -42,7 +42,7 @@ describe('a response is', () => {
   })
 })
 
-test('a truncated answer is continued as often as allowed', () => {
+test('a truncated answer is continued as often as configured', () => {
   expect([0, 1, 2, 3].map((used) => recoverTruncation(used, 2))).toEqual([
     'continue',
     'continue',
@@ -55,7 +55,7 @@ test('a truncated answer is continued as often as allowed', () => {
 describe('an empty answer', () => {
   const config = { reprompts: 2, retries: 1 }
 
-  test('is re-prompted at most twice after a failed tool', () => {
+  test('is requested again at most twice after a failed tool', () => {
     const facts = { afterFailure: true, retries: 0 }
     expect([0, 1, 2].map((reprompts) => recoverEmptyAnswer({ ...facts, reprompts }, config))).toEqual([
       'reprompt',
@@ -64,7 +64,7 @@ describe('an empty answer', () => {
     ])
   })
 
-  test('is retried once otherwise', () => {
+  test('is otherwise retried once', () => {
     const facts = { afterFailure: false, reprompts: 0 }
     expect([0, 1].map((retries) => recoverEmptyAnswer({ ...facts, retries }, config))).toEqual([
       'retry',
@@ -72,7 +72,7 @@ describe('an empty answer', () => {
     ])
   })
 
-  test('is accepted when the guard is off', () => {
+  test('is accepted if the guard is off', () => {
     expect(recoverEmptyAnswer({ afterFailure: true, reprompts: 0, retries: 0 }, null)).toBe('accept')
   })
 })

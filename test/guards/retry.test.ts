@@ -24,13 +24,13 @@ const anyConfig = fc.record({
   maxRetryAfterMs: fc.nat(1_000_000),
 })
 
-describe('whether a failed request is made again', () => {
+describe('a failed request is repeated', () => {
   test.each(['transient', 'incomplete'])('%s: three attempts by default', (kind) => {
     const tries = [1, 2, 3, 4].map((attempt) => canRetry({ ...first, kind, attempt }, retry))
     expect(tries).toEqual([true, true, false, false])
   })
 
-  test('rate limits have six attempts of their own, which take none from the others', () => {
+  test('up to six times for rate limits, which are counted separately', () => {
     const tries = [0, 4, 5].map((rateLimits) =>
       canRetry({ ...rateLimit, attempt: rateLimits + 1, rateLimits }, retry),
     )
@@ -43,12 +43,12 @@ describe('whether a failed request is made again', () => {
     expect(canRetry({ ...first, kind }, retry)).toBe(false)
   })
 
-  test('a wait that is longer than `maxRetryAfterMs` is not waited out', () => {
+  test('unless the requested wait is longer than `maxRetryAfterMs`', () => {
     expect(canRetry({ ...rateLimit, retryAfterMs: 600_000 }, retry)).toBe(true)
     expect(canRetry({ ...rateLimit, retryAfterMs: 600_001 }, retry)).toBe(false)
   })
 
-  test('it ends for any configuration: a step has no more attempts than both kinds together', () => {
+  test('a bounded number of times for any configuration: no more than both kinds together', () => {
     fc.assert(
       fc.property(anyFailure, anyConfig, (failed, config) => {
         if (failed.attempt >= config.maxAttempts + config.rateLimitAttempts - 1) {
@@ -60,29 +60,29 @@ describe('whether a failed request is made again', () => {
   })
 })
 
-describe('how long is waited before it', () => {
+describe('the delay before a retry is', () => {
   test('one second, two, four … up to a minute', () => {
     const delays = [1, 2, 3, 7, 1_000].map((attempt) => getRetryDelayMs({ ...first, attempt }, retry, 1))
     expect(delays).toEqual([1_000, 2_000, 4_000, 60_000, 60_000])
   })
 
-  test('rate limits have a row of their own', () => {
+  test('counted separately for rate limits', () => {
     expect(getRetryDelayMs({ ...rateLimit, attempt: 5, rateLimits: 1 }, retry, 1)).toBe(2_000)
     expect(getRetryDelayMs({ ...first, attempt: 5, rateLimits: 3 }, retry, 1)).toBe(2_000)
   })
 
-  test('what the provider asked for, to the millisecond, in place of that', () => {
+  test('replaced by the delay that the provider requests, to the millisecond', () => {
     expect(getRetryDelayMs({ ...first, retryAfterMs: 1_234 }, retry, 1.5)).toBe(1_234)
     expect(getRetryDelayMs({ ...first, retryAfterMs: 0 }, retry, 1.5)).toBe(0)
   })
 
-  test('half to one and a half times that, by chance', () => {
+  test('multiplied by a random factor of 0.5 to 1.5', () => {
     expect([0, 0.5, 0.999].map((random) => getRetryDelayMs(first, retry, toJitter(random)))).toEqual([
       500, 1_000, 1_499,
     ])
   })
 
-  test('for any failure, a whole number of milliseconds, and bounded', () => {
+  test('a whole and bounded number of milliseconds for any failure', () => {
     fc.assert(
       fc.property(
         anyFailure,

@@ -33,7 +33,7 @@ describe('a call with new arguments that succeeds', () => {
     fc.string({ maxLength: 20 }),
   )
 
-  test('never leads to a halt or a refusal, whatever comes back', () => {
+  test('never leads to a halt or a refusal, with any result', () => {
     fc.assert(
       fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), fc.boolean(), (results, isNumber) => {
         const steps = Array.from({ length: 150 }, (_, n) => ({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { portableSha256, sha256 } from '../../guards/lib/sha256.js'
 
-test('the digest is SHA-256 as everybody knows it', () => {
+test('the digest matches the known SHA-256 values', () => {
   const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
   expect(sha256('')).toBe(empty)
   expect(portableSha256('')).toBe(empty)
@@ -10,7 +10,7 @@ test('the digest is SHA-256 as everybody knows it', () => {
   expect(portableSha256('abc')).toBe(abc)
 })
 
-test('at every length up to three blocks, with two and three bytes a letter', () => {
+test('the digest matches at every length up to three blocks, with two and three bytes per letter', () => {
   for (const letter of ['a', 'é', '字']) {
     for (let length = 0; length <= 192; length += 1) {
       const text = letter.repeat(length)
@@ -19,7 +19,7 @@ test('at every length up to three blocks, with two and three bytes a letter', ()
   }
 })
 
-test('with and without Node, every text has the same digest', () => {
+test('every text has the same digest with and without Node', () => {
   const anyText = fc.string({
     unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
   })

@@ -93,7 +93,7 @@ describe('for any facts', () => {
     )
   })
 
-  test('observing changes no state that was handed out', () => {
+  test('observing changes no state object that was returned', () => {
     fc.assert(
       fc.property(fc.array(fact, { maxLength: 15 }), fact, (facts, next) => {
         const state = after(facts, blocking)
@@ -104,7 +104,7 @@ describe('for any facts', () => {
     )
   })
 
-  test('a nudge is said once: asking again after the next request says nothing', () => {
+  test('a nudge is sent once, and not again after the next request', () => {
     const { state } = play(repeat(3, { name: 'read' }), only('repeatedCall'))
     const next = observeAll(state, createCallsFact([call({ name: 'write' })], defaults), only('repeatedCall'))
     expect(collectFindings(state, only('repeatedCall'))).toHaveLength(1)
@@ -149,12 +149,12 @@ longTest('all state stays under 8 KB after 10,000 facts of the largest kind', ()
 })
 
 describe('restoring', () => {
-  test('a new session starts fresh, without a word', () => {
+  test('starts a new session fresh, without a note', () => {
     for (const nothing of [undefined, null])
       expect(restoreGuardrails(nothing)).toEqual({ state: getInitialGuardrails() })
   })
 
-  test('an older version loads; guards that it did not know start fresh', () => {
+  test('loads an older version, whose missing guards start fresh', () => {
     const { state } = play(repeat(2, { name: 'read' }))
     const { repeatedOutput: _, version: __, ...older } = state
     expect(restoreGuardrails({ ...older, version: 0 })).toEqual({
@@ -162,13 +162,13 @@ describe('restoring', () => {
     })
   })
 
-  test('a newer version is refused with a sentence', () => {
+  test('refuses a newer version with a sentence', () => {
     expect(restoreGuardrails({ ...getInitialGuardrails(), version: 2 })).toEqual({
       error: expect.stringContaining('has version 2'),
     })
   })
 
-  test('what is damaged starts fresh with a note, the rest is kept', () => {
+  test('resets damaged parts with a note, and keeps the rest', () => {
     const { state } = play([{ name: 'read', ...fails }])
     expect(restoreGuardrails({ ...state, cycle: { rounds: 'many' } })).toEqual({
       state: { ...state, cycle: getInitialGuardrails().cycle },
@@ -180,7 +180,7 @@ describe('restoring', () => {
     })
   })
 
-  test('takes anything, and what it makes of it works', () => {
+  test('accepts any input, and returns a working state', () => {
     const damage = fc.record(
       Object.fromEntries(Object.keys(getInitialGuardrails()).map((name) => [name, fc.anything()])),
       { requiredKeys: [] },
@@ -194,7 +194,7 @@ describe('restoring', () => {
     )
   })
 
-  test('a restored run halts where the unbroken one does', () => {
+  test('restores a run that halts where the uninterrupted one does', () => {
     const { state } = play(repeat(3, { name: 'read' }))
     const restored = restoreGuardrails(JSON.parse(JSON.stringify(state)))
     if ('error' in restored) throw new Error(restored.error)
@@ -206,7 +206,7 @@ describe('restoring', () => {
 describe('resetting', () => {
   const denied: Step = { name: 'write', ...isDenied }
 
-  test('one guard leaves the others as they are', () => {
+  test('one guard does not change the others', () => {
     const { state } = play([{ name: 'read' }, { name: 'read' }, denied])
     expect(state.failing.identical).toHaveLength(1)
     const reset = resetGuard(state, 'policy_denied')
@@ -229,18 +229,18 @@ describe('resetting', () => {
     expect(resetGuard(used, reason)).toEqual({ ...used, [name]: getInitialGuardrails()[name] })
   })
 
-  test('a name that is no guard’s changes nothing', () => {
+  test('an unknown name changes nothing', () => {
     const { state } = play([denied])
     expect(resetGuard(state, 'user_guard')).toBe(state)
   })
 
-  test('a new user message starts every streak anew', () => {
+  test('every streak after a new user message', () => {
     const { state } = play([denied, { name: 'read' }])
     expect(startTurn(state)).toEqual(getInitialGuardrails())
   })
 })
 
-test('findings carry what their guard does on a halt, the weightiest first', () => {
+test('findings include the action of their guard on a halt, the most severe first', () => {
   const config: GuardrailsConfig = {
     ...defaults,
     cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 9, onHalt: 'error' },
@@ -253,14 +253,14 @@ test('findings carry what their guard does on a halt, the weightiest first', () 
   ])
 })
 
-describe('the progress guard beside the others', () => {
-  test('leaves failures to the failing guard, where that is on', () => {
+describe('the progress guard next to the others', () => {
+  test('leaves failures to the failing guard if that is on', () => {
     const config: GuardrailsConfig = { ...only('failing'), progress }
     const { state } = play(repeat(2, { name: 'read', ...fails }), config)
     expect(state.progress).toEqual({ ...getInitialGuardrails().progress })
   })
 
-  test('forgets what requests leave out, and nothing else', () => {
+  test('forgets exactly the calls that requests omit', () => {
     const { state } = play(
       [1, 2, 3].map((n) => ({ name: 'read', args: { n } })),
       { ...only(), progress },
@@ -270,7 +270,7 @@ describe('the progress guard beside the others', () => {
     expect(forgetDroppedMessages(state, 3, 9)).toBe(state)
   })
 
-  test('is reset by its own reason alone', () => {
+  test('is reset only by its own halt reason', () => {
     const { state } = play(repeat(3, { name: 'read' }), { ...defaults, progress })
     expect(resetGuard(state, 'no_progress')).toEqual({ ...state, progress: getInitialGuardrails().progress })
     expect(resetGuard(state, 'repeated_call').progress).toBe(state.progress)

@@ -8,7 +8,7 @@ const child = (state: string, code: string | null, message = ''): Step => ({
 })
 
 test.each(['provider_quota', 'provider_config'])(
-  'a child that ended in ERROR with %s halts at once',
+  'a sub-agent that ended in ERROR with %s halts immediately',
   (code) => {
     const { said, messages, evidence } = play([
       [{ name: 'read' }, child('ERROR', code, 'You exceeded your quota.')],
@@ -26,18 +26,18 @@ test.each([
   ['MAX_STEPS', 'provider_quota'],
   ['BUDGET_EXCEEDED', 'token_budget'],
   ['TIMED_OUT', 'timeout'],
-])('a child in %s with %s is unfinished, not terminal', (state, code) => {
+])('a sub-agent in %s with %s is unfinished, not terminal', (state, code) => {
   expect(play([child(state, code)]).said).toEqual([])
 })
 
-test('words do not decide', () => {
+test('the text of a result does not count', () => {
   expect(
     play([{ ...child('ERROR', 'provider_error', 'insufficient_quota, provider_quota'), content: 'quota' }])
       .said,
   ).toEqual([])
 })
 
-test('a terminal child comes before what other guards find in the same batch', () => {
+test('a terminal sub-agent takes precedence over other findings in the same batch', () => {
   const denied: Step = { name: 'write', ...isDenied }
   expect(play([denied, [denied, child('ERROR', 'provider_quota')]]).said).toEqual([
     '1: policy_denied nudge',

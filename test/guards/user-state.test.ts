@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { getInitialGuardrails, startTurn, resetGuard, restoreGuardrails } from '../../guards/state.js'
 import { mostUserState, toUserState, getUserState } from '../../guards/user-state.js'
 
-describe('the state of a user’s guard', () => {
+describe('the state of a custom guard', () => {
   test('is any JSON of at most 2 KB, copied', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
@@ -15,7 +15,7 @@ describe('the state of a user’s guard', () => {
     )
   })
 
-  test('whatever it is given, it is JSON, or a sentence says why not', () => {
+  test('is JSON for any input, or a sentence explains why not', () => {
     fc.assert(
       fc.property(
         fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true }),
@@ -28,7 +28,7 @@ describe('the state of a user’s guard', () => {
     )
   })
 
-  test('leaves out what is undefined, and nothing else', () => {
+  test('omits undefined values, and nothing else', () => {
     expect(toUserState({ a: 1, b: undefined })).toEqual({ state: { a: 1 } })
     for (const lost of [
       undefined,
@@ -40,7 +40,7 @@ describe('the state of a user’s guard', () => {
       expect(toUserState(lost)).toEqual({ problem: expect.stringContaining('is not plain JSON') })
   })
 
-  test('a state of null is remembered as null; a name of Object’s own is nobody’s state', () => {
+  test('may be null, and names of Object.prototype have no state', () => {
     expect(getUserState({ g: null }, 'g', 1)).toBeNull()
     expect(getUserState({}, 'constructor', 1)).toBe(1)
   })
@@ -49,13 +49,13 @@ describe('the state of a user’s guard', () => {
 describe('with the state of all guards', () => {
   const state = { ...getInitialGuardrails(), user: { one: { n: 1 }, two: [2] } }
 
-  test('it is stored and restored; a session that was stored without it loads', () => {
+  test('is stored and restored, and a session without it loads', () => {
     expect(restoreGuardrails(JSON.parse(JSON.stringify(state)))).toEqual({ state })
     const { user: _, ...older } = state
     expect(restoreGuardrails(older)).toEqual({ state: { ...state, user: {} } })
   })
 
-  test('what is damaged begins anew, with a note', () => {
+  test('restarts with a note if it is damaged', () => {
     for (const user of [[], 'x', { one: 'x'.repeat(5000) }]) {
       expect(restoreGuardrails({ ...state, user })).toEqual({
         state: { ...state, user: {} },
@@ -64,7 +64,7 @@ describe('with the state of all guards', () => {
     }
   })
 
-  test('one guard is reset alone, all of them by a new user message', () => {
+  test('of one guard is reset alone, and of all by a new user message', () => {
     expect(resetGuard(state, 'user_guard', 'one')).toEqual({ ...state, user: { two: [2] } })
     expect(startTurn(state).user).toEqual({})
   })

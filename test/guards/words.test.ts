@@ -8,6 +8,6 @@ test('tools are named once each, at most three of them', () => {
   expect(formatTools(['a', 'b', 'c', 'd', 'e'].map(call))).toBe('a, b, c and 2 more')
 })
 
-test('a tool without a name is named by quotes: a sentence about it has no gap', () => {
+test('a tool without a name is shown as quotes, so that a sentence has no gap', () => {
   expect(nameCalls([call(''), call('look')])).toMatchObject({ tools: "'', look", calls: "''({}); look({})" })
 })

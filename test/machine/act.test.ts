@@ -85,7 +85,7 @@ const params: fc.Arbitrary<Params> = fc.record({
 const three = fc.tuple(params, params, params)
 
 describe('an action of the chart', () => {
-  it("is what XState's own actions would make of it", () => {
+  it("equals the result of XState's own actions", () => {
     fc.assert(
       fc.property(three, (given) => {
         const [ours, theirs] = [toAction(update), asXStateDoes].map((action) => {
@@ -103,7 +103,7 @@ describe('an action of the chart', () => {
     )
   })
 
-  it('tells in order, once the transition has been applied', () => {
+  it('emits in order, once the transition has been applied', () => {
     const machine = machineOf(toAction(update) as typeof asXStateDoes, [
       { told: ['a', 'b'], patch: { steps: 1 } },
       { told: ['c'], patch: null },
@@ -127,7 +127,7 @@ describe('an action of the chart', () => {
     ])
   })
 
-  it('leaves the context as it is where nothing changes', () => {
+  it('does not change the context if nothing changes', () => {
     const nothing: Params = { told: ['a'], patch: null }
     const machine = machineOf(toAction(update) as typeof asXStateDoes, [nothing, nothing, nothing])
     const before = machine.getInitialSnapshot({} as never)

@@ -136,7 +136,7 @@ const worlds = fc.record({
 })
 
 describe('the rules of the machine, over random runs', () => {
-  it('hold: every event is handled, the history is valid when settled, one terminal event, cancel always wins', async () => {
+  it('hold: every event is handled, the history is valid when settled, one terminal event, cancel takes precedence', async () => {
     await fc.assert(
       fc.asyncProperty(worlds, async ({ choices, ...options }) => {
         const world = new World(options)

@@ -80,7 +80,7 @@ describe('an agent with the everything reference server', () => {
 
 describe('an agent with the filesystem reference server', () => {
   longTest(
-    'reads and writes in its folder, asks a person where it is told to, and is refused elsewhere',
+    'reads and writes in its folder, asks a person if configured, and is refused elsewhere',
     async () => {
       const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')))
       try {

@@ -33,17 +33,14 @@ describe('a server over HTTP', () => {
     expect(failure.message).toContain('The connection was closed before the answer was complete')
   })
 
-  longTest(
-    'that goes away while its answer could be taken up again is given up after two attempts',
-    async () => {
-      const gone = await httpServer((_, response) => {
-        sse(response).write('id: 1\ndata:\n\n', () => gone.close())
-      })
-      const failure = await failureOf(use(await open({ url: gone.url }), 'web_go'))
-      expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
-      expect(failure.message).toContain("The MCP server 'web' can no longer be reached during the call.")
-    },
-  )
+  longTest('that disconnects while its answer could be resumed is abandoned after two attempts', async () => {
+    const gone = await httpServer((_, response) => {
+      sse(response).write('id: 1\ndata:\n\n', () => gone.close())
+    })
+    const failure = await failureOf(use(await open({ url: gone.url }), 'web_go'))
+    expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
+    expect(failure.message).toContain("The MCP server 'web' can no longer be reached during the call.")
+  })
 
   it.each([
     ['an event', (piece: string) => piece],

@@ -5,11 +5,11 @@ const snippet = fc.record({ source: fc.string(), text: fc.string({ unit: 'graphe
 const markIn = (shown: string) => /its marker, ([0-9a-f]{16}), appears again/.exec(shown)?.[1] ?? ''
 const count = (shown: string, part: string) => shown.split(part).length - 1
 
-it('no snippets are no text', () => {
+it('no snippets give an empty text', () => {
   expect(formatSnippets([])).toBe('')
 })
 
-it('says that it is data, and shows each snippet with its source', () => {
+it('marks snippets as data, each with its source', () => {
   const shown = formatSnippets([
     { source: 'leave.md', text: 'Everyone has 30 days.', score: 0.5 },
     { source: 'a "b"\n<c>.md', text: 'x' },
@@ -20,7 +20,7 @@ it('says that it is data, and shows each snippet with its source', () => {
   expect(shown).toContain(`<snippet-${mark} source="a \\"b\\" <c>.md">`)
 })
 
-it('the same snippets give the same text, and others another mark', () => {
+it('equal snippets give equal text, and others another mark', () => {
   fc.assert(
     fc.property(fc.array(snippet, { minLength: 1 }), (snippets) => {
       expect(formatSnippets(snippets)).toBe(formatSnippets(structuredClone(snippets)))
@@ -31,7 +31,7 @@ it('the same snippets give the same text, and others another mark', () => {
   )
 })
 
-it('a text that knows the delimiters of an earlier answer cannot use them in its own', () => {
+it('a text that contains the delimiters of an earlier answer cannot forge the current ones', () => {
   fc.assert(
     fc.property(snippet, fc.string(), fc.integer({ min: 1, max: 3 }), (first, order, rounds) => {
       let forged = first
@@ -49,7 +49,7 @@ it('a text that knows the delimiters of an earlier answer cannot use them in its
   )
 })
 
-it('is cut to maxChars of text in all, and says what is missing', () => {
+it('truncates snippets to maxChars in total, with a note', () => {
   const shown = formatSnippets(
     [
       { source: 'a', text: 'aaaa' },

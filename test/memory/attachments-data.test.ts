@@ -13,19 +13,19 @@ describe('text', () => {
     ['notes.MD', 'text/markdown'],
     ['table.csv', 'text/csv'],
     ['data.json', 'application/json'],
-  ])('%s is kept as it is, as %s', async (name, mimeType) => {
+  ])('%s is kept unchanged, as %s', async (name, mimeType) => {
     const data = '[1, "two, three"]'
     expect(await loadAttachment({ data, name })).toEqual({ name, mimeType, bytes: 17, text: data })
   })
 
-  it('counts its size in bytes, not in characters', async () => {
+  it('has its size in bytes, not in characters', async () => {
     expect(await loadAttachment({ data: 'für 5 €', name: 'a.txt' })).toMatchObject({
       bytes: 10,
       text: 'für 5 €',
     })
   })
 
-  it('has the type that was said rather than the one its name has, without parameters', async () => {
+  it('has the declared type instead of that of its name, without parameters', async () => {
     const loaded = await loadAttachment({
       data: '# Hi',
       name: 'a.txt',
@@ -38,16 +38,16 @@ describe('text', () => {
     ['UTF-8', bytes(0xef, 0xbb, 0xbf, 0x68, 0x69)],
     ['UTF-16 little-endian', bytes(0xff, 0xfe, 0x68, 0, 0x69, 0)],
     ['UTF-16 big-endian', bytes(0xfe, 0xff, 0, 0x68, 0, 0x69)],
-  ])('a byte order mark of %s is honoured and not part of the text', async (_, data) => {
+  ])('may start with a byte order mark of %s, which is not part of the text', async (_, data) => {
     expect((await loadAttachment({ data, name: 'a.txt' })).text).toBe('hi')
   })
 
-  it('is decoded by the charset that is named', async () => {
+  it('is decoded by the declared charset', async () => {
     const mimeType = 'text/csv; charset=windows-1251'
     expect((await loadAttachment({ data: bytes(0xcf), name: 'a.csv', mimeType })).text).toBe('П')
   })
 
-  it('is cut to maxChars with a visible note, never inside a pair', async () => {
+  it('is truncated to maxChars with a visible note, never inside a pair', async () => {
     const { text } = await loadAttachment({ data: 'ab😀cd', name: 'a.txt' }, { maxChars: 4 })
     expect(text).toBe('ab…\n\n[Truncated: only the first 4 characters are included.]')
   })
@@ -57,7 +57,7 @@ describe('text', () => {
   })
 })
 
-describe('a type that the content belies is refused', () => {
+describe('a type that contradicts the content is refused', () => {
   it.each([
     ['a PDF as text', '%PDF-1.7', 'a.txt', 'text/plain', 'a PDF'],
     ['text as a PDF', 'hello', 'a.pdf', 'application/pdf', 'not a PDF'],
@@ -78,18 +78,18 @@ describe('a type that the content belies is refused', () => {
     expect(error.message).toContain(`${name} claims to be ${claimed} (by its name) but is ${actual}.`)
   })
 
-  it('bytes that are no UTF-8, with what to do', async () => {
+  it('for bytes that are not UTF-8, with a remedy', async () => {
     const error = await refusal(loadAttachment({ data: bytes(0xff, 0x41), name: 'a.txt' }), 'type_mismatch')
     expect(error.message).toContain("Name its charset, as in 'text/plain; charset=windows-1252'")
   })
 
-  it('a charset that nobody knows', async () => {
+  it('with an unknown charset', async () => {
     const mimeType = 'text/plain; charset=klingon'
     await refusal(loadAttachment({ data: utf8('x'), name: 'a.txt', mimeType }), 'type_mismatch')
   })
 })
 
-describe('what cannot be loaded is refused', () => {
+describe('unloadable input is refused', () => {
   it.each([
     ['image/png', 'photo.txt'],
     ['', 'a.txt'],
@@ -98,7 +98,7 @@ describe('what cannot be loaded is refused', () => {
     await refusal(loadAttachment({ data: 'x', name, mimeType }), 'unsupported_type')
   })
 
-  it('a name without a type, with what to do', async () => {
+  it('a name without a type, with a remedy', async () => {
     const error = await refusal(loadAttachment({ data: 'x', name: 'thing.docx' }), 'unsupported_type')
     expect(error.message).toMatch(/Pass its mimeType/)
   })
@@ -126,7 +126,7 @@ describe('what cannot be loaded is refused', () => {
     [{ maxByte: 1 }, 'maxByte'],
     [{ allowAddresses: ['10.0.0.0/33'] }, 'allowAddresses[0]'],
     [{ allowAddresses: ['http://x'] }, 'allowAddresses[0]'],
-  ])('options that make no sense: %p', async (options, subject) => {
+  ])('invalid options: %p', async (options, subject) => {
     const load = loadAttachment({ data: 'x', name: 'a.txt' }, options as never)
     await expect(load).rejects.toMatchObject({ name: 'ConfigError', subject })
   })
@@ -140,7 +140,7 @@ describe('what cannot be loaded is refused', () => {
 })
 
 describe('HTML', () => {
-  it('becomes the text that a reader sees', async () => {
+  it('becomes its visible text', async () => {
     const data = `<!doctype html><title>T</title><style>p{}</style><script>alert(1)</script>
       <h1>Leave</h1><p>Every <b>one</b> has <a href="https://x.example">30 days</a>.</p><img src=x alt=logo>
       <table><tr><td>Mon</td><td>Tue</td></tr></table>`
@@ -149,12 +149,12 @@ describe('HTML', () => {
     expect(text).toBe('Leave\n\nEvery one has 30 days.\n\nMon   Tue')
   })
 
-  it('that is nested without end is an error, not a crash', async () => {
+  it('with endless nesting is an error, not a crash', async () => {
     const data = '<div>'.repeat(20_000)
     await refusal(loadAttachment({ data, name: 'a.html' }), 'unreadable')
   })
 
-  it('that takes forever is given up after timeoutMs', async () => {
+  it('that takes too long is cancelled after timeoutMs', async () => {
     const data = '<div>'.repeat(1_000_000)
     const error = await refusal(loadAttachment({ data, name: 'a.html' }, { timeoutMs: 300 }), 'timeout')
     expect(error.message).toContain('a.html took longer than 300 ms to be converted')
@@ -174,7 +174,7 @@ describe('PDF', () => {
     expect(data.length).toBeGreaterThan(0)
   })
 
-  it('is cut to maxPages and to maxChars, with a note', async () => {
+  it('is truncated to maxPages and to maxChars, with a note', async () => {
     const load = { data: tinyPdf('one', 'two', 'three'), name: 'a.pdf' }
     const [pages, chars] = await Promise.all([
       loadAttachment(load, { maxPages: 2 }),
@@ -184,7 +184,7 @@ describe('PDF', () => {
     expect(chars.text).toBe('one…\n\n[Truncated: only the first 4 characters are included.]')
   })
 
-  it('that is damaged, has no text or unpacks without end is an error that says so', async () => {
+  it('that is damaged, empty or a decompression bomb is an error with the reason', async () => {
     const bomb = deflateSync(Buffer.alloc(100_000_000, 32), { level: 1 })
     const [damaged, images, unpacks] = await Promise.all([
       refusal(loadAttachment({ data: '%PDF-1.7 oops', name: 'damaged.pdf' }), 'unreadable'),
@@ -213,7 +213,7 @@ describe('PDF', () => {
   })
 })
 
-it('a signal that has aborted, or aborts meanwhile, rejects with its reason', async () => {
+it('a signal that has aborted, or aborts during the call, rejects with its reason', async () => {
   const reason = new Error('enough')
   const early = AbortSignal.abort(reason)
   await expect(loadAttachment({ data: 'x', name: 'a.txt' }, { signal: early })).rejects.toBe(reason)

@@ -43,17 +43,17 @@ describe('with a root', () => {
     expect((await loadAttachment({ path }, { root })).text).toBe('inside')
   })
 
-  it('a name that begins with dots is not a way out', async () => {
+  it('a name that starts with dots stays inside', async () => {
     expect((await loadAttachment({ path: 'sub/..dots.txt' }, { root })).text).toBe('dots')
   })
 
-  it('an absolute path inside is read, also when the root is a link', async () => {
+  it('an absolute path inside is read, even if the root is a link', async () => {
     const link = join(folder, 'root-link')
     expect((await loadAttachment({ path: join(root, 'notes.txt') }, { root: link })).text).toBe('inside')
     expect((await loadAttachment({ path: join(link, 'notes.txt') }, { root: link })).text).toBe('inside')
   })
 
-  it('a root that is written as a relative path is one, too', async () => {
+  it('the root may be a relative path', async () => {
     const loaded = await loadAttachment({ path: 'notes.txt' }, { root: relative(process.cwd(), root) })
     expect(loaded.text).toBe('inside')
   })
@@ -65,18 +65,18 @@ describe('with a root', () => {
     },
   )
 
-  it('does not say whether a file outside exists', async () => {
+  it('a file outside is refused whether it exists or not', async () => {
     await refusal(loadAttachment({ path: '../nothing.txt' }, { root }), 'outside_root')
   })
 })
 
-describe('what is no file is refused at once', () => {
+describe('a path that is not a file is refused immediately', () => {
   it('folders and devices', async () => {
     await refusal(loadAttachment({ path: root, mimeType: 'text/plain' }), 'not_a_file')
     await refusal(loadAttachment({ path: '/dev/zero', mimeType: 'text/plain' }), 'not_a_file')
   })
 
-  it('a pipe that nobody writes to', async () => {
+  it('a pipe without a writer', async () => {
     const path = join(folder, 'pipe.txt')
     execFileSync('mkfifo', [path])
     await refusal(loadAttachment({ path }), 'not_a_file')
@@ -123,7 +123,7 @@ describe('a file that is too large', () => {
     else await refusal(load, 'not_found')
   })
 
-  it('by one byte is refused, and one that is just as large is read', async () => {
+  it('by one byte is refused, and a file of exactly that size is read', async () => {
     const path = join(root, 'notes.txt')
     expect((await loadAttachment({ path }, { maxBytes: 6 })).bytes).toBe(6)
     await refusal(loadAttachment({ path }, { maxBytes: 5 }), 'too_large')

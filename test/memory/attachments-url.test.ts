@@ -78,7 +78,7 @@ const load = (path: string, options = {}) =>
   loadAttachment({ url: server.url + path }, { ...loopback, ...options })
 
 describe('a URL', () => {
-  it('has the type of its name before the one that the server says', async () => {
+  it('has the type of its name before that of the response', async () => {
     expect(await load('/notes.md?token=secret')).toEqual({
       name: 'notes.md',
       mimeType: 'text/markdown',
@@ -88,17 +88,17 @@ describe('a URL', () => {
     expect(await load('/report.pdf')).toMatchObject({ mimeType: 'application/pdf', text: 'A report' })
   })
 
-  it('without an extension has the type and the charset that the server says', async () => {
+  it('without an extension has the type and the charset of the response', async () => {
     expect(await load('/page')).toMatchObject({ name: 'page', mimeType: 'text/html', text: 'Grüße' })
     expect((await load('/')).name).toBe(new URL(server.url).host)
   })
 
-  it('is asked for uncompressed, and unpacked when it comes compressed', async () => {
+  it('is requested uncompressed, and decompressed if it arrives compressed', async () => {
     expect((await load('/gzip.txt')).text).toBe('packed')
     expect(server.requests.at(-1)?.headers['accept-encoding']).toBe('identity')
   })
 
-  it.each(['/missing-report.pdf', '/login.md'])('%s that has a page instead is refused', async (path) => {
+  it.each(['/missing-report.pdf', '/login.md'])('%s that returns a page instead is refused', async (path) => {
     await refusal(load(path), 'type_mismatch')
   })
 
@@ -111,7 +111,7 @@ describe('a URL', () => {
     await refusal(load(path), code)
   })
 
-  it('where nobody listens is unreachable', async () => {
+  it('of a closed port is unreachable', async () => {
     const gone = await startServer(() => {})
     await gone.close()
     const error = await refusal(loadAttachment({ url: `${gone.url}/a.txt` }, loopback), 'unreachable')
@@ -130,25 +130,25 @@ describe('a URL', () => {
   })
 })
 
-describe('what is too large or takes too long', () => {
+describe('a response that is too large or too slow', () => {
   it('is refused by its Content-Length before its body', async () => {
     await refusal(load('/announced.txt'), 'too_large')
   })
 
-  it('is left while it is read, and the connection with it', async () => {
+  it('is abandoned while it is read, and its connection closed', async () => {
     await refusal(load('/endless.txt', { maxBytes: 1_000_000 }), 'too_large')
     await endlessClosed
   })
 
-  it('is refused when it unpacks to more than maxBytes', async () => {
+  it('is refused if it decompresses to more than maxBytes', async () => {
     await refusal(load('/bomb.txt'), 'too_large')
   })
 
-  it.each(['/silent.txt', '/slow.txt'])('%s is given up after timeoutMs', async (path) => {
+  it.each(['/silent.txt', '/slow.txt'])('%s is cancelled after timeoutMs', async (path) => {
     await refusal(load(path, { timeoutMs: 50 }), 'timeout')
   })
 
-  it('is left when the signal aborts, with its reason', async () => {
+  it('is cancelled when the signal aborts, with its reason', async () => {
     const controller = new AbortController()
     const pending = load('/slow.txt', { signal: controller.signal })
     controller.abort('enough')
@@ -156,7 +156,7 @@ describe('what is too large or takes too long', () => {
   })
 })
 
-test('a proxy of the environment is not asked', async () => {
+test('a proxy of the environment is not used', async () => {
   const proxy = await startServer((_request, response) => response.writeHead(500).end())
   const kept = { ...process.env }
   try {
@@ -173,7 +173,7 @@ test('a proxy of the environment is not asked', async () => {
 })
 
 describe('redirects', () => {
-  it('are followed five times and not six', async () => {
+  it('are followed five times, not six', async () => {
     expect((await load('/hop?n=4', { root: '/' })).name).toBe('hop')
     await refusal(load('/hop?n=5'), 'too_many_redirects')
   })
@@ -218,7 +218,7 @@ describe('addresses', () => {
     await refusal(loadAttachment({ url }), 'blocked_address')
   })
 
-  it('are let in by address, block or name, and by nothing else', async () => {
+  it('are allowed by address, block or name, and by nothing else', async () => {
     const { port } = new URL(server.url)
     const attachment = { url: `http://localhost:${port}/notes.md` }
     // If localhost also resolves to ::1, that address is tried first and abandoned.
@@ -230,7 +230,7 @@ describe('addresses', () => {
     }
   })
 
-  it('that a name has are checked where the socket connects: a second answer is not asked for', async () => {
+  it('of a name are checked when the socket connects, so that a second lookup is not needed', async () => {
     let asked = 0
     const rebinding: ResolveHost = (_host, _options, done) => {
       asked += 1
@@ -245,7 +245,7 @@ describe('addresses', () => {
     await refusal(readUrl(url, 'a', limits, new AbortController().signal, rebinding), 'blocked_address')
   })
 
-  it('of a name that are private are left out, and the public ones are connected to', async () => {
+  it('of a name are filtered: private ones are omitted, and public ones are used', async () => {
     const mixed: ResolveHost = (_host, _options, done) => {
       done(null, [
         { address: '10.0.0.1', family: 4 },

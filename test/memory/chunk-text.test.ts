@@ -16,7 +16,7 @@ const text = fc
   .map((parts) => parts.join(''))
 
 describe('every text and every size', () => {
-  it('each chunk is a piece of the text, not empty, not too long, without space around it', () => {
+  it('gives chunks of the text that are not empty, not too long, and trimmed', () => {
     fc.assert(
       fc.property(text, options, (whole, size) => {
         for (const chunk of chunkText(whole, size)) {
@@ -29,7 +29,7 @@ describe('every text and every size', () => {
     )
   })
 
-  it('only whitespace is left out between chunks, and each begins and ends further on than the last', () => {
+  it('omits only whitespace between chunks, whose starts and ends increase', () => {
     fc.assert(
       fc.property(text, options, (whole, size) => {
         let end = 0
@@ -47,7 +47,7 @@ describe('every text and every size', () => {
     )
   })
 
-  it('no chunk holds half a surrogate pair', () => {
+  it('splits no surrogate pair', () => {
     fc.assert(
       fc.property(text, options, (whole, size) => {
         for (const chunk of chunkText(whole, size)) expect(chunk.text).not.toMatch(/\p{Cs}/u)
@@ -55,7 +55,7 @@ describe('every text and every size', () => {
     )
   })
 
-  it('chunks share at most `overlap` characters', () => {
+  it('gives chunks that share at most `overlap` characters', () => {
     fc.assert(
       fc.property(text, options, (whole, size) => {
         const chunks = chunkText(whole, size)
@@ -73,7 +73,7 @@ describe('every text and every size', () => {
 const divide = (whole: string, chunkChars: number, overlap = 0) =>
   chunkText(whole, { chunkChars, overlap }).map((chunk) => chunk.text)
 
-it('a paragraph is a better end than a sentence, a sentence than a word, a word than none', () => {
+it('a paragraph is a better end than a sentence, a sentence than a word, and a word than any position', () => {
   expect(divide('One two three. Four.\n\nFive. Six seven.', 30)).toEqual([
     'One two three. Four.',
     'Five. Six seven.',
@@ -89,7 +89,7 @@ it('a paragraph is a better end than a sentence, a sentence than a word, a word 
   expect(divide('x'.repeat(70), 30)).toEqual(['x'.repeat(30), 'x'.repeat(30), 'x'.repeat(10)])
 })
 
-it('an overlap begins with a whole word', () => {
+it('an overlap starts with a whole word', () => {
   expect(divide('One two three four five six seven eight', 30, 9)).toEqual([
     'One two three four five six',
     'five six seven eight',

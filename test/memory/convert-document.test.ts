@@ -1,10 +1,10 @@
 import { resolvePeer } from '../../src/memory/attachments/convert-document.js'
 
-it('a package that is there has a file', () => {
+it('an installed package has a file', () => {
   expect(resolvePeer('html-to-text', 'html-to-text', 'Reading HTML')).toMatch(/html-to-text/)
 })
 
-it('a package that is not there is an error that says how to get it', () => {
+it('a missing package is an error with the command that installs it', () => {
   expect(() => resolvePeer('no-such-package/deep.mjs', 'no-such-package', 'Reading runes')).toThrow(
     expect.objectContaining({
       code: 'missing_package',

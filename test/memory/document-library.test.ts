@@ -17,7 +17,7 @@ function gated() {
 
 const never = () => new AbortController().signal
 
-it('runs once for all who wait, and anew for those who come later', async () => {
+it('runs once for all waiting callers, and again for later ones', async () => {
   const { work, signals, finish } = gated()
   const both = [work.join(never()), work.join(never())]
   finish()
@@ -28,7 +28,7 @@ it('runs once for all who wait, and anew for those who come later', async () => 
   expect(signals).toHaveLength(2)
 })
 
-it('goes on when one gives up, and stops when the last one does', async () => {
+it('continues if one caller gives up, and stops if the last one does', async () => {
   const { work, signals } = gated()
   const [first, second] = [new AbortController(), new AbortController()]
   const both = [work.join(first.signal), work.join(second.signal)]
@@ -40,7 +40,7 @@ it('goes on when one gives up, and stops when the last one does', async () => {
   expect(signals[0]?.aborted).toBe(true)
 })
 
-it('a failure reaches all who wait, and the next one tries again', async () => {
+it('reports a failure to all waiting callers, and retries for the next', async () => {
   let tries = 0
   const work = new SharedWork(async () => {
     tries += 1
@@ -52,7 +52,7 @@ it('a failure reaches all who wait, and the next one tries again', async () => {
   expect(tries).toBe(2)
 })
 
-it('is not started for one who has given up already', async () => {
+it('is not started for a caller that has already given up', async () => {
   const { work, signals } = gated()
   await expect(work.join(AbortSignal.abort('early'))).rejects.toBe('early')
   expect(signals).toEqual([])

@@ -1,6 +1,6 @@
 import { WorkSlots } from '../../src/memory/attachments/load-attachment.js'
 
-it('no more than the places are taken at once, and all have their turn in order, failures included', async () => {
+it('never uses more than its slots, and serves all callers in order, also after failures', async () => {
   const turns = new WorkSlots(2)
   const begun: number[] = []
   let running = 0

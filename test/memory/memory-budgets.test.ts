@@ -29,7 +29,7 @@ const budgetOf = (options: object = {}) =>
 
 const small = 'text-embedding-3-small'
 
-test('an embedding reserves before it is asked for, and is settled for what it used', async () => {
+test('an embedding reserves before its request, and settles its actual usage', async () => {
   const budget = budgetOf({ usd: 1 })
   const reserved: number[] = []
   const { client } = clientOf(async () => {
@@ -49,14 +49,14 @@ test('an embedding reserves before it is asked for, and is settled for what it u
   expect(held).toEqual({ tokens: 0, usd: 0 })
 })
 
-test('an answer without usage counts as it was reserved', async () => {
+test('an answer without usage counts as reserved', async () => {
   const budget = budgetOf()
   const { client } = clientOf()
   await memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } }).retrieve('holiday')
   expect((await budget.status()).spent.tokens).toBeGreaterThan(15)
 })
 
-test('the margin grows when a model counts more than was estimated', async () => {
+test('the margin grows if a model counts more than estimated', async () => {
   const budget = budgetOf()
   const { client } = clientOf(() => undefined, 900)
   const known = memory({ documents, embeddings: { client, model: 'counts-more', budgets: [budget] } })
@@ -69,7 +69,7 @@ test('the margin grows when a model counts more than was estimated', async () =>
   expect(held[1]).toBeGreaterThanOrEqual(900)
 })
 
-test('a budget that is empty refuses the request, and the search goes on when it is whole again', async () => {
+test('an empty budget refuses the request, and the search continues after a refill', async () => {
   const budget = budgetOf({ tokens: 5 })
   const { client, asked } = clientOf()
   const known = memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })
@@ -86,7 +86,7 @@ test('a budget that is empty refuses the request, and the search goes on when it
   expect(found.length).toBeGreaterThan(0)
 })
 
-test('of two budgets, none keeps a reservation where the other refuses', async () => {
+test('neither of two budgets keeps a reservation if the other refuses', async () => {
   const [full, empty] = [budgetOf({ id: 'a' }), budgetOf({ id: 'b', tokens: 5 })]
   const { client, asked } = clientOf()
   const known = memory({ documents, embeddings: { client, model: 'own', budgets: [empty, full] } })
@@ -109,7 +109,7 @@ test.each([
   expect(spent.tokens > 0).toBe(isPaid)
 })
 
-test('a budget in USD needs the price of the model: inputPerMillion has it', async () => {
+test('a budget in USD needs the price of the model, which inputPerMillion sets', async () => {
   const { client, asked } = clientOf(() => undefined, 1_000_000)
   const budget = createBudget({ id: 'usd', usd: 5, store: memoryStore() })
   const embeddings = { client, model: 'no-such-model', budgets: [budget] }
@@ -131,7 +131,7 @@ test.each([
   expect(() => memory({ embeddings: { client, model: 'own', ...more } as never })).toThrow(message)
 })
 
-describe('a run whose search a budget cannot pay for', () => {
+describe('a run whose search exceeds a budget', () => {
   /** A model that must not receive requests. */
   const model = {
     provider: 'own',
@@ -144,7 +144,7 @@ describe('a run whose search a budget cannot pay for', () => {
   const searchedWith = (budget: SharedBudget) =>
     memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })
 
-  test.each(['end', 'wait'])('ends before its request, and says which budget it is: %s', async (onEmpty) => {
+  test.each(['end', 'wait'])('ends before its request, and names the budget: %s', async (onEmpty) => {
     const budget = budgetOf({ tokens: 5, per: 'day', onEmpty })
     expect(await runOf(searchedWith(budget))).toMatchObject({
       state: 'BUDGET_EXCEEDED',
@@ -159,7 +159,7 @@ describe('a run whose search a budget cannot pay for', () => {
     })
   })
 
-  test('ends so, too, where a retriever of its own reserves', async () => {
+  test('also ends if a custom retriever reserves', async () => {
     const budget = budgetOf({ tokens: 5 })
     const retrieve = async () => {
       await (await budget.reserve({ tokens: 100 })).settle({ tokens: 100 })
@@ -172,7 +172,7 @@ describe('a run whose search a budget cannot pay for', () => {
     })
   })
 
-  test('ends in ERROR where its price is not known', async () => {
+  test('ends in ERROR if its price is unknown', async () => {
     const budget = createBudget({ id: 'usd', usd: 5, store: memoryStore() })
     expect(await runOf(searchedWith(budget))).toMatchObject({
       state: 'ERROR',
@@ -182,7 +182,7 @@ describe('a run whose search a budget cannot pay for', () => {
   })
 
   test.each(['token_budget', 'shared_budget'])(
-    'is none of ours where a retriever fails with the code %s',
+    'ends with a retriever error if a retriever fails with the code %s',
     async (code) => {
       const retrieve = () => Promise.reject(Object.assign(new Error('No.'), { code, budget: 'theirs' }))
       expect(await runOf({ retrieve })).toMatchObject({ state: 'ERROR', reason: 'internal' })

@@ -54,14 +54,14 @@ const client = (maxRetries = 0) => new OpenAI({ baseURL: server.url, apiKey: 'ke
 const options = (more = {}) => ({ embeddings: { client: client(), model: 'small', ...more } })
 const inputs = () => asked.map(({ input }) => input)
 
-it('finds by meaning what has no word in common', async () => {
+it('finds by meaning, without common words', async () => {
   const known = memory({ documents: handbook, ...options() })
   expect((await known.retrieve('days off work: computer'))[0]?.source).not.toBe('travel.md')
   expect((await known.retrieve('holiday'))[0]?.source).toBe('leave.md')
   expect((await known.retrieve('journey'))[0]?.source).toBe('travel.md')
 })
 
-it('hybrid search also counts words, vector search does not', async () => {
+it('hybrid search also counts words, and vector search does not', async () => {
   const documents = [
     { source: 'a', text: 'About code X-17' },
     { source: 'b', text: 'About other things' },
@@ -78,7 +78,7 @@ it('minScore of a vector search is the cosine', async () => {
   expect((await known.retrieve('holiday')).map(({ source }) => source)).toEqual(['leave.md'])
 })
 
-it('asks for nothing before the first search, then in batches, and for each text once', async () => {
+it('requests nothing before the first search, then batches, and each text once', async () => {
   const known = memory({ documents: handbook, ...options({ batch: 2, dimensions: 3 }) })
   expect(asked).toEqual([])
   await known.retrieve('taxi')
@@ -93,25 +93,25 @@ it('asks for nothing before the first search, then in batches, and for each text
   expect(inputs().slice(3)).toEqual([['A new train.'], ['taxi']])
 })
 
-it('asks about half a surrogate pair as U+FFFD', async () => {
+it('sends half of a surrogate pair as U+FFFD', async () => {
   await memory({ documents: [{ source: 'a', text: 'a\ud83db' }], ...options() }).retrieve('taxi')
   expect(inputs()[0]).toEqual(['a\ufffdb'])
 })
 
-it('searches at the same time share one indexing', async () => {
+it('concurrent searches share one indexing', async () => {
   const known = memory({ documents: handbook, ...options() })
   await Promise.all([known.retrieve('taxi'), known.retrieve('holiday')])
   expect(inputs().filter(({ length }) => length === 3)).toHaveLength(1)
 })
 
-it('is retried as the client does', async () => {
+it('is retried like the client', async () => {
   statuses = [503, 200]
   const known = memory({ documents: handbook, embeddings: { client: client(1), model: 'small' } })
   expect((await known.retrieve('holiday'))[0]?.source).toBe('leave.md')
   expect(asked).toHaveLength(3)
 })
 
-it('a search that fails rejects with the client error, and the next one goes on where it stopped', async () => {
+it('a failing search rejects with the client error, and the next one continues from there', async () => {
   statuses = [200, 400]
   const known = memory({ documents: handbook, ...options({ batch: 2 }) })
   await expect(known.retrieve('holiday')).rejects.toMatchObject({ status: 400 })
@@ -119,7 +119,7 @@ it('a search that fails rejects with the client error, and the next one goes on 
   expect(inputs().map(({ length }) => length)).toEqual([2, 1, 1, 1])
 })
 
-it('a search that is given up stops the request that nobody else waits for', async () => {
+it('a cancelled search stops a request that no other search needs', async () => {
   const arrived = new Promise<void>((resolve) => {
     received = resolve
   })
@@ -149,13 +149,13 @@ it.each([
   await expect(search).rejects.toMatchObject({ name: 'MemoryError', code: 'invalid_embeddings' })
 })
 
-it('a vector of zeros, which is near to nothing, breaks no search', async () => {
+it('a vector of zeros, which is close to nothing, breaks no search', async () => {
   answer = ({ input }) => ({ data: input.map((_, index) => ({ index, embedding: [0, 0] })) })
   const found = await memory({ documents: handbook, ...options() }).retrieve('taxi')
   expect(found).toEqual([{ source: 'travel.md', text: handbook[2]?.text, score: 0.5 }])
 })
 
-it('restored, it pays for no text again, unless the model is another one', async () => {
+it('restored, it embeds no text again, unless the model differs', async () => {
   const known = memory({ documents: handbook, ...options() })
   const before = await known.retrieve('holiday')
   const json: unknown = JSON.parse(JSON.stringify(known))
@@ -169,7 +169,7 @@ it('restored, it pays for no text again, unless the model is another one', async
   expect(inputs().map(({ length }) => length)).toEqual([3, 1])
 })
 
-it('forgets the vectors of removed documents when it is stored', async () => {
+it('drops the vectors of removed documents when it is stored', async () => {
   const known = memory({ documents: handbook, ...options() })
   await known.retrieve('holiday')
   known.remove('leave.md')

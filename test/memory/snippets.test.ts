@@ -1,6 +1,6 @@
 import { parseSnippets } from '../../src/core/memory/retriever.js'
 
-it('of what a retriever gives, source, text and a finite score stay', () => {
+it('keeps source, text and a finite score of a retriever', () => {
   const found = [
     { source: 'a', text: 'x', score: 1, vector: [1] },
     { source: 'b', text: 'y', score: Number.NaN },
@@ -12,7 +12,7 @@ it('of what a retriever gives, source, text and a finite score stay', () => {
 })
 
 it.each([[undefined], ['text'], [{}], [[null]], [[{ text: 'x' }]], [[{ source: 'a', text: 1 }]]])(
-  '%p is refused',
+  'refuses %p',
   (found) => {
     expect(() => parseSnippets(found)).toThrow(
       expect.objectContaining({ name: 'MemoryError', code: 'invalid_snippets' }),

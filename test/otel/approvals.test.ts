@@ -52,7 +52,7 @@ async function points(recorded: Recorded, name: string) {
 }
 
 describe('approvals in telemetry', () => {
-  it('are events of the run and of its span, and a count with the time they took', async () => {
+  it('are events of the run and of its span, and a count with their duration', async () => {
     const { recorded, named, decided, callId } = await answered('approve')
     expect(decided).toMatchObject([
       { callId, name: 'pay', outcome: 'approved', by: { id: 'bob' }, why: 'Checked.', waitedMs: 60_000 },
@@ -75,7 +75,7 @@ describe('approvals in telemetry', () => {
     ])
   })
 
-  it('have reasons only with the content', async () => {
+  it('contain reasons only with the content', async () => {
     for (const captureContent of [false, true]) {
       // oxlint-disable-next-line no-await-in-loop -- one run after the other
       const { named, decided } = await answered('reject', { captureContent })
@@ -91,7 +91,7 @@ describe('approvals in telemetry', () => {
     }
   })
 
-  it('are none where a policy denies or only records', async () => {
+  it('do not exist if a policy denies or only records', async () => {
     const denied = await answered('nobody', { decision: 'deny' })
     const recordedOnly = await answered('nobody', { decision: 'deny', shadow: true })
     for (const { recorded, decided } of [denied, recordedOnly]) {

@@ -30,13 +30,13 @@ async function wordsOf(options: object, more: object = {}): Promise<string> {
   return recorded.words
 }
 
-describe('what people, models and tools say', () => {
+describe('the content of a run', () => {
   it('is in no span by default', async () => {
     const words = await wordsOf({})
     for (const one of everything) expect(words).not.toContain(one)
   })
 
-  it('is in no span of a run that goes wrong', async () => {
+  it('is in no span of a run that fails', async () => {
     const recorded = new Recorded()
     const broken = tool('look', () => {
       throw new Error(returned)
@@ -49,7 +49,7 @@ describe('what people, models and tools say', () => {
     for (const one of everything) expect(recorded.words).not.toContain(one)
   })
 
-  it('is in no span where the model calls a tool that there is not', async () => {
+  it('is in no span if the model calls an unknown tool', async () => {
     const recorded = new Recorded()
     await played([call(answered), text('Done.')], { telemetry: recorded.otel() })
     expect(recorded.words).not.toContain(answered)
@@ -61,7 +61,7 @@ describe('what people, models and tools say', () => {
     })
   })
 
-  it('is in the spans with captureContent, in the shape of the conventions', async () => {
+  it('is in the spans with captureContent, in the format of the conventions', async () => {
     const recorded = new Recorded()
     const theatre = await stage(turns, {
       instructions: instructed,
@@ -104,7 +104,7 @@ describe('what people, models and tools say', () => {
     expect(await wordsOf({})).not.toContain(said)
   })
 
-  it('never is where a shield withholds it', async () => {
+  it('is never included if a shield withholds it', async () => {
     const withheld = (word: string) =>
       patternShield({ name: 'words', patterns: [new RegExp(word)], action: 'redact' } as never)
     const words = await wordsOf(
@@ -122,7 +122,7 @@ describe('what people, models and tools say', () => {
     expect(words).toContain(instructed)
   })
 
-  it('has an answer as a shield lets it through, of a request that took no longer for that', async () => {
+  it('contains the answer that a shield has cleared, in a request of unchanged duration', async () => {
     const recorded = new Recorded()
     let lookedAt = 0
     const hides = defineShield({
@@ -144,7 +144,7 @@ describe('what people, models and tools say', () => {
     expect(seconds * 1e3 + nanos / 1e6).toBeLessThanOrEqual(lookedAt)
   })
 
-  it('never is where it was said in a sub-agent whose answers a shield of the run above looks at', async () => {
+  it('never includes a sub-agent’s text if a shield of the parent run checks its answers', async () => {
     const child = await stage([call('look', { what: asked }), text(answered)], { tools: [look()] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds things out.' })
     const recorded = new Recorded()
@@ -174,7 +174,7 @@ describe('what people, models and tools say', () => {
     expect(recorded.words).toContain('Mine is [redacted].')
   })
 
-  it('is left out part by part beyond 32,000 characters, the oldest first, with a marker', async () => {
+  it('beyond 32,000 characters is omitted part by part, the oldest first, with a marker', async () => {
     const recorded = new Recorded()
     const huge = 'x'.repeat(20_000)
     await played([call('look'), call('look'), text('Done.')], {
@@ -190,7 +190,7 @@ describe('what people, models and tools say', () => {
     expect(last.split(huge)).toHaveLength(2)
   })
 
-  it('is left out as a whole where one result is longer', async () => {
+  it('is omitted as a whole if one result is longer', async () => {
     const recorded = new Recorded()
     await played([call('look'), text('Done.')], {
       tools: [tool('look', () => 'x'.repeat(40_000))],
@@ -203,7 +203,7 @@ describe('what people, models and tools say', () => {
     )
   })
 
-  it('has files by their kind alone', async () => {
+  it('contains only the type of a file', async () => {
     const recorded = new Recorded()
     const data = 'iVBORw0KGgo='
     const theatre = await stage([text('A heron.')], { telemetry: recorded.otel({ captureContent: true }) })
@@ -220,7 +220,7 @@ describe('what people, models and tools say', () => {
     expect(recorded.words).toContain('modality')
   })
 
-  it('stays unknown where a shield has blocked it', async () => {
+  it('stays out if a shield has blocked it', async () => {
     const recorded = new Recorded()
     const blocks = defineShield({
       name: 'no',

@@ -5,7 +5,7 @@ import { loadExample, provideEntries } from '../support/entries.js'
 
 // In a separate file, because the example sets the process-wide tracer.
 describe('examples/otel.mjs', () => {
-  it('shows the attempts of a run, its calls with the spans below them, and the stretch after an approval', async () => {
+  it('shows the attempts of a run, its calls with their child spans, and the segment after an approval', async () => {
     provideEntries({ statewright: core, 'statewright/otel': otel, 'statewright/rehearsal': rehearsal })
     const { spansOfARun } = await loadExample<{ spansOfARun: () => Promise<string[]> }>('otel.mjs')
     expect(await spansOfARun()).toEqual([

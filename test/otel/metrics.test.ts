@@ -48,7 +48,7 @@ describe('metrics', () => {
     ).toEqual([])
   })
 
-  it('have gauges of the shared budgets that they are given, and none of one whose store is away', async () => {
+  it('include gauges of the configured shared budgets, and none if the store is unavailable', async () => {
     const recorded = new Recorded()
     const tenant = createBudget({ id: 'tenant', usd: 2, tokens: 50_000, store: memoryStore() })
     const away = createBudget({
@@ -77,7 +77,7 @@ describe('metrics', () => {
     )
   })
 
-  it('have those of v1.41 where they are asked for', async () => {
+  it('have the names of v1.41 if configured', async () => {
     const recorded = new Recorded()
     const { result } = await played(turns, {
       tools: [tool('look')],
@@ -94,7 +94,7 @@ describe('metrics', () => {
     ).toEqual([])
   })
 
-  it('count what guards do', async () => {
+  it('count guard decisions', async () => {
     const recorded = new Recorded()
     await played(times(4, call('look')), {
       tools: [tool('look')],

@@ -32,7 +32,7 @@ const throws = (): never => {
   throw new Error('No room.')
 }
 
-it('each of several is told everything, and work is done once', async () => {
+it('each of several integrations receives everything, and the work runs once', async () => {
   const [first, second] = [noting(), noting()]
   const look = tool('look', () => 'seen')
   const play = await played(turns, { tools: [look], telemetry: [first.telemetry, second.telemetry] })
@@ -46,16 +46,19 @@ it('each of several is told everything, and work is done once', async () => {
 it.each([
   ['begin', { begin: throws }],
   ['every method', { begin: () => ({ link: throws, around: throws, event: throws, end: throws }) }],
-] as [string, Telemetry][])('one that throws in %s hurts neither the run nor the others', async (_, bad) => {
-  const good = noting()
-  const look = tool('look', () => 'seen')
-  const play = await played(turns, { tools: [look], telemetry: [bad, good.telemetry] })
-  expect(play.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-  expect([look.inputs.length, play.of('warning').map(({ code }) => code)]).toEqual([1, ['telemetry_error']])
-  expect(good.told).toEqual(expect.arrayContaining(['inference', 'tool_execution', 'run_ended']))
-})
+] as [string, Telemetry][])(
+  'one that throws in %s affects neither the run nor the others',
+  async (_, bad) => {
+    const good = noting()
+    const look = tool('look', () => 'seen')
+    const play = await played(turns, { tools: [look], telemetry: [bad, good.telemetry] })
+    expect(play.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect([look.inputs.length, play.of('warning').map(({ code }) => code)]).toEqual([1, ['telemetry_error']])
+    expect(good.told).toEqual(expect.arrayContaining(['inference', 'tool_execution', 'run_ended']))
+  },
+)
 
-it('each is given its own link where the run goes on, also the link of an earlier version', async () => {
+it('each receives its own link when the run continues, also that of an earlier version', async () => {
   const store = memoryStore()
   const pay = tool('pay', () => 'paid', { needsApproval: true })
   const opened = await stage([call('pay'), text('Done.')], {
@@ -78,7 +81,7 @@ it('each is given its own link where the run goes on, also the link of an earlie
   expect(two.map(({ links }) => links)).toEqual([['alone'], ['alone']])
 })
 
-it('OpenTelemetry beside another one makes the same spans, below those of the run above', async () => {
+it('OpenTelemetry next to another integration creates the same spans, as children of the parent span', async () => {
   const recorded = new Recorded()
   const measured = otel({ tracerProvider: recorded.provider })
   const child = (await stage([text('Found.')], { telemetry: [noting().telemetry, measured] })).agent
@@ -93,7 +96,7 @@ it('OpenTelemetry beside another one makes the same spans, below those of the ru
   )
 })
 
-it('a list with what is no telemetry is refused by its place, and an empty list is none', () => {
+it('an invalid element is refused by its position, and an empty list disables telemetry', () => {
   const model = new ManualModel()
   const make = (telemetry: unknown) => () => createAgent({ model, telemetry: telemetry as never })
   expect(make([noting().telemetry, {}])).toThrow(ConfigError)

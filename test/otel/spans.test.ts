@@ -47,7 +47,7 @@ function addressOf(url: string): [string, number] {
 }
 
 describe('the spans of a run', () => {
-  it('are a tree: the stretch, its requests, its calls, and what the tools do below them', async () => {
+  it('are a tree: the segment, its requests, its calls, and the spans of the tools', async () => {
     const recorded = new Recorded()
     const tracer = recorded.provider.getTracer('app')
     const look = tool('look', async () => {
@@ -113,7 +113,7 @@ describe('the spans of a run', () => {
     })
   })
 
-  it('stand below the span of the app in which the run was started', async () => {
+  it('are children of the app’s span in which the run was started', async () => {
     const recorded = new Recorded()
     const app = await stage([text('Done.')], { telemetry: recorded.otel() })
     const tracer = recorded.provider.getTracer('app')
@@ -125,7 +125,7 @@ describe('the spans of a run', () => {
     expect(trace.getActiveSpan()).toBeUndefined()
   })
 
-  it('are one for each attempt, of which one is accepted', async () => {
+  it('are one per attempt, of which one is accepted', async () => {
     const recorded = new Recorded()
     const theatre = await stage(
       [
@@ -147,7 +147,7 @@ describe('the spans of a run', () => {
     expect(recorded.open).toBe(0)
   })
 
-  it('are one for each model that is asked, where one is given up for another', async () => {
+  it('are one per requested model if one is abandoned for another', async () => {
     const recorded = new Recorded()
     const second = await stage([text('Done.', { usage })])
     const first = await stage([text('Half an answer.', { cutAfter: 1 })])
@@ -166,7 +166,7 @@ describe('the spans of a run', () => {
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
   })
 
-  it('have what shields and memory do, and what these do below them', async () => {
+  it('include shields and memory, with their child spans', async () => {
     const recorded = new Recorded()
     const tracer = recorded.provider.getTracer('app')
     const check = async () => {
@@ -205,7 +205,7 @@ describe('the spans of a run', () => {
     expect(recorded.open).toBe(0)
   })
 
-  it('have a sub-agent below its call, measured by what measures the run, and each token once', async () => {
+  it('include a sub-agent below its call, with the telemetry of the run, and each token once', async () => {
     const recorded = new Recorded()
     const child = await stage([call('look', {}, { usage }), text('Four.', { usage })], {
       tools: [tool('look')],
@@ -256,7 +256,7 @@ describe('every provider and transport', () => {
     Object.keys(speaks).flatMap((name) =>
       [true, false].map((stream) => [name as keyof typeof speaks, stream] as const),
     ),
-  )('tell the same tokens as the run: %s, streamed: %s', async (name, stream) => {
+  )('reports the same tokens as the run: %s, streamed: %s', async (name, stream) => {
     const recorded = new Recorded()
     const counted = { input: 100, output: 20, cached: 40, reasoning: 5 }
     const theatre = await stage([call('look', {}, { usage: counted }), text('Done.', { usage: counted })])
@@ -281,39 +281,36 @@ describe('every provider and transport', () => {
     Object.keys(speaks).flatMap((name) =>
       [true, false].map((stream) => [name as keyof typeof speaks, stream] as const),
     ),
-  )(
-    'tell what the provider calls an answer, which is kept nowhere: %s, streamed: %s',
-    async (name, stream) => {
-      const recorded = new Recorded()
-      const theatre = await stage([call('look'), text('Done.')])
-      const store = memoryStore()
-      const model = speaks[name](theatre.rehearsal.url)
-      const agent = again(theatre, {
-        model,
-        stream,
-        store,
-        tools: [tool('look')],
-        telemetry: recorded.otel(),
-      })
-      const run = agent.run('Go.', { session: 'kept' })
-      const told: unknown[] = []
-      run.events$.subscribe((event) => told.push(event))
-      const result = await run.result
-      const server = name === 'languageModel' ? [undefined, undefined] : addressOf(theatre.rehearsal.url)
-      expect(recorded.named('chat').map(serverOf)).toEqual([server, server])
-      const ids = recorded.named('chat').map(({ attributes }) => attributes['gen_ai.response.id'])
-      expect(new Set(ids).size).toBe(2)
-      expect(ids.every((id) => typeof id === 'string' && id !== '')).toBe(true)
-      const { records } = clearRecords(store.read('kept'), 'kept')
-      const written = JSON.stringify([result, told, records])
-      expect(ids.filter((id) => written.includes(JSON.stringify(id)))).toEqual([])
-      expect(records.flatMap((record) => faults(record))).toEqual([])
-      expect(records.some((record) => 'link' in record)).toBe(true)
-    },
-  )
+  )('reports the provider’s response id, which is not stored: %s, streamed: %s', async (name, stream) => {
+    const recorded = new Recorded()
+    const theatre = await stage([call('look'), text('Done.')])
+    const store = memoryStore()
+    const model = speaks[name](theatre.rehearsal.url)
+    const agent = again(theatre, {
+      model,
+      stream,
+      store,
+      tools: [tool('look')],
+      telemetry: recorded.otel(),
+    })
+    const run = agent.run('Go.', { session: 'kept' })
+    const told: unknown[] = []
+    run.events$.subscribe((event) => told.push(event))
+    const result = await run.result
+    const server = name === 'languageModel' ? [undefined, undefined] : addressOf(theatre.rehearsal.url)
+    expect(recorded.named('chat').map(serverOf)).toEqual([server, server])
+    const ids = recorded.named('chat').map(({ attributes }) => attributes['gen_ai.response.id'])
+    expect(new Set(ids).size).toBe(2)
+    expect(ids.every((id) => typeof id === 'string' && id !== '')).toBe(true)
+    const { records } = clearRecords(store.read('kept'), 'kept')
+    const written = JSON.stringify([result, told, records])
+    expect(ids.filter((id) => written.includes(JSON.stringify(id)))).toEqual([])
+    expect(records.flatMap((record) => faults(record))).toEqual([])
+    expect(records.some((record) => 'link' in record)).toBe(true)
+  })
 
   it.each([true, false])(
-    'has tools that the provider runs as events of its request, without what was searched and found: streamed: %s',
+    'has provider-executed tools as events of its request, without queries and results: streamed: %s',
     async (stream) => {
       const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { query: 'hush' } }
       const linked = { id: 'mcp_1', type: 'mcp_call', server_label: 'zip', name: 'shorten', output: 'hush' }
@@ -347,7 +344,7 @@ describe('every provider and transport', () => {
     },
   )
 
-  it('may say which server it asks: its name and port, and nothing else of where that is', async () => {
+  it('may report its server: only its name and port', async () => {
     const ask = async (model: ModelProvider) => {
       const recorded = new Recorded()
       await createAgent({ model, telemetry: recorded.otel() }).run('Hi.').result
@@ -377,7 +374,7 @@ describe('every provider and transport', () => {
     expect(own(undefined)).toBeUndefined()
   })
 
-  it('that is asked in place of another, from the start, is told with its own server or none', async () => {
+  it('that replaces another from the start is reported with its own server or none', async () => {
     const recorded = new Recorded()
     const asked: string[] = []
     const model = (name: string, fails: boolean, endpoint?: ModelProvider['endpoint']): ModelProvider => ({
@@ -408,7 +405,7 @@ describe('every provider and transport', () => {
     ])
   })
 
-  it('may say what it calls an answer', async () => {
+  it('may report a response id', async () => {
     const recorded = new Recorded()
     const model = {
       provider: 'mine',
@@ -423,7 +420,7 @@ describe('every provider and transport', () => {
 })
 
 describe('no span stays open', () => {
-  it('while people think; what they answer begins another stretch, linked to the one before', async () => {
+  it('while a person decides, and the answer starts another segment that links to the previous one', async () => {
     const recorded = new Recorded()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const theatre = await stage([call('pay', {}, { usage }), text('Done.', { usage })], {
@@ -456,7 +453,7 @@ describe('no span stays open', () => {
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
   })
 
-  it('where an answer leaves the run where it is', async () => {
+  it('if an answer leaves the run waiting', async () => {
     const recorded = new Recorded()
     const tools = [clientTool('ask')]
     const theatre = await stage([calls([['ask'], ['ask']]), text('Done.')], {
@@ -474,7 +471,7 @@ describe('no span stays open', () => {
     expect(recorded.named('invoke_agent')).toHaveLength(2)
   })
 
-  it.each(['a request', 'a tool'] as const)('when the run is cancelled in %s that hangs', async (where) => {
+  it.each(['a request', 'a tool'] as const)('if the run is cancelled in %s that hangs', async (where) => {
     const recorded = new Recorded()
     const hangs = tool('hangs', () => new Promise(() => undefined))
     const turn =
@@ -497,7 +494,7 @@ describe('no span stays open', () => {
     expect(isFailed(stretch as never)).toBe(false)
   })
 
-  it('when the run is out of time, which is an error', async () => {
+  it('if the run times out, which is an error', async () => {
     const recorded = new Recorded()
     const theatre = await stage([text('One two.', { hang: true })], {
       limits: { timeoutMs: 1_000 },
@@ -514,8 +511,8 @@ describe('no span stays open', () => {
   })
 })
 
-describe('a run that goes on in another process', () => {
-  it('links to the stretch that was before, at a rest', async () => {
+describe('a run that continues in another process', () => {
+  it('links to the previous segment at a rest', async () => {
     const recorded = new Recorded()
     const store = memoryStore()
     const options = { tools: [tool('pay', () => 'paid', { needsApproval: true })], store }
@@ -545,7 +542,7 @@ describe('a run that goes on in another process', () => {
     expect(sum).toBe(result.usage.inputTokens)
   })
 
-  it('links to the stretch in which a process was killed, also where it had gone on itself', async () => {
+  it('links to the segment in which a process was killed, even if that was a continuation', async () => {
     const recorded = new Recorded()
     const store = memoryStore()
     const gate = latch()

@@ -53,11 +53,11 @@ describe('telemetry that throws', () => {
     ],
     ['event', { begin: () => ({ ...silent, event: throws }) }],
     ['everything', { begin: () => ({ link: throws, around: throws, event: throws, end: throws }) }],
-  ] as [string, Telemetry][])('in %s hurts no run: it is one warning', async (_where, telemetry) => {
+  ] as [string, Telemetry][])('in %s affects no run, and causes one warning', async (_where, telemetry) => {
     expect(await outcomeWith(telemetry)).toMatchObject({ ...wholeRun, warnings: ['telemetry_error'] })
   })
 
-  it('at the very end is told before it', async () => {
+  it('at the very end is reported before it', async () => {
     const event: RunTelemetry['event'] = ({ type }) => {
       if (type === 'run_ended') throws()
     }
@@ -66,8 +66,8 @@ describe('telemetry that throws', () => {
   })
 })
 
-describe('telemetry that does not do as it is told', () => {
-  it('does work once, and changes nothing of what comes of it', async () => {
+describe('telemetry that violates its contract', () => {
+  it('runs the work once, and does not change its result', async () => {
     const around = ((_step: unknown, work: () => unknown) => {
       work()
       work()
@@ -79,7 +79,7 @@ describe('telemetry that does not do as it is told', () => {
     })
   })
 
-  it('keeps no work from being done, and swallows no error of it', async () => {
+  it('prevents no work, and hides no error of it', async () => {
     const around = (() => undefined) as RunTelemetry['around']
     expect(await outcomeWith({ begin: () => ({ ...silent, around }) })).toMatchObject(wholeRun)
     const swallows = ((_step: unknown, work: () => unknown) => {
@@ -99,7 +99,7 @@ describe('telemetry that does not do as it is told', () => {
     expect(play.of('tool_result')).toMatchObject([{ status: 'error' }])
   })
 
-  it.each([null, {}, { begin: 1 }, 'otel'])('%p is refused, with what to give instead', (telemetry) => {
+  it.each([null, {}, { begin: 1 }, 'otel'])('%p is refused, with the valid values', (telemetry) => {
     const made = () => createAgent({ model: new ManualModel(), telemetry: telemetry as never })
     expect(made).toThrow(ConfigError)
     expect(made).toThrow(/telemetry must be the return value of otel\(\) of statewright\/otel/)
@@ -112,7 +112,7 @@ function exporting(exporter: Pick<SpanExporter, 'export'>): Telemetry {
 }
 
 describe('an SDK that fails', () => {
-  it('by an exporter that throws, or never answers, hurts no run', async () => {
+  it('because an exporter throws or never answers affects no run', async () => {
     expect(await outcomeWith(exporting({ export: throws }))).toMatchObject({ ...wholeRun, warnings: [] })
     expect(await outcomeWith(exporting({ export: () => undefined }))).toMatchObject({
       ...wholeRun,
@@ -120,14 +120,14 @@ describe('an SDK that fails', () => {
     })
   })
 
-  it('by a span processor that throws is one warning', async () => {
+  it('because a span processor throws causes one warning', async () => {
     const nothing = () => Promise.resolve()
     const processor = { onStart: throws, onEnd: throws, forceFlush: nothing, shutdown: nothing }
     const telemetry = otel({ tracerProvider: new BasicTracerProvider({ spanProcessors: [processor] }) })
     expect(await outcomeWith(telemetry)).toMatchObject({ ...wholeRun, warnings: ['telemetry_error'] })
   })
 
-  it('ends every span that has begun, though the end of each throws', async () => {
+  it('ends every started span, even if the end of each throws', async () => {
     const open = new Set<unknown>()
     const nothing = () => Promise.resolve()
     const processor = {
@@ -144,13 +144,13 @@ describe('an SDK that fails', () => {
     expect(open.size).toBe(0)
   })
 
-  it('by being none at all costs nothing but the spans', async () => {
+  it('because it is missing costs only the spans', async () => {
     expect(await outcomeWith(otel())).toMatchObject({ ...wholeRun, warnings: [] })
   })
 })
 
 describe('without a context manager', () => {
-  it('the tree is the same, but for spans of the app: nobody can know where these belong', async () => {
+  it('the tree is the same, except for spans of the app, whose parent is unknown', async () => {
     const recorded = new Recorded()
     const active: Context[] = []
     const child = await stage([text('Four.')])

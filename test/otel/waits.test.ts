@@ -27,7 +27,7 @@ async function answer(manual: ManualModel): Promise<void> {
 
 const waitsOf = async (recorded: Recorded) => (await recorded.metrics())['statewright.limiter.wait.duration']
 
-test('a request that waits for a limiter has an event, its time, and a metric by the limiter', async () => {
+test('a request that waits for a limiter has an event, a duration, and a metric by the limiter', async () => {
   const { manual, recorded, runs } = await open()
   await answer(manual)
   await runs[0].result

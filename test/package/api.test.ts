@@ -32,7 +32,7 @@ test('each entry point has a record of its public types, and its size in docs/RE
   expect(isStale(line, sizes)).toBe(false)
 })
 
-test('a size is stale when it is two kB off, or when an entry comes or goes', async () => {
+test('a size is outdated if it is off by two kB, or if an entry point is added or removed', async () => {
   const { formatSizes, isStale } = await load<Sizes>('scripts/entry-sizes.mjs')
   const line = formatSizes([{ name: 'a', kB: 10 }])
   const judged = [
@@ -48,7 +48,7 @@ test('a size is stale when it is two kB off, or when an entry comes or goes', as
   expect(judged).toEqual([false, true, true, true, true])
 })
 
-test('a changed record names the exports that are new, gone or different', async () => {
+test('a changed record names the exports that are new, removed or different', async () => {
   const { listChangedBlocks } = await load<{ listChangedBlocks: Changes }>('scripts/api-changes.mjs')
   const fence = (...blocks: string[]) => `# x\n\n\`\`\`ts\n${blocks.join('\n\n')}\n\`\`\`\n`
   const before = fence("export { A } from 'b';", 'interface B {\n    a: string;\n}', 'function c(): void;')

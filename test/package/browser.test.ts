@@ -79,7 +79,7 @@ describe('the core entry', () => {
     await expect(bundle("export * from './src/rehearsal/index.ts'")).rejects.toThrow(/node:http/)
   })
 
-  it('needs two packages before it can run, and others only when it uses them', async () => {
+  it('requires two packages to run, and others only for features that use them', async () => {
     const { packages } = await bundle("export * from './src/index.ts'", { packages: 'external' })
     expect(packages).toEqual({
       first: ['rxjs/internal/Observable', 'xstate'],
@@ -96,7 +96,7 @@ describe('the core entry', () => {
   })
 
   // The store, shields, user guards, policies, sub-agents, `context.window` and shared budgets load on first use.
-  it('is at most 132.2 kB in an app that has these packages, gzipped, without the price catalogue', async () => {
+  it('is at most 132.2 kB gzipped in an app that has these packages, without the price catalogue', async () => {
     const { first, code } = await bundle(app, { external: shared })
     expect(gzipSync(first).length).toBeLessThanOrEqual(132_200)
     // Only the price table contains this word. The table loads lazily.
@@ -106,14 +106,14 @@ describe('the core entry', () => {
 })
 
 describe('statewright/agui', () => {
-  it('needs the core, what reads addresses, and no built-in of Node', async () => {
+  it('needs the core and the address parser, and no built-in of Node', async () => {
     const { packages } = await bundle("export * from './src/agui/index.ts'", { packages: 'external' })
     expect(packages).toEqual({ first: ['ipaddr.js'], later: [] })
   })
 })
 
-describe('statewright/skills, where there is no Node', () => {
-  it('needs nothing of Node, and no package that reads front matter', async () => {
+describe('statewright/skills without Node', () => {
+  it('needs no built-in of Node, and no package that parses front matter', async () => {
     const { code, packages } = await bundle("export * from './src/skills/elsewhere.ts'", {
       packages: 'external',
     })
@@ -124,7 +124,7 @@ describe('statewright/skills, where there is no Node', () => {
 })
 
 describe('the chat of a page', () => {
-  it('stands on nothing of Node, and on one package, which reads addresses', async () => {
+  it('needs no built-in of Node, and only the package that parses addresses', async () => {
     const { code, packages } = await bundle("export * from './src/ui/index.ts'", { packages: 'external' })
     expect(code).toContain('tool-approval-request')
     expect(packages).toEqual({ first: ['ipaddr.js'], later: [] })

@@ -51,13 +51,13 @@ describe('the documents in the package', () => {
   const isThere = (path: string) =>
     inRepository.includes(path) || inRepository.some((file) => file.startsWith(path.replace(/\/?$/, '/')))
 
-  it('are all there', () => {
+  it('are complete', () => {
     expect(documents).toEqual(
       expect.arrayContaining(['README.md', 'CHANGELOG.md', 'docs/sessions.md', 'SKILL.md']),
     )
   })
 
-  it.each(documents)('%s links to what is there', (document) => {
+  it.each(documents)('%s links to existing targets', (document) => {
     const dead = linksOf(textOf(document)).filter((link) => {
       if (/^https?:/.test(link)) return false
       const [path = '', anchor] = link.split('#')
@@ -67,7 +67,7 @@ describe('the documents in the package', () => {
     expect(dead).toEqual([])
   })
 
-  it('sees links in text, and none in code', () => {
+  it('include links in text, and none in code', () => {
     expect(linksOf('[a](b.md) ![c](d.svg#e) `[f](g)`\n```\n[h](i)\n```')).toEqual(['b.md', 'd.svg#e'])
     expect(anchorsOf('# Memory and attachments\n## `presets.aar`, and more')).toEqual([
       'memory-and-attachments',
@@ -75,7 +75,7 @@ describe('the documents in the package', () => {
     ])
   })
 
-  it('come without sources, pictures, examples and tests', () => {
+  it('are packed without sources, pictures, examples and tests', () => {
     const others = [...files].filter((file) => !/^(?:dist|docs|config\/samples|examples\/notes)\//.test(file))
     expect(others.filter((file) => file.includes('/'))).toEqual([])
     expect([...files].filter((file) => file.startsWith('docs/') && !file.endsWith('.md'))).toEqual([])

@@ -65,17 +65,17 @@ const users = ['src', 'machines', 'guards', 'spec']
   .flatMap(filesIn)
   .filter((file) => findUses(file).length > 0)
 
-it('nothing takes time or chance from the platform but the files that are there for it', () => {
+it('only the designated files use time or chance of the platform', () => {
   expect(
     users.filter((file) => !(file in homes)).map((file) => `${file}: ${findUses(file).join(', ')}`),
   ).toEqual([])
 })
 
-it('each of those files does', () => {
+it('each of the designated files does', () => {
   expect(Object.keys(homes).filter((file) => !users.includes(file))).toEqual([])
 })
 
-it('of the core, these are the clock, the platform and the network', () => {
+it('in the core, these are the clock, the platform and the network', () => {
   const kinds = users.filter((file) => file.startsWith('src/core/')).map((file) => homes[file])
   expect(new Set(kinds)).toEqual(
     new Set(['chance, and the turns of the event loop', 'the clock of the platform', 'the network']),

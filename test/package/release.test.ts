@@ -102,7 +102,7 @@ test('a section of the version gets its date', () => {
   )
 })
 
-longTest('the repository is in the root only: a release copies it to the other packages', () => {
+longTest('the repository is only in the root, and a release copies it to the other packages', () => {
   const { read, release } = createRepository()
   expect(release('0.2.0').status).toBe(0)
   expect(JSON.parse(read('packages/create-statewright/package.json'))).toEqual({
@@ -112,7 +112,7 @@ longTest('the repository is in the root only: a release copies it to the other p
   })
 })
 
-test('a release needs the places that npm links to', () => {
+test('a release needs the addresses that npm links to', () => {
   const { git, write, release } = createRepository()
   write('package.json', '{ "name": "statewright", "version": "0.1.0" }\n')
   git('commit', '--quiet', '--all', '-m', 'Forget where it is')
@@ -122,7 +122,7 @@ test('a release needs the places that npm links to', () => {
     expect(stderr).toContain(`package.json has no "${key}"`)
 })
 
-test('the starters install the version that they come with', () => {
+test('the starters install the current version', () => {
   const { status } = start(process.execPath, ['packages/create-statewright/assemble.mjs'], root)
   expect(status).toBe(0)
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -134,7 +134,7 @@ test('the starters install the version that they come with', () => {
   expect(asked).toEqual([`^${version}`, `^${version}`, `^${version}`])
 })
 
-test('it refuses, and says everything that is in the way', () => {
+test('it refuses, and lists every obstacle', () => {
   const { git, write, release } = createRepository()
   git('checkout', '--quiet', '-b', 'other')
   git('tag', 'v0.1.0')
@@ -152,7 +152,7 @@ test('it refuses, and says everything that is in the way', () => {
 })
 
 test.each([[[]], [['1.2']], [['v1.2.3']], [['1.2.3', '1.2.4']], [['--dryrun', '1.2.3']]])(
-  '%j is no version',
+  '%j is not a version',
   (args) => {
     const { status, stderr } = start(process.execPath, [join(root, 'scripts/release.mjs'), ...args], root)
     expect([status, stderr]).toEqual([2, expect.stringContaining('Give one version, such as 1.2.3.')])
@@ -183,14 +183,14 @@ describe('the bill of materials', () => {
   const load = async () =>
     ((await import(`${root}scripts/sbom.mjs`)) as { selectInstalled: Select }).selectInstalled
 
-  it('has what the lock installs for an app, and nothing of development', async () => {
+  it('lists the packages that the lock installs for an app, without development packages', async () => {
     const select = await load()
     const { components, dependencies } = select(bill('a@1.0.0', 'b@1.0.0', 'b@2.0.0', 'p@1.0.0'), lock)
     expect(components).toMatchObject(['a@1.0.0', 'b@2.0.0', 'p@1.0.0'].map(toComponent))
     expect(dependencies).toEqual([{ ref: 'statewright@0.1.0', dependsOn: ['a@1.0.0', 'b@2.0.0', 'p@1.0.0'] }])
   })
 
-  it('is refused when npm leaves out what the lock installs', async () => {
+  it('is refused if npm omits a package that the lock installs', async () => {
     const select = await load()
     expect(() => select(bill('a@1.0.0', 'b@1.0.0', 'p@1.0.0'), lock)).toThrow(
       'The bill of materials lacks what package-lock.json installs: b@2.0.0',

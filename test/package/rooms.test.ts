@@ -42,12 +42,12 @@ function roomOf(file: string): string {
 const told = ({ from, to }: { from: string; to: string }) => `${from} imports ${to}`
 const rank = (room: string) => rooms.indexOf(room.replace('core/', ''))
 
-it('every import of ours leads to a file', () => {
+it('every internal import leads to a file', () => {
   expect(arrows.length).toBeGreaterThan(1000)
   expect(arrows.filter(({ to }) => !imports.has(to)).map(told)).toEqual([])
 })
 
-it('guards know nothing of ours, and machines know guards alone', () => {
+it('guards import none of our files, and machines import only guards', () => {
   const allowed: Record<string, string[]> = {
     guards: ['guards'],
     machines: ['guards', 'machines'],
@@ -57,7 +57,7 @@ it('guards know nothing of ours, and machines know guards alone', () => {
   expect(wrong.map(told)).toEqual([])
 })
 
-it('guards know nothing of a machine, and nothing of the world: no package', () => {
+it('guards import no machine and no package', () => {
   const packages = sources
     .filter((file) => roomOf(file) === 'guards')
     .flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from '([^.'][^']*)'/g)])
@@ -65,12 +65,12 @@ it('guards know nothing of a machine, and nothing of the world: no package', () 
   expect(packages).toEqual([])
 })
 
-it('every room of src/core has its place', () => {
+it('every folder of src/core has its layer', () => {
   const found = new Set(sources.map(roomOf).filter((room) => room.startsWith('core/')))
   expect([...found].toSorted()).toEqual(rooms.map((room) => `core/${room}`).toSorted())
 })
 
-it('rooms of src/core import from rooms below them alone', () => {
+it('folders of src/core import only from lower layers', () => {
   const wrong = arrows.filter(({ from, to }) => {
     const [a, b] = [roomOf(from), roomOf(to)]
     if (!a.startsWith('core/') || ['guards', 'machines'].includes(b)) return false
@@ -79,7 +79,7 @@ it('rooms of src/core import from rooms below them alone', () => {
   expect(wrong.map(told)).toEqual([])
 })
 
-it('an entry point stands on src/core; what shows others, the studio and the command line, on other entry points, too', () => {
+it('an entry point imports src/core; views, the studio and the command line may import other entry points, too', () => {
   const entries = new Set(
     sources.map(roomOf).filter((room) => !/^(core\/.*|guards|machines|spec)$/.test(room)),
   )
@@ -101,7 +101,7 @@ it('an entry point stands on src/core; what shows others, the studio and the com
   expect(wrong.map(told)).toEqual([])
 })
 
-it('no file imports itself by way of others, types counted', () => {
+it('no file imports itself indirectly, including types', () => {
   const done = new Set<string>()
   const circles: string[] = []
   const visit = (file: string, path: string[]): void => {

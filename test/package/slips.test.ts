@@ -53,7 +53,7 @@ for (const [entry, file] of Object.entries(entries)) {
   }
 }
 
-it('every entry point of the package is looked at', () => {
+it('every entry point of the package is checked', () => {
   const { exports } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
     exports: Record<string, unknown>
   }
@@ -63,7 +63,7 @@ it('every entry point of the package is looked at', () => {
   )
 })
 
-it('what is exempt is exported', () => {
+it('exempt exports exist', () => {
   const names = exported.map(([, name]) => name)
   expect(Object.keys(exempt).filter((name) => !names.includes(name))).toEqual([])
 })
@@ -71,7 +71,7 @@ it('what is exempt is exported', () => {
 const asked = exported.filter(([, name]) => !Object.hasOwn(exempt, name))
 
 it.each(asked)(
-  '%s: %s answers a slip with a typed error, or takes it',
+  '%s: %s accepts invalid input, or throws a typed error',
   async (_entry, _name, of, isClass) => {
     const made = (args: readonly unknown[]): unknown =>
       isClass ? Reflect.construct(of, args as unknown[]) : of(...args)
@@ -133,7 +133,7 @@ const methodsOfAgent = Object.entries(createAgent({ model })).flatMap(([name, me
 )
 
 it.each(sampledRows(methodsOfAgent))(
-  'agent.%s answers a slip with a typed error, or takes it',
+  'agent.%s accepts invalid input, or throws a typed error',
   async (name) => {
     const act = async (args: readonly unknown[]): Promise<unknown> => {
       const agent = (await makeAgent()) as unknown as Methods
@@ -148,7 +148,7 @@ const methodsOfRun = Object.getOwnPropertyNames(
 )
 
 it.each(sampledRows(methodsOfRun.filter((name) => name !== 'constructor')))(
-  'run.%s answers a slip with a typed error, or takes it',
+  'run.%s accepts invalid input, or throws a typed error',
   async (name) => {
     const act = async (args: readonly unknown[]): Promise<void> => {
       const run: Run = (await makeAgent()).run('Go.')
@@ -163,7 +163,7 @@ it.each(sampledRows(methodsOfRun.filter((name) => name !== 'constructor')))(
 it.each([
   ['chatHandler', chatHandler],
   ['aguiHandler', aguiHandler],
-])('the handler of %s refuses what is no Request', async (_, serve) => {
+])('the handler of %s refuses values that are not a Request', async (_, serve) => {
   const handler = serve({ agent: await makeAgent(), authorize: 'none' }) as (request?: unknown) => unknown
   // As in Express and node:http.
   const ofServer = { method: 'POST', url: '/api/chat', headers: { 'content-type': 'application/json' } }

@@ -18,7 +18,7 @@ const only = process.env['PAIRS_ONLY']?.split(' × ')
 const { host, unhandled } = hosted()
 
 test(
-  `each two features keep the rules together (seed ${seed})`,
+  `each pair of features obeys the rules (seed ${seed})`,
   async () => {
     const due = duePairs()
     const ends = new Map<string, number>()

@@ -49,7 +49,7 @@ describe('cedar', () => {
     })
   })
 
-  it('whose engine does anything else denies', async () => {
+  it('denies if its engine fails in any way', async () => {
     const response = fc.record(
       {
         type: fc.constantFrom('success', 'failure', 'x'),

@@ -45,14 +45,14 @@ describe('opa', () => {
     await close()
   })
 
-  it('sends another input', async () => {
+  it('sends a custom input', async () => {
     const { url, asked, close } = await serve(() => true)
     await pay(opa({ url, input: ({ context }) => ({ tenant: context }) }), {})
     expect(asked[0]?.input).toEqual({ tenant: { secret: 'no' } })
     await close()
   })
 
-  it('that fails in any way denies', async () => {
+  it('denies if it fails in any way', async () => {
     const body = fc.oneof(
       fc.json(),
       fc.string(),

@@ -16,13 +16,13 @@ describeBudgetStore(
 
 checkBudgets('spending from postgresStore', async () => open().openBudgets?.() as Promise<BudgetStore>, 30)
 
-test('stores that open their budgets at the same time find one', async () => {
+test('stores that open their budgets at the same time share one', async () => {
   const budgets = await Promise.all([open(), open(), open()].map(async (store) => store.openBudgets?.()))
   await Promise.all(budgets.map(async (one, i) => one?.reserve(asked({ nanoUsd: 20, reservation: `r${i}` }))))
   expect(await budgets[0]?.list()).toMatchObject([{ reserved: { nanoUsd: 60 }, live: 3 }])
 })
 
-test('many that reserve, settle and run out over several connections never exceed the limit', async () => {
+test('concurrent reservations, settlements and expiries over several connections never exceed the limit', async () => {
   const [first, second] = await Promise.all([open().openBudgets?.(), open().openBudgets?.()])
   const stores = [first, second] as BudgetStore[]
   const limit = { nanoUsd: 1000, tokens: null }
@@ -52,7 +52,7 @@ test('many that reserve, settle and run out over several connections never excee
   expect((row?.spent.nanoUsd ?? 0) + (row?.reserved.nanoUsd ?? 0)).toBeLessThanOrEqual(1000)
 })
 
-test('a server that is away fails closed', async () => {
+test('an unavailable server fails closed', async () => {
   const store = keep(postgresStore({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }))
   const budget = createBudget({ id: 'b', usd: 1, store })
   await expect(budget.reserve({ usd: 0.1 })).rejects.toMatchObject({ code: 'store_unavailable' })

@@ -8,7 +8,7 @@ const { getPlace, keep, open } = usePlace(postgresPlace)
 
 describeDigests('the digests of postgresStore', open)
 
-it('a user who may create no tables uses digests that are there, and is refused where they are not', async () => {
+it('a user without the right to create tables uses existing digests, and is refused without them', async () => {
   const role = `reader_${process.pid}`
   const { schema } = getPlace()
   const owner = open()

@@ -28,7 +28,7 @@ afterAll(async () => {
   await place.remove()
 })
 
-test('two processes send events to one machine in Postgres, and each is taken once and in order', async () => {
+test('two processes send events to one machine in Postgres, and each is accepted once and in order', async () => {
   const [first, second] = [open(), open()].map((store) => durable(tallyMachine, { store }))
   const each = sampled(500)
   await first?.start('t')

@@ -28,7 +28,7 @@ describe('the store in Postgres', () => {
   })
   afterEach(() => place.remove())
 
-  test('writes what many sessions append at once together, and refuses what is wrong with one to it alone', async () => {
+  test('batches concurrent appends of many sessions, and refuses only the invalid one', async () => {
     const pool = new pg.Pool({ connectionString: url, max: 4 })
     const asking = jest.spyOn(pool, 'query')
     const store = postgresStore({ pool, schema: place.schema })
@@ -65,7 +65,7 @@ describe('the store in Postgres', () => {
     await pool.end()
   })
 
-  test('says what is wrong when the server gives up on a statement, or no connection is free, and goes on later', async () => {
+  test('reports a statement timeout and a lack of connections, and continues later', async () => {
     const options = { connectionString: url, max: 1, connectionTimeoutMillis: 2500, statement_timeout: 2500 }
     const pool = new pg.Pool(options)
     const store = postgresStore({ pool, schema: place.schema })
@@ -101,7 +101,7 @@ describe('the store in Postgres', () => {
     await store.close()
   })
 
-  test('keeps every promise by the clock of the server, too', async () => {
+  test('passes the store check by the clock of the server', async () => {
     const schemas: string[] = []
     const { clock, broken } = await checkStore(
       ({ place: schema }) => postgresStore({ connectionString: url, schema }),
@@ -118,7 +118,7 @@ describe('the store in Postgres', () => {
     expect(schemas.length).toBeGreaterThan(30)
   }, 240_000)
 
-  test('frees a session whose process on this machine is gone, but not one elsewhere', async () => {
+  test('frees a session whose process on this machine has died, but not one elsewhere', async () => {
     const store = place.open()
     const lease = await store.acquire('s', leaseRequest)
     await store.append(lease, [createRecord(1)])
@@ -153,7 +153,7 @@ describe('the store in Postgres', () => {
     await pool.end()
   })
 
-  test('serves a user who may only use the tables, and tells one who may not write', async () => {
+  test('serves a user who may only use the tables, and reports one who may not write', async () => {
     await place.open().list()
     const { schema } = place
     const reader = `reader_of_${schema}`
@@ -189,14 +189,14 @@ describe('the store in Postgres', () => {
     }
   })
 
-  describe('behind a connection that breaks', () => {
+  describe('over a connection that breaks', () => {
     let gateway: Gateway
     beforeEach(async () => {
       gateway = await openGateway(url)
     })
     afterEach(() => gateway.close())
 
-    test('says that the server is away, and works again when it is back', async () => {
+    test('reports an unavailable server, and works again when it is back', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1)])
@@ -210,7 +210,7 @@ describe('the store in Postgres', () => {
       await store.close()
     })
 
-    test('that was away when it was first needed is used when it is there', async () => {
+    test('connects if the server is available after a failed first use', async () => {
       await gateway.close()
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
       await refusal('store_unavailable', () => store.list())
@@ -223,7 +223,7 @@ describe('the store in Postgres', () => {
     test.each([
       ['a pool of the store', false],
       ["a pool of the app's", true],
-    ])('that breaks at any message of the first use is an error of that call alone: %s', async (_, isOwn) => {
+    ])('fails only the first call if it breaks at any message: %s', async (_, isOwn) => {
       const uses: ((store: SessionStore) => Promise<unknown>)[] = [
         async (store) => store.list(),
         async (store) => (await store.openBudgets?.())?.list(),
@@ -256,7 +256,7 @@ describe('the store in Postgres', () => {
       }
     })
 
-    test('that breaks while an append is under way gives a typed error, and the log has it whole or not', async () => {
+    test('throws a typed error for an append, and the log contains all of it or nothing', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1)])
@@ -267,7 +267,7 @@ describe('the store in Postgres', () => {
       await store.close()
     })
 
-    test('that breaks while a session is taken gives it back when the server is there again', async () => {
+    test('releases a session that was being acquired when the server is back', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
       await store.list()
       const long = { ...leaseRequest, ttlMs: 3_600_000 }

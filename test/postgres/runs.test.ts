@@ -56,7 +56,7 @@ describe('runs whose sessions are in Postgres', () => {
   }
   const call = { toolCalls: [callOf('a', 'look')] }
 
-  test('go on as if nothing had been when the server is killed and started between two writes', async () => {
+  test('continue unaffected if the server is killed and restarted between two writes', async () => {
     const { agent, model, run, worked } = begin(open(), 'restarted', async () => {
       await server.kill()
       await server.start()
@@ -74,7 +74,7 @@ describe('runs whose sessions are in Postgres', () => {
     expect(messages).toEqual(result.messages)
   }, 60_000)
 
-  test('end with its error when the server is away, and go on where the log ends when it is back', async () => {
+  test('end with an error if the server is unavailable, and continue from the log when it is back', async () => {
     const { model, run, look } = begin(open(), 'away', () => server.kill())
     await until(() => model.pending !== null)
     model.pending?.answer(call)
@@ -100,7 +100,7 @@ describe('runs whose sessions are in Postgres', () => {
     expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
   }, 60_000)
 
-  test('ask three things of the server for a drive of one answer: to take the session, to begin, to end and leave', async () => {
+  test('make three requests for a drive of one answer: acquire the session, start, end and release', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 2 })
     const store = postgresStore({ pool })
     await store.list({ limit: 1 })
@@ -122,7 +122,7 @@ describe('runs whose sessions are in Postgres', () => {
     await pool.end()
   })
 
-  test('wait for a budget of the database: until a run of another process gives back, and, once it is spent, until one process wakes them in the next window', async () => {
+  test('wait for a budget of the database: until a run of another process releases, or the next window starts', async () => {
     const hourMs = 3_600_000
     const time = { now: Date.parse('2026-05-04T06:20:00Z') }
     const pollMs = 20
@@ -189,7 +189,7 @@ describe('runs whose sessions are in Postgres', () => {
     expect(await findUnlawful(one.store)).toEqual([])
   })
 
-  test('share a rate limit over processes with rate-limiter-flexible', async () => {
+  test('share a rate limit across processes with rate-limiter-flexible', async () => {
     const starts: number[] = []
     const model = {
       provider: 'fake',
@@ -221,7 +221,7 @@ describe('runs whose sessions are in Postgres', () => {
     expect(Math.max(...starts) - Math.min(...starts)).toBeGreaterThan(1500)
   })
 
-  test('keep a session to one process, and hear the others, whatever time each takes it to be', async () => {
+  test('keep a session to one process, and receive messages of the others, for any clocks', async () => {
     const model = new ManualModel()
     const hourMs = 3_600_000
     const ahead = createAgent({ model, store: open(), clock: skewed(2 * hourMs) })

@@ -48,7 +48,7 @@ const cells: Cell[] = surfaces.flatMap((surface) =>
   ),
 )
 
-test('each surface that can start, continue or answer work has rows, or a reason why not', async () => {
+test('each surface that can start, continue or answer work has rows, or a reason to have none', async () => {
   const rows = new Set(surfaces.map(({ of }) => of))
   const known = await found()
   expect(known.filter((name) => !rows.has(name) && !exempt[name])).toEqual([])
@@ -65,7 +65,7 @@ test('each cell has a rule, and each rule a cell', () => {
   expect(rules.filter((rule) => !used.has(rule))).toEqual([])
 })
 
-test('what comes of each cell is what its rule says', async () => {
+test('the outcome of each cell matches its rule', async () => {
   const asks = await question()
   const broken: string[] = []
   for (const cell of cells.filter(isDue)) {

@@ -61,7 +61,7 @@ describe('an answer', () => {
     })
   })
 
-  test('has the same content in a stream, as the OpenAI client puts it together', async () => {
+  test('has the same content in a stream, as parsed by the OpenAI client', async () => {
     const rehearsal = await playing(turn)
     const completion = await clientOf(rehearsal)
       .chat.completions.stream({ model: 'gpt', messages: ask, stream_options: { include_usage: true } })
@@ -72,7 +72,7 @@ describe('an answer', () => {
     expect(completion.choices[0]?.message.tool_calls).toMatchObject(calls)
   })
 
-  test('is the same whether it streams or not, whatever its content and chunk size', async () => {
+  test('is the same whether it streams or not, for any content and chunk size', async () => {
     const answers = fc.record({
       text: unicodeText({ maxLength: 60 }),
       args: unicodeText({ maxLength: 60 }),
@@ -95,7 +95,7 @@ describe('an answer', () => {
     await fc.assert(check, { numRuns: sampled(40) })
   })
 
-  test('of a turn without anything is empty and stops', async () => {
+  test('of an empty turn is empty and stops', async () => {
     const completion = await complete(await playing({}))
     expect(completion.choices[0]).toMatchObject({
       finish_reason: 'stop',
@@ -123,7 +123,7 @@ describe('an answer', () => {
     })
   })
 
-  test('has call ids that no other answer of the conversation has', async () => {
+  test('has call ids that are unique in the conversation', async () => {
     const rehearsal = await start({
       turns: [{ toolCalls: [{ name: 'f' }, { name: 'f' }] }],
       onExhausted: 'loop',
@@ -136,7 +136,7 @@ describe('an answer', () => {
 })
 
 describe('a stream', () => {
-  test('begins with the role, cuts at chunkSize and never inside a character', async () => {
+  test('starts with the role, splits at chunkSize and never inside a character', async () => {
     const chunks = await stream(await playing({ text: 'a🙂b🙂c', chunkSize: 2 }))
     expect(chunks.map(({ choices }) => choices[0]?.delta)).toEqual([
       { role: 'assistant', content: '' },
@@ -147,7 +147,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('reports usage only when asked, in a last chunk without choices, and null before', async () => {
+  test('reports usage only if requested, in a last chunk without choices, and null before', async () => {
     const turn: Turn = { text: 'Hi', usage: { input: 1, output: 2 } }
     const rehearsal = await playing(turn, turn, { ...turn, usage: null })
     expect((await stream(rehearsal)).some((chunk) => 'usage' in chunk)).toBe(false)
@@ -180,7 +180,7 @@ describe('a stream', () => {
 })
 
 describe('usage', () => {
-  test('is estimated alike with and without streaming when the turn names none', async () => {
+  test('is estimated equally with and without streaming if the turn sets none', async () => {
     const rehearsal = await playing({ text: 'Hello there' }, { text: 'Hello there' })
     const { usage } = await complete(rehearsal)
     expect(usage?.completion_tokens).toBeGreaterThan(0)
@@ -188,7 +188,7 @@ describe('usage', () => {
     expect((await stream(rehearsal, true)).at(-1)?.usage).toEqual(usage)
   })
 
-  test('is left out when the turn says null', async () => {
+  test('is omitted if the turn sets null', async () => {
     expect(await complete(await playing({ text: 'Hi', usage: null }))).not.toHaveProperty('usage')
   })
 })

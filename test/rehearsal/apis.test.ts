@@ -162,7 +162,7 @@ function eventsIn(text: string): unknown[] {
 describe.each(Object.entries({ messages, gemini }))(
   '%s',
   (name, { ask, read, readStream, said, overloaded }) => {
-    it('says a turn in its own words, streamed and whole alike', async () => {
+    it('writes a turn in its own format, with the same content streamed and whole', async () => {
       const rehearsal = await start({
         scenario: { turns: [turn], onExhausted: 'repeatLast' },
         strict: true,
@@ -181,7 +181,7 @@ describe.each(Object.entries({ messages, gemini }))(
       })
     })
 
-    it('breaks off, errs and refuses as its provider does', async () => {
+    it('breaks off, fails and refuses like its provider', async () => {
       const { status, error } = overloaded
       const rehearsal = await start({
         turns: [{ status }, { text: 'One two', errorInStream: { after: 1, error: { message: 'Lost.' } } }],

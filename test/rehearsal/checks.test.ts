@@ -56,7 +56,7 @@ describe('a history', () => {
       [{ ...calling('a'), role: 'user' }, result('a')],
       'messages[0] has the role user and tool calls.',
     ],
-  ])('with %s is answered 400 and uses up no turn', async (_, messages, problem) => {
+  ])('with %s is answered with 400 and consumes no turn', async (_, messages, problem) => {
     const rehearsal = await playing({ text: 'Hi' })
     const response = await post(rehearsal, body({ messages }))
     const { error } = (await response.json()) as { error: { code: string; message: string; param: string } }
@@ -67,12 +67,12 @@ describe('a history', () => {
     expect(rehearsal.requests[0]?.refused).toBe(error.message)
   })
 
-  test('that is wrong is accepted with strictHistory: false', async () => {
+  test('that is invalid is accepted with strictHistory: false', async () => {
     const rehearsal = await start({ scenario: { turns: [{}] }, strictHistory: false })
     expect((await post(rehearsal, body({ messages: [user, calling('a')] }))).status).toBe(200)
   })
 
-  test('in which each call has its result is valid, and invalid with any one result left out', () => {
+  test('in which each call has its result is valid, and invalid without any one result', () => {
     const batches = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 })
     const property = fc.property(batches, fc.nat(), (sizes, pick) => {
       const messages = [user, ...sizes.flatMap(batch)] as WireMessage[]
@@ -129,13 +129,13 @@ describe('an expectation', () => {
     [{ toolResultsInclude: ['42', '43'] }, 'expected a tool result to include "43", got "42", "done"'],
     [{ tools: ['tool_b'] }, 'expected the tool tool_b in the request, got tool_a'],
   ])(
-    'that is not met (%j) is answered 400 with the turn and what was expected',
+    'that is not met (%j) is answered with 400, the turn and the expectation',
     async (expectations, message) => {
       expect(await answer(expectations)).toBe(`400 rehearsal_unexpected_request: turns[0] ${message}.`)
     },
   )
 
-  test('is kept in the request as the reason of its refusal', async () => {
+  test('is stored in the request as the reason for its refusal', async () => {
     const rehearsal = await playing({ expect: { lastUserIncludes: 'Bye' } })
     await post(rehearsal)
     expect(rehearsal.requests[0]).toMatchObject({ turn: 0, refused: expect.stringContaining('"Bye"') })

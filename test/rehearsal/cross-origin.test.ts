@@ -16,7 +16,7 @@ async function from(origin: string | null, origins?: string[]) {
 
 describe('a page of this machine', () => {
   it.each(['http://localhost:5173', 'https://app.localhost', 'http://127.0.0.1:8080', 'http://[::1]:3000'])(
-    'at %s may send requests and read what comes back',
+    'at %s may send requests and read responses',
     async (origin) => {
       const { send } = await from(origin)
       const answer = await send('POST')
@@ -30,7 +30,7 @@ describe('a page of this machine', () => {
     },
   )
 
-  it('asks before, and is allowed the headers that it names', async () => {
+  it('is allowed the headers that its preflight request names', async () => {
     const { send, rehearsal } = await from('http://localhost:5173')
     const answer = await send('OPTIONS', {
       'access-control-request-method': 'POST',
@@ -54,7 +54,7 @@ describe('a page from elsewhere', () => {
     'http://localhost@evil.example',
     'null',
     'file://',
-  ])('at %s is refused, and uses up no turn', async (origin) => {
+  ])('at %s is refused, and consumes no turn', async (origin) => {
     const { send, rehearsal } = await from(origin)
     for (const method of ['POST', 'OPTIONS']) {
       const answer = await send(method)
@@ -67,7 +67,7 @@ describe('a page from elsewhere', () => {
     expect(rehearsal.requests).toEqual([])
   })
 
-  it('may when it is named, or when all may', async () => {
+  it('is allowed if it is named, or if all are', async () => {
     for (const origins of [['https://app.test:8443'], ['*']]) {
       const { send } = await from('https://app.test:8443', origins)
       const answer = await send('POST')

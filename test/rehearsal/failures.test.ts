@@ -11,7 +11,7 @@ function deltasIn(text: string): number {
 }
 
 describe('an error', () => {
-  test('carries status, error object and Retry-After in seconds and milliseconds', async () => {
+  test('contains status, error object and Retry-After in seconds and milliseconds', async () => {
     const error = { message: 'Slow down.', type: 'tokens', code: 'rate_limit_exceeded' }
     const rehearsal = await playing({ status: 429, error, retryAfter: 2, retryAfterMs: 1500 })
     const failure: unknown = await complete(rehearsal).catch((caught: unknown) => caught)
@@ -27,7 +27,7 @@ describe('an error', () => {
     [429, 'requests', 'rate_limit_exceeded'],
     [503, 'server_error', null],
   ])(
-    'of status %i has the usual object when the turn names none, streaming or not',
+    'of status %i has the default object if the turn sets none, streaming or not',
     async (status, type, code) => {
       const rehearsal = await playing({ status }, { status })
       for (const stream of [true, false]) {
@@ -38,7 +38,7 @@ describe('an error', () => {
     },
   )
 
-  test('has status 500 when the turn names none', async () => {
+  test('has status 500 if the turn sets none', async () => {
     const response = await post(await playing({ error: { message: 'Broken.' } }))
     expect(response.status).toBe(500)
     expect(await response.json()).toMatchObject({ error: { message: 'Broken.', type: 'server_error' } })
@@ -52,7 +52,7 @@ describe('an error', () => {
     expect(rehearsal.requests.map(({ turn }) => turn)).toEqual([0, 1])
   })
 
-  test('can come in the middle of a stream, which then ends', async () => {
+  test('can occur in the middle of a stream, which then ends', async () => {
     const errorInStream = { after: 1, error: { message: 'Overloaded.', code: 'overloaded' } }
     const rehearsal = await playing(
       { ...abc, errorInStream },
@@ -90,7 +90,7 @@ describe('a cut', () => {
     expect(text).not.toMatch('"finish_reason":"stop"')
   })
 
-  test('sends half of a body that does not stream', async () => {
+  test('sends half of an unstreamed body', async () => {
     const { text, whole } = await receive(await post(await playing({ ...abc, cutAfter: 0 }), body()))
     expect(whole).toBe(false)
     expect(text).toMatch(/^{"id":/)
@@ -119,7 +119,7 @@ describe('a turn that hangs', () => {
     expect(deltasIn(text)).toBe(2)
   })
 
-  test('lets go when the client leaves', async () => {
+  test('ends when the client disconnects', async () => {
     const rehearsal = await playing({ hang: true }, { text: 'Hi' })
     const controller = new AbortController()
     const answer = post(rehearsal, undefined, controller.signal)
@@ -131,7 +131,7 @@ describe('a turn that hangs', () => {
 })
 
 describe('delays', () => {
-  test('pass by the injected clock: first delayMs, then chunkDelayMs between writes', async () => {
+  test('follow the injected clock: first delayMs, then chunkDelayMs between writes', async () => {
     const clock = new SimulatedClock()
     const sleeping = jest.spyOn(clock, 'setTimeout')
     const rehearsal = await start({
@@ -157,7 +157,7 @@ describe('delays', () => {
     expect((await reader?.read())?.done).toBe(true)
   })
 
-  test('leave no timer behind when the client goes', async () => {
+  test('leave no timer when the client disconnects', async () => {
     const clock = new SimulatedClock()
     const cleared = jest.spyOn(clock, 'clearTimeout')
     const sleeping = jest.spyOn(clock, 'setTimeout')

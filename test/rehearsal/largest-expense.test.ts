@@ -54,14 +54,14 @@ async function perform() {
 }
 
 describe('the scenario of npm start', () => {
-  test('is limited once, calls tools in parallel, is cut off once, and completes', async () => {
+  test('is rate limited once, calls tools in parallel, is truncated once, and completes', async () => {
     const { statuses, finish, parallel } = await perform()
     expect(statuses).toEqual([429])
     expect(finish).toEqual(['tool_calls', 'tool_calls', 'tool_calls', 'length', 'stop'])
     expect(parallel).toBe(3)
   })
 
-  test('claims what its tools found in the notes', async () => {
+  test('only states facts that its tools find in the notes', async () => {
     const { results, answer } = await perform()
     expect(results[0]).toBe('laptops.txt\noffsite.txt\nsoftware.txt')
     const totals = results.slice(-3).map(Number)

@@ -7,7 +7,7 @@ import { body, playing, post, receive, start, stream, textIn } from './support.j
 const sse = 'data: {"choices":[{"index":0,"delta":{"content":"ä🙂"}}]}\r\n\r\n: ping\n\ndata: [DONE]'
 
 describe('a raw response', () => {
-  test('is sent byte for byte with its status and headers, framed anew', async () => {
+  test('is sent byte for byte with its status and headers, with new framing', async () => {
     const headers = { 'Content-Type': 'text/weird', 'Content-Length': '3', 'Transfer-Encoding': 'gzip' }
     const response = await post(await playing({ raw: { status: 418, headers, body: sse } }))
     expect(response.status).toBe(418)
@@ -15,7 +15,7 @@ describe('a raw response', () => {
     expect((await receive(response)).text).toBe(sse)
   })
 
-  test('can be bytes that are no text', async () => {
+  test('can be bytes that are not text', async () => {
     const bytes = Buffer.from([0, 255, 128, 10])
     const rehearsal = await playing({ raw: { body: bytes.toString('base64'), encoding: 'base64' } })
     expect(Buffer.concat((await receive(await post(rehearsal))).pieces)).toEqual(bytes)
@@ -27,7 +27,7 @@ describe('a raw response', () => {
     expect((await post(rehearsal, body())).headers.get('content-type')).toBe('application/json')
   })
 
-  test('reaches the client in the writes that split asks for', async () => {
+  test('reaches the client in the writes that split requests', async () => {
     const raw = { body: 'abcdefg' }
     const rehearsal = await playing(
       { raw },
@@ -64,7 +64,7 @@ describe('a raw response', () => {
 })
 
 describe('split', () => {
-  test('cuts the events of an ordinary turn too, and the client reads the same text', async () => {
+  test('also splits the events of an ordinary turn, and the client reads the same text', async () => {
     const rehearsal = await playing(
       { text: 'Grüße 🙂', split: 'bytes' },
       { text: 'Grüße 🙂', split: 'whole' },
@@ -79,7 +79,7 @@ const found = existsSync(`${recordings}/INDEX.jsonl`)
 if (!found) console.warn(`Skipped: no recorded traffic at ${recordings}`)
 
 ;(found ? describe : describe.skip)('recorded traffic', () => {
-  test('plays back as it was recorded', async () => {
+  test('replays a recording', async () => {
     const lines = readFileSync(`${recordings}/INDEX.jsonl`, 'utf8').trim().split('\n')
     const files = lines.map((line) => JSON.parse(line) as { file: string; api: string; stream: boolean })
     const tapes = files.filter(({ api, stream, file }) => api === 'chat' && stream && file.endsWith('.json'))

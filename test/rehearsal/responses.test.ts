@@ -57,7 +57,7 @@ test.each([true, false])('the same turn is the same answer over both APIs (strea
   }
 })
 
-test('a refusal goes back as one', async () => {
+test('a refusal is sent back as a refusal', async () => {
   const rehearsal = await start({
     scenario: { turns: [{ refusal: 'I will not.' }, { text: 'Hi.' }] },
     strict: true,
@@ -68,7 +68,7 @@ test('a refusal goes back as one', async () => {
   expect((await agent.run('Please.', { session: 's' }).result).output).toBe('Hi.')
 })
 
-test('a request is seen as a chat would have it, and as it came', async () => {
+test('a request is recorded in the format of a chat, and unchanged', async () => {
   const { rehearsal } = await endOf(loop, openaiResponses, true)
   const [, last] = rehearsal.requests
   expect(last).toMatchObject({ api: 'responses', turn: 1, refused: null })
@@ -91,7 +91,7 @@ test('a request is seen as a chat would have it, and as it came', async () => {
   ])
 })
 
-test('the client’s own stream and its whole response say the same', async () => {
+test('the client’s own stream and its whole response are the same', async () => {
   const rehearsal = await start({ scenario: { turns: loop, onExhausted: 'loop' } })
   const client = clientOf(rehearsal)
   const input = 'How many?'

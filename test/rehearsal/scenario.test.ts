@@ -51,7 +51,7 @@ describe('a mistake in a scenario', () => {
     ['cutAfter', { hang: true, cutAfter: 1 }],
     ['endWithout', { cutAfter: 1, endWithout: 'done' }],
     ['errorInStream', { hang: 1, errorInStream: { after: 1, error: { message: 'x' } } }],
-  ])('is refused when a field would be ignored: %s', (key, turn) => {
+  ])('is refused if a field would be ignored: %s', (key, turn) => {
     expect(caught(() => parseScenario({ turns: [turn] }))).toMatchObject({ subject: `turns[0].${key}` })
   })
 
@@ -73,7 +73,7 @@ describe('a mistake in a scenario', () => {
     fc.assert(property, { numRuns: sampled(500) })
   })
 
-  test('stops the rehearsal before it listens, as does one in the options', async () => {
+  test('stops the rehearsal before it listens, as does an invalid option', async () => {
     await expect(startRehearsal({ turns: [] })).rejects.toMatchObject({ code: 'invalid_scenario' })
     await expect(startRehearsal({ scenarios: { a: { turns: [] } } })).rejects.toMatchObject({
       message: "The scenario 'a' is invalid at turns: a scenario needs at least one turn.",
@@ -108,12 +108,12 @@ describe('a scenario file', () => {
     return loadScenario(path).catch((error: unknown) => error)
   }
 
-  test('is read and checked', async () => {
+  test('is read and validated', async () => {
     const scenario = { name: 'hello', turns: [{ text: 'Hi' }], onExhausted: 'loop' }
     expect(await load(JSON.stringify(scenario))).toEqual(scenario)
   })
 
-  test('that is missing, no JSON or invalid is a typed error that names it', async () => {
+  test('that is missing, not JSON or invalid is a typed error that names it', async () => {
     const missing = join(folder, 'none.json')
     await expect(loadScenario(missing)).rejects.toMatchObject({
       code: 'unreadable_scenario',

@@ -35,7 +35,7 @@ describe('requests', () => {
     })
   })
 
-  test('that are not JSON, or no chat request, are answered 400 and use up no turn', async () => {
+  test('that are not JSON, or not chat requests, are answered with 400 and consume no turn', async () => {
     const rehearsal = await playing({ text: 'Hi' })
     for (const bad of [
       '',
@@ -56,13 +56,13 @@ describe('requests', () => {
     expect(rehearsal).toMatchObject({ remaining: 1, requests: [] })
   })
 
-  test('that are far too long are answered 413', async () => {
+  test('that are too long are answered with 413', async () => {
     const rehearsal = await playing({ text: 'Hi' })
     const response = await post(rehearsal, 'x'.repeat(64 * 1024 * 1024 + 1))
     expect(await errorOf(response)).toMatchObject({ status: 413, code: 'request_too_large' })
   })
 
-  test('for another route are answered 404 in JSON', async () => {
+  test('for another route are answered with 404 in JSON', async () => {
     const { url } = await playing({})
     for (const [method, path] of [
       ['GET', '/nothing'],
@@ -77,7 +77,7 @@ describe('requests', () => {
     }
   })
 
-  test('that break off do no harm', async () => {
+  test('that break off are harmless', async () => {
     const rehearsal = await playing({ text: 'Hi' })
     const socket = createConnection(Number(new URL(rehearsal.url).port), '127.0.0.1')
     socket.write('POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"model"')
@@ -88,7 +88,7 @@ describe('requests', () => {
 })
 
 describe('turns', () => {
-  test('are played in order; one more request is answered 400 with what to do', async () => {
+  test('are played in order, and one more request is answered with 400 and a remedy', async () => {
     const rehearsal = await start({ name: 'greeting', turns: [{ text: 'A' }, { text: 'B' }] })
     expect(rehearsal.remaining).toBe(2)
     expect(textIn(await stream(rehearsal))).toBe('A')
@@ -103,7 +103,7 @@ describe('turns', () => {
   test.each([
     ['repeatLast', ['A', 'B', 'B', 'B'], 0],
     ['loop', ['A', 'B', 'A', 'B'], Infinity],
-  ] as const)('go on with %s', async (onExhausted, expected, remaining) => {
+  ] as const)('continue with %s', async (onExhausted, expected, remaining) => {
     const rehearsal = await start({ turns: [{ text: 'A' }, { text: 'B' }], onExhausted })
     const answers: unknown[] = []
     for (let i = 0; i < 4; i++) answers.push(await text(await post(rehearsal, body())))
@@ -116,7 +116,7 @@ describe('turns', () => {
     expect(await text(await post(rehearsal, body()))).toBe('1 message')
   })
 
-  test('that are functions which throw or return nonsense are answered 400', async () => {
+  test('that are functions which throw or return nonsense are answered with 400', async () => {
     const rehearsal = await playing(
       () => {
         throw new Error('Bad day.')
@@ -139,7 +139,7 @@ describe('turns', () => {
     ])
   })
 
-  test('start over after reset', async () => {
+  test('restart after reset', async () => {
     const rehearsal = await playing({ text: 'A', toolCalls: [{ name: 'f' }] })
     const first = await complete(rehearsal)
     rehearsal.reset()
@@ -164,7 +164,7 @@ describe('conversations', () => {
     expect(rehearsal.remaining).toBe(2)
   })
 
-  test('are told apart by the user of the request, too', async () => {
+  test('are also distinguished by the user of the request', async () => {
     const rehearsal = await start({ scenario })
     expect(await text(await post(rehearsal, body({ user: 'a' })))).toBe('one')
     expect(await text(await post(rehearsal, body({ user: 'b' })))).toBe('one')
@@ -172,7 +172,7 @@ describe('conversations', () => {
     expect(rehearsal.requests.map(({ conversation }) => conversation)).toEqual(['a', 'b', 'a'])
   })
 
-  test('can be told apart by a function of the caller', async () => {
+  test('can be distinguished by a function of the caller', async () => {
     const rehearsal = await start({ scenario, conversation: ({ model }) => model })
     expect(await text(await post(rehearsal, body({ model: 'x' })))).toBe('one')
     expect(await text(await post(rehearsal, body({ model: 'y' })))).toBe('one')
@@ -182,7 +182,7 @@ describe('conversations', () => {
 describe('models', () => {
   const scenarios = { sums: { turns: [{ text: 'sums' }] }, tales: { turns: [{ text: 'tales' }] } }
 
-  test('named rehearsal/NAME play the scenario of that name, all others the default', async () => {
+  test('named rehearsal/NAME play the scenario of that name, and all others the default', async () => {
     const rehearsal = await start({ scenario: { turns: [{ text: 'default' }] }, scenarios })
     expect(await text(await post(rehearsal, body({ model: 'rehearsal/tales' })))).toBe('tales')
     expect(await text(await post(rehearsal, body({ model: 'rehearsal/sums' })))).toBe('sums')
@@ -195,7 +195,7 @@ describe('models', () => {
     expect(data.map(({ id }) => id)).toEqual(['rehearsal/sums', 'rehearsal/tales', 'rehearsal'])
   })
 
-  test('that play nothing are answered 404 with the ones that do', async () => {
+  test('without a scenario are answered with 404 and a list of the others', async () => {
     const rehearsal = await start({ scenarios })
     for (const model of ['rehearsal/poems', 'gpt-5', 'rehearsal/__proto__']) {
       const { status, code, message } = await errorOf(await post(rehearsal, body({ model })))
@@ -213,7 +213,7 @@ describe('the server', () => {
     expect(one.url).not.toBe(two.url)
   })
 
-  test('refuses a port that is taken with a typed error', async () => {
+  test('refuses a port in use with a typed error', async () => {
     const { url } = await playing({})
     const port = Number(new URL(url).port)
     await expect(startRehearsal({ scenario: { turns: [{}] }, port })).rejects.toMatchObject({
@@ -223,7 +223,7 @@ describe('the server', () => {
     })
   })
 
-  test('closes twice without complaint, and is gone', async () => {
+  test('can be closed twice', async () => {
     const rehearsal = await playing({ text: 'Hi' })
     await post(rehearsal, body())
     await Promise.all([rehearsal.close(), rehearsal.close()])

@@ -191,13 +191,13 @@ test.each(refused)('a strict rehearsal refuses %s with a message', async (_, bod
   expect(rehearsal.remaining).toBe(1)
 })
 
-test('a strict rehearsal takes what is well', async () => {
+test('a strict rehearsal accepts valid requests', async () => {
   const rehearsal = await start({ scenario: { turns: [{ text: 'Hi.' }] }, strict: true })
   const messages = [{ role: 'developer', content: 'Be good.' }, ask, called({}), result, ask]
   expect((await post(rehearsal, JSON.stringify({ model: 'm', messages, tools: [tool()] }))).status).toBe(200)
 })
 
-test('other rehearsals look at calls and results alone', async () => {
+test('other rehearsals only check calls and results', async () => {
   const rehearsal = await playing({ text: 'Hi.' })
   const messages = [{ role: 'assistant', content: '' }, ask, called({ name: 'a.b', arguments: '[]' }), result]
   expect((await post(rehearsal, JSON.stringify({ model: 'm', messages }))).status).toBe(200)

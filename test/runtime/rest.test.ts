@@ -2,7 +2,7 @@ import { EventForecast } from '../../src/core/run/run-actor.js'
 import { RestPromise } from '../../src/core/run/run-parts.js'
 
 describe('a rest', () => {
-  test('makes its result when somebody wants it: not for each of a thousand answers', async () => {
+  test('creates its result on demand, not for each of a thousand answers', async () => {
     const rest = new RestPromise<number>()
     let made = 0
     const first = rest.promise
@@ -20,7 +20,7 @@ describe('a rest', () => {
     expect(made).toBe(2)
   })
 
-  test('that is reached again without being left has a new result', async () => {
+  test('that is reached again without an exit has a new result', async () => {
     const rest = new RestPromise<string>()
     const before = rest.promise
     rest.reach(() => 'two wait')
@@ -35,7 +35,7 @@ describe('a rest', () => {
     expect(await next).toBe('none')
   })
 
-  test('that is refused rejects for whoever awaits it, before or after', async () => {
+  test('that is refused rejects for every waiting caller, before or after', async () => {
     const rest = new RestPromise<string>()
     const before = rest.promise
     rest.refuse(new Error('busy'))
@@ -48,8 +48,8 @@ describe('a rest', () => {
   })
 })
 
-describe('foresight', () => {
-  test('takes each waiting event once, while nothing has been heard', () => {
+describe('speculative evaluation', () => {
+  test('processes each waiting event once if no event has been emitted', () => {
     const foresight = new EventForecast<readonly number[], { n: number }>()
     let taken = 0
     const take = (state: readonly number[], { n }: { n: number }): readonly number[] => {

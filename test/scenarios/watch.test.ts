@@ -122,7 +122,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
   })
 })
 
-it('polls a session that another process writes', async () => {
+it('a watch polls a session that another process writes', async () => {
   const store = memoryStore()
   // Another object for the same store, without shared in-process state.
   const theirs: SessionStore = { ...store }
@@ -150,7 +150,7 @@ it('polls a session that another process writes', async () => {
   expect(seen.some(({ type }) => type === 'stream_chunk')).toBe(false)
 })
 
-it('sends a slow reader every event of the log, and buffers at most a thousand', async () => {
+it('a watch sends a slow reader every event of the log, and buffers at most a thousand', async () => {
   const store = memoryStore()
   const model = new ManualModel()
   const agent = createAgent({ model, store, clock: new SimulatedClock() })
@@ -172,7 +172,7 @@ it('sends a slow reader every event of the log, and buffers at most a thousand',
   expect(rest.at(-1)).toMatchObject({ type: 'run_ended' })
 })
 
-it('rejects its first event if the session cannot be watched', async () => {
+it('a watch rejects its first event if the session cannot be watched', async () => {
   const play = await stage([text('Never said.')], { store: memoryStore() })
   const first = async (id: string, options?: WatchOptions) =>
     play.agent.watch(id, options)[Symbol.asyncIterator]().next()

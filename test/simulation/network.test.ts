@@ -18,7 +18,7 @@ test.each([
   { releasesInAppend: true, renewsAll: true },
   { releasesInAppend: false, renewsAll: false },
 ])(
-  'the store of the simulation keeps what sessions count on: %j',
+  'the store of the simulation keeps the guarantees of stores: %j',
   async (plan) => {
     const { broken } = await checkStore(({ now }) => open(now, plan), { shared: false })
     expect(broken).toEqual([])
@@ -26,7 +26,7 @@ test.each([
   60_000,
 )
 
-test('it refuses what the store refuses, and a process that is gone reaches nothing', () => {
+test('it refuses like the store, and a dead process reaches nothing', () => {
   const world = new World(1)
   const life: Life = { name: 'p1', isAlive: true, isPaused: false, held: [], working: new Map() }
   const faults = new Faults(world, [], { kill: () => undefined, pause: () => undefined })

@@ -19,7 +19,7 @@ const minute = 60_000
 
 // `npm run suite -- simulation` plays 5,000.
 test(
-  'a sample of seeds keeps every promise, and so do all stories that once did not',
+  'a sample of seeds keeps every promise, and so do all stories of past failures',
   () => {
     const { status, told } = simulate('--seeds', String(sampled(20)), ...(runsAll ? [] : ['--workers', '1']))
     expect(told.filter((line) => /^(?:seed|regression,)/.test(line))).toEqual([])
@@ -29,7 +29,7 @@ test(
 )
 
 longTest(
-  'the same seed tells the same story, and nothing of it asks the platform for time or chance',
+  'the same seed gives the same story, and none uses time or chance of the platform',
   () => {
     const [first, second] = [simulate('--seed', '4'), simulate('--seed', '4')]
     expect(first.told.length).toBeGreaterThan(50)
@@ -50,7 +50,7 @@ const [which, found] = runsAll
   : [['--defect', 'two may hold a session'], /^1 defects planted, all found$/]
 
 test(
-  'defects that are planted are found',
+  'planted defects are found',
   () => {
     const { status, told } = simulate('--planted', 'known', ...which)
     expect(told.at(-1)).toMatch(found)
@@ -60,7 +60,7 @@ test(
 )
 
 longTest(
-  'a story that breaks a promise is made smaller, told, and kept',
+  'a story that breaks a promise is shrunk, printed, and stored',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'simulation-'))
     const into = join(folder, 'kept.json')
@@ -99,7 +99,7 @@ const wrong: [string[], RegExp][] = [
   [['--sead', '5'], /^Unknown option '--sead'/],
 ]
 
-test.each(sampledRows(wrong))('a wrong option is refused: %j', (args, words) => {
+test.each(sampledRows(wrong))('an invalid option is refused: %j', (args, words) => {
   const { status, stderr } = simulate(...args)
   expect(stderr.trim()).toMatch(words)
   expect(status).toBe(2)

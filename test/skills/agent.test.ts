@@ -90,7 +90,7 @@ test('the model reads the index, loads a skill, and reads its files', async () =
   expect((await run.result).state).toBe('COMPLETED')
 })
 
-test('a loaded skill refuses other tools before they run, also those that people approve, until it is taken back', async () => {
+test('a loaded skill refuses other tools before they run, including those that people approve, until it is unloaded', async () => {
   const { model, agent, ran } = stage()
   const run = agent.run('Review it.')
   await settled()
@@ -108,7 +108,7 @@ test('a loaded skill refuses other tools before they run, also those that people
   await run.result
 })
 
-test('what two skills allow is what both allow', async () => {
+test('two skills together allow only the tools that both allow', async () => {
   const dir = folderOf({
     'one/SKILL.md': skillFile('one', 'One.', 'allowed-tools: [read, write]\n'),
     'two/SKILL.md': skillFile('two', 'Two.', 'allowed-tools: "write, deploy"\n'),
@@ -126,7 +126,7 @@ test('what two skills allow is what both allow', async () => {
   expect(lastResult(model)).toContain("the skill 'none' is loaded, and allows no tools")
 })
 
-test('a skill stays loaded in the next run, after a resume in another process, and is told when it has changed', async () => {
+test('a skill stays loaded in the next run and after a resume in another process, and a change of it is reported', async () => {
   const store = memoryStore()
   const { model, agent, made, ran, dir } = stage({ store })
   const first = agent.run('Review it.', { session: 's' })
@@ -172,7 +172,7 @@ test('a branch from before a skill was loaded does not have it', async () => {
   expect(await findUnlawful(store)).toEqual([])
 })
 
-test('a branch from before a skill was taken back has it, and calls that it refuses use no cap up', async () => {
+test('a branch from before a skill was unloaded has it, and calls that it refuses count for no cap', async () => {
   const store = memoryStore()
   const { model, agent, ran } = stage({ store, limits: { maxToolCalls: 2 } })
   const say = async (...answers: ReturnType<typeof call>[][]): Promise<void> => {
@@ -219,7 +219,7 @@ test.each([
 const letters = { count: (text: string) => text.length }
 
 test.each(['sliding_window', 'compact', 'summarize'] as const)(
-  'after 100 fits by %s the instructions of loaded skills are there, letter by letter',
+  'after 100 fits by %s the instructions of loaded skills are complete',
   async (strategy) => {
     const { model, agent } = stage({
       tokenizer: letters,
@@ -263,7 +263,7 @@ test.each(['sliding_window', 'compact', 'summarize'] as const)(
   120_000,
 )
 
-test('whatever the model calls, no tool runs that a loaded skill does not allow', async () => {
+test('no tool runs that a loaded skill does not allow, whatever the model calls', async () => {
   const dir = folderOf({
     'one/SKILL.md': skillFile('one', 'One.', 'allowed-tools: read\n'),
     'two/SKILL.md': skillFile('two', 'Two.', 'allowed-tools: read write\n'),
@@ -337,7 +337,7 @@ test('a sub-agent works with its own tools, whatever the skills of its caller al
   expect((await run.result).state).toBe('COMPLETED')
 })
 
-test('a loaded skill that the agent no longer has is told, still narrows the tools, and can be taken back', async () => {
+test('a loaded skill that the agent no longer has is reported, still restricts the tools, and can be unloaded', async () => {
   const store = memoryStore()
   const { model, agent } = stage({ store })
   const first = agent.run('Review it.', { session: 's' })
@@ -393,7 +393,7 @@ test('a skill that is loaded again is read again', async () => {
   await run.result
 })
 
-test('loading is a record of the log, and a row of the studio', async () => {
+test('loading a skill is a record of the log, and a row of the studio', async () => {
   const store = memoryStore()
   const { model, agent } = stage({ store })
   const run = agent.run('Review it.', { session: 's' })
@@ -409,7 +409,7 @@ test('loading is a record of the log, and a row of the studio', async () => {
   })
 })
 
-test('a run that is cancelled while a skill is read ends, and has no skill', async () => {
+test('a run that is cancelled while a skill is read ends without the skill', async () => {
   const all = skills({
     list: [{ name: 'slow', description: 'Takes its time.', allowedTools: [] }],
     load: () => new Promise<string>(() => undefined),

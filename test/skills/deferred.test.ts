@@ -8,7 +8,7 @@ import { call, text } from '../support/tools.js'
 const list = [{ name: 'reading', description: 'How to read.', allowedTools: ['read'] }]
 
 test.each(['append', 'dispatch'] as const)(
-  'a loaded skill refuses deferred tools before they are loaded, and those that it allows load as ever (%s)',
+  'a loaded skill refuses deferred tools before they are loaded, and allowed ones load as usual (%s)',
   async (loading) => {
     const store = memoryStore()
     const ran: string[] = []

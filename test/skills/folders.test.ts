@@ -25,7 +25,7 @@ const find = (all: { tools: readonly Tool[] }, name: string) => {
   return (input: object): unknown => tool?.execute?.(input, {} as never)
 }
 
-test('front matter is read, and the body stays as it stands', async () => {
+test('front matter is parsed, and the body stays unchanged', async () => {
   const dir = folderOf({
     'a/SKILL.md':
       '\uFEFF---\r\nname: a\r\ndescription: >\r\n  What it\r\n  is for.\r\nlicense: MIT\r\nmetadata:\r\n  version: 2\r\n  by: us\r\nallowed-tools: read, write\r\nother: [1]\r\n---\r\n\r\n# A\r\n---\r\nrest\r\n',
@@ -84,7 +84,7 @@ test.each([
   )
 })
 
-test('two skills of one name, a folder that is missing, and wrong options are refused', () => {
+test('two skills of one name, a missing folder, and invalid options are refused', () => {
   const [one, two] = ['one', 'two'].map((name) => folderOf({ [`${name}/SKILL.md`]: skillFile('same') }))
   expect(codeOf(() => skills({ dirs: [one as string, two as string] }))).toBe('duplicate_skill')
   expect(codeOf(() => skills({ dirs: ['./there-is-none'] }))).toBe('invalid_skill')
@@ -99,7 +99,7 @@ test('two skills of one name, a folder that is missing, and wrong options are re
   expect(codeOf(() => skills(twice))).toBe('duplicate_skill')
 })
 
-test('files are read inside the folder of the skill only', async () => {
+test('files are read only inside the folder of the skill', async () => {
   const outside = folderOf({ 'secret.txt': 'hush-hush', 'inside/x.txt': 'hush-hush' })
   const dir = folderOf({
     'a/SKILL.md': skillFile('a'),
@@ -172,7 +172,7 @@ test('a skill whose folder or file is a link that leads out is refused', () => {
   expect(codeOf(() => skills({ dirs: [other] }))).toBe('invalid_skill')
 })
 
-test('the index is of a bounded length, however many skills there are', () => {
+test('the index has a bounded length, for any number of skills', () => {
   const many = (count: number, chars: number) =>
     skills({
       list: Array.from({ length: count }, (_, i) => ({ name: `skill-${i}`, description: 'd'.repeat(chars) })),
@@ -193,7 +193,7 @@ test('the index is of a bounded length, however many skills there are', () => {
   expect(codeOf(() => many(501, 1))).toBe('invalid_skill')
 })
 
-test('a skill that changes, changes the definition of the agent', () => {
+test('a changed skill changes the definition of the agent', () => {
   const dir = folderOf({ 'a/SKILL.md': skillFile('a', 'One.') })
   const hash = () =>
     createDefinitionFactory(readParts({ model: new ManualModel(), skills: skills({ dirs: [dir] }) }))(
@@ -205,7 +205,7 @@ test('a skill that changes, changes the definition of the agent', () => {
   expect(hash()).not.toBe(before)
 })
 
-test('where there are no files, skills come from a list', async () => {
+test('skills come from a list if there is no file system', async () => {
   const list = [{ name: 'a', description: 'A.', allowedTools: ['read'] }]
   const all = elsewhere.skills({ list, load: async (name) => `Body of ${name}.` })
   expect(await find(all, 'load_skill')({ name: 'a' })).toMatchObject({

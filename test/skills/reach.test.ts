@@ -10,13 +10,13 @@ const runs =
   ({ context }: Snapshot): boolean =>
     context.calls.some(({ name, started }) => name === tool && started === true)
 
-test('while a skill allows look alone, no state has a call of another tool that runs', () => {
+test('no state runs a call of another tool while a skill only allows look', () => {
   const forbidden = (snapshot: Snapshot): boolean => isLoaded(snapshot) && runs('read')(snapshot)
   const { allowed } = checkProperties(agentMachine, { allowed: never<typeof agentMachine>(forbidden) }, space)
   expect(allowed.holds).toBe(true)
 })
 
-test('its own tool runs then, the other one runs without it, and each skill that is loaded can be taken back', () => {
+test('its own tool runs with the skill, the other tool runs without it, and each loaded skill can be unloaded', () => {
   const reach = (is: (snapshot: Snapshot) => boolean): number =>
     checkProperties(agentMachine, { found: canReach<typeof agentMachine>(() => true, { from: is }) }, space)
       .found.begun

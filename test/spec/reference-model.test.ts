@@ -41,13 +41,13 @@ test('the rules import nothing but themselves', () => {
   ).toEqual([])
 })
 
-test('what judges logs by the rules knows the rules alone', () => {
+test('the check of logs by the rules imports only the rules', () => {
   const imports = textsOf('src/testing/reference-model/').flatMap(importsOf)
   expect(imports.length).toBeGreaterThan(5)
   expect(imports.filter((name) => !/^(\.\/|\.\.\/\.\.\/\.\.\/spec\/)/.test(name ?? ''))).toEqual([])
 })
 
-test('each word of the table has its meaning, and each meaning its word', () => {
+test('each term of the table has a meaning, and each meaning a term', () => {
   const wordsOf = (texts: string[]): Set<string> =>
     new Set(texts.map((text) => text.replace('!', '').split(' ')[0] ?? '').filter(Boolean))
   const asked = wordsOf(rows.flatMap((row) => row.conditions))
@@ -63,7 +63,7 @@ test('each word of the table has its meaning, and each meaning its word', () => 
   expect([...done].toSorted()).toEqual(Object.keys(changes).toSorted())
 })
 
-test('a run comes to every place of the table, and leaves every place that is no end', () => {
+test('a run reaches every state of the table, and leaves every state that is not final', () => {
   const places = new Set(rows.map(({ place }) => place).filter((place) => place !== '*'))
   const reached = new Set(rows.map(({ to }) => to).filter((place) => place !== '='))
   expect([...places].filter((place) => !reached.has(place))).toEqual(
@@ -81,13 +81,13 @@ test('a run comes to every place of the table, and leaves every place that is no
   ])
 })
 
-test('the specification takes the log of every generated path, and each state on the way', () => {
+test('the specification accepts the log of every generated path, and each state on the way', () => {
   expect(logs.length).toBeGreaterThan(15)
   expect(logs.map((log) => judgeLog(log)).filter(Boolean)).toEqual([])
   expect(paths.map((path) => judgeLog(logOf(path, true))).filter(Boolean)).toEqual([])
 })
 
-test('the specification takes what earlier versions have stored', () => {
+test('the specification accepts sessions of earlier versions', () => {
   const folder = new URL('test/fixtures/sessions/', root)
   const versions = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())
   let count = 0
@@ -103,7 +103,7 @@ test('the specification takes what earlier versions have stored', () => {
   expect(count).toBeGreaterThanOrEqual(21)
 })
 
-test('a record that is missing, comes twice or stands elsewhere is seen by its number', () => {
+test('a record that is missing, repeated or moved is detected by its number', () => {
   fc.assert(
     fc.property(anyLog, fc.nat(), (log, at) => {
       const i = at % (log.length - 1)
@@ -115,7 +115,7 @@ test('a record that is missing, comes twice or stands elsewhere is seen by its n
   )
 })
 
-test('an answer of the model that is left out, or comes twice, is seen although all is numbered anew', () => {
+test('an answer of the model that is missing or repeated is detected even if all records are renumbered', () => {
   const answered = logs.filter((log) => log.some(isAnswer))
   fc.assert(
     fc.property(fc.constantFrom(...answered), (log) => {
@@ -126,7 +126,7 @@ test('an answer of the model that is left out, or comes twice, is seen although 
   )
 })
 
-test('whatever comes after the end of a run is refused', () => {
+test('any record after the end of a run is refused', () => {
   const ended = logs.filter((log) => (log.at(-1) as { state?: { status: string } }).state?.status === 'done')
   fc.assert(
     fc.property(
@@ -141,7 +141,7 @@ test('whatever comes after the end of a run is refused', () => {
   )
 })
 
-test('a changed text, and a log that is cut off at its end, are not seen: nothing in the log says otherwise', () => {
+test('a changed text and a truncated log are not detected, because nothing in the log contradicts them', () => {
   const said = logs.find((log) => log.some(isAnswer)) as LogEntry[]
   const at = said.findIndex(isAnswer)
   const text = JSON.stringify(said[at]).replace(/"text":"[^"]+"/, '"text":"Something else."')

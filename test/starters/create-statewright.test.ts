@@ -23,7 +23,7 @@ function create(...args: string[]) {
   return { status, stdout, stderr }
 }
 
-test('it has the version of the package that its projects install', () => {
+test('has the version of the package that its projects install', () => {
   expect(readJson(join(home, 'package.json'))['version']).toBe(version)
 })
 
@@ -55,7 +55,7 @@ test('a project does not have the name of a package that it installs', () => {
   expect(readJson(join(folder, 'statewright/package.json'))['name']).toBe('statewright-app')
 })
 
-test('a folder that has a repository and nothing else counts as empty', () => {
+test('a folder that only contains a repository counts as empty', () => {
   mkdirSync(join(folder, '.git'))
   expect(create('.', '--template', 'agent').stdout).toContain('files are in this folder')
 })
@@ -71,7 +71,7 @@ test.each([
   [['new', '--template', 'agent', '--package', ' '], '--package is empty.'],
   [['new', '--tempalte', 'agent'], '--tempalte'],
   [['new'], 'There is no terminal. Pass FOLDER and --template NAME.'],
-])('%j is refused in a line, and nothing is written', (args, words) => {
+])('%j is refused in one line, and nothing is written', (args, words) => {
   mkdirSync(join(folder, 'taken'))
   writeFileSync(join(folder, 'taken/mine.txt'), 'Mine.')
   writeFileSync(join(folder, 'a-file'), '')
@@ -83,7 +83,7 @@ test.each([
   expect(existsSync(join(folder, 'taken/package.json'))).toBe(false)
 })
 
-test('--help and --version say what they promise', () => {
+test('--help and --version work', () => {
   expect(create('--help').stdout).toContain('-- --template NAME')
   expect(create('--version').stdout).toBe(`${version}\n`)
 })

@@ -26,7 +26,7 @@ function folderWith(files: { db: Buffer; wal?: Buffer }): string {
   return copy
 }
 
-test('a write-ahead log cut anywhere gives a beginning of the log, to which can be added', async () => {
+test('a write-ahead log that is truncated anywhere gives a prefix of the log that accepts appends', async () => {
   const child = startChild(
     built.url,
     dir,
@@ -58,7 +58,7 @@ test('a write-ahead log cut anywhere gives a beginning of the log, to which can 
   expect([...lengths].sort((a, b) => a - b)).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20])
 })
 
-test('a damaged file is told as that, or does not matter to what is asked', async () => {
+test('a damaged file is reported, or does not affect the read', async () => {
   const child = startChild(
     built.url,
     dir,
@@ -108,7 +108,7 @@ test('a damaged file is told as that, or does not matter to what is asked', asyn
   for (const code of codes) expect(['corrupt_log', 'newer_log', 'out_of_order']).toContain(code)
 })
 
-test('a file that is no database is refused, and left as it is', async () => {
+test('a file that is not a database is refused, and stays unchanged', async () => {
   const text = Buffer.from('Dear diary, '.repeat(1000))
   const copy = folderWith({ db: text })
   const error = await refusal('corrupt_log', () => fileStore({ dir: copy }))

@@ -25,7 +25,7 @@ export function describeDigests(name: string, open: (now?: () => number) => Sess
       data,
     })
 
-    it('are kept for other processes, replaced, and deleted with their sessions', async () => {
+    it('are stored for other processes, replaced, and deleted with their sessions', async () => {
       const [store, other, unasked] = [open(), open(), open()]
       expect(await unasked.delete('none')).toBe(false)
       const [a, b] = [await grow(store, 'a', 3), await grow(store, 'b')]
@@ -43,7 +43,7 @@ export function describeDigests(name: string, open: (now?: () => number) => Sess
       await table.put([])
     })
 
-    it('are those of logs that end where they do: none of a log that has grown, is another, or is not there', async () => {
+    it('are returned only for logs with the same end, not for a log that has grown, changed or gone', async () => {
       let time = 1_000
       const store = open(() => time)
       const table = await tableOf(store)
@@ -63,7 +63,7 @@ export function describeDigests(name: string, open: (now?: () => number) => Sess
       expect(await table.read(['s'])).toEqual([])
     })
 
-    it('are the store’s alone: one that wraps it has none', async () => {
+    it('belong to the store itself, and a wrapper has none', async () => {
       expect(await openDigests({ ...open() })).toBeNull()
     })
 

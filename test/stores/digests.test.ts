@@ -8,6 +8,6 @@ const { open } = usePlace(filePlace)
 
 describeDigests('the digests of fileStore', open)
 
-it('a store in memory keeps none: who has it has the logs', async () => {
+it('a store in memory keeps none, because its owner has the logs', async () => {
   expect(await openDigests(memoryStore())).toBeNull()
 })

@@ -44,7 +44,7 @@ test('a storage without SQLite is refused by its name', () => {
   expect(() => durableObjectStore(undefined as never)).toThrow('{ storage: ctx.storage }')
 })
 
-test('what the storage throws is a StoreError that says why', async () => {
+test('an error of the storage is a StoreError with the reason', async () => {
   const storage = createObjectStorage()
   const store = durableObjectStore({ storage })
   storage.close()
@@ -54,7 +54,7 @@ test('what the storage throws is a StoreError that says why', async () => {
   expect(() => durableObjectStore({ storage })).toThrow(StoreError)
 })
 
-test('a lease of an instance that is gone is void, and its log stays', async () => {
+test('a lease of an instance that has ended is void, and its log stays', async () => {
   const storage = createObjectStorage()
   const store = durableObjectStore({ storage })
   const lease = store.acquire('s', leaseRequest)
@@ -67,7 +67,7 @@ test('a lease of an instance that is gone is void, and its log stays', async () 
   await refusal('lease_lost', () => store.append(lease, [createRecord(2)]))
 })
 
-test('a record larger than a row may be comes back as it was, surrogate pairs at every cut', () => {
+test('a record larger than a row is restored unchanged, with surrogate pairs at every split', () => {
   const store = durableObjectStore({ storage: createObjectStorage() })
   const lease = store.acquire('s', leaseRequest)
   const records = ['', 'x'].map((first, i) =>
@@ -136,7 +136,7 @@ function createObject({ behind = 0, naps = 1, stale = 0, tick = 0 } = {}) {
   }
 }
 
-test('the alarm of the object rings when the first session is to be woken, and the session goes on', async () => {
+test('the alarm of the object fires when the first session is due, and the session continues', async () => {
   let time = 1_800_000_000_000
   const clock = { now: () => time, setTimeout: () => undefined, clearTimeout: () => undefined }
   const storage = createObjectStorage()
@@ -166,8 +166,8 @@ test('the alarm of the object rings when the first session is to be woken, and t
   await wakeSessions(agents)
 })
 
-describe('the alarm rings until no session sleeps', () => {
-  test('where the clock of the run is behind it: the session still sleeps by its own clock', async () => {
+describe('the alarm fires until no session sleeps', () => {
+  test('if the clock of the run is behind it, because the session still sleeps by its own clock', async () => {
     const object = createObject({ behind: 3 })
     await object.begin('order')
     await object.ring()
@@ -178,7 +178,7 @@ describe('the alarm rings until no session sleeps', () => {
     expect(object.storage.scheduled).toBeNull()
   })
 
-  test('where the clock of the object is behind the alarm that rings', async () => {
+  test('if the clock of the object is behind the alarm', async () => {
     const object = createObject({ stale: 40 })
     await object.begin('order')
     await object.ring()
@@ -187,7 +187,7 @@ describe('the alarm rings until no session sleeps', () => {
     expect(object.stateOf('order')).toBe('COMPLETED')
   })
 
-  test('where another request works on the session: it is woken afterwards, and the others at once', async () => {
+  test('if another request works on the session, which is woken afterwards, and the others immediately', async () => {
     const object = createObject()
     await object.begin('busy')
     await object.begin('order')
@@ -199,7 +199,7 @@ describe('the alarm rings until no session sleeps', () => {
     expect(object.stateOf('busy')).toBe('COMPLETED')
   })
 
-  test('where a session fails: the others are woken, and it is tried a minute later', async () => {
+  test('if a session fails, because the others are woken, and it is retried a minute later', async () => {
     const object = createObject()
     await object.begin('a')
     await object.begin('b')
@@ -213,7 +213,7 @@ describe('the alarm rings until no session sleeps', () => {
     expect(object.stateOf('a')).toBe('COMPLETED')
   })
 
-  test('once a minute, and no oftener, for what no agent here goes on with', async () => {
+  test('at most once a minute for sessions that no agent here continues', async () => {
     const object = createObject()
     object.store.timers.set([{ id: 'wake:stranger', at: object.own.time, data: '{"agent":"other"}' }])
     expect(object.storage.scheduled).toBe(object.own.time + 10)
@@ -221,7 +221,7 @@ describe('the alarm rings until no session sleeps', () => {
     expect(object.storage.scheduled).toBe(object.own.time + minute)
   })
 
-  test('whatever the clocks do, and whenever the object ends', async () => {
+  test('for any clocks, and any end of the object', async () => {
     const steps = fc.array(fc.record({ lateMs: fc.nat(30), ends: fc.boolean() }), {
       minLength: 12,
       maxLength: 12,

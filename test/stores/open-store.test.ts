@@ -16,7 +16,7 @@ describe('openStore', () => {
   })
   afterEach(() => removeFolder(dir))
 
-  test('opens memory:, each time another one', async () => {
+  test('opens memory: with a new store each time', async () => {
     const store = await openStore('memory:')
     await store.append(await store.acquire('s', leaseRequest), [createRecord(1)])
     expect(await store.read('s')).toEqual([createRecord(1)])
@@ -37,7 +37,7 @@ describe('openStore', () => {
     expect(existsSync(join(folder, 'sessions.db'))).toBe(true)
   })
 
-  test('takes a Postgres URL, and connects when it is first used', async () => {
+  test('accepts a Postgres URL, and connects on first use', async () => {
     for (const scheme of ['postgres', 'postgresql']) {
       const store = await openStore(`${scheme}://user:secret@127.0.0.1:1/db`)
       const error = await failure(() => store.list())
@@ -59,7 +59,7 @@ describe('openStore', () => {
     'postgress://user:secret@host/db',
     'http://user:secret@host',
     ' file:x',
-  ])('refuses %j, says what there is, and shows no password', async (url) => {
+  ])('refuses %j, lists the valid stores, and shows no password', async (url) => {
     const error = await failure(() => openStore(url))
     expect(error).toBeInstanceOf(ConfigError)
     expect(error).toMatchObject({ code: 'invalid_store', message: expect.stringContaining('file:DIR') })
@@ -72,7 +72,7 @@ describe('openStore', () => {
 })
 
 describe('checkSessionId', () => {
-  test.each(['a', '7', '_', 'a.b', 'team:me@example.com', 'a-b_c', 'x'.repeat(200)])('takes %j', (id) => {
+  test.each(['a', '7', '_', 'a.b', 'team:me@example.com', 'a-b_c', 'x'.repeat(200)])('accepts %j', (id) => {
     expect(checkSessionId(id)).toBe(id)
   })
 
@@ -94,12 +94,12 @@ describe('checkSessionId', () => {
     7,
     {},
     ['a'],
-  ])('refuses %j, and says what is allowed', (id) => {
+  ])('refuses %j, and lists the allowed characters', (id) => {
     expect(() => checkSessionId(id)).toThrow(UsageError)
     expect(() => checkSessionId(id)).toThrow(/1 to 200 letters/)
   })
 
-  test('takes nothing that could be a path, a flag or a control character', () => {
+  test('accepts nothing that could be a path, a flag or a control character', () => {
     fc.assert(
       fc.property(unicodeText({ maxLength: 210 }), (id) => {
         try {

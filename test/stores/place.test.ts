@@ -44,7 +44,7 @@ describe('the folder of a file store', () => {
     expect(await failure(() => fileStore({ dir: wrong as string }))).toBeInstanceOf(ConfigError)
   })
 
-  test('is the only thing that matters: sync is normal or full', async () => {
+  test('is the only required option, and sync is normal or full', async () => {
     expect(await failure(() => fileStore({ dir, sync: 'off' as 'full' }))).toBeInstanceOf(ConfigError)
     const store = fileStore({ dir, sync: 'full' })
     store.append(store.acquire('s', leaseRequest), [createRecord(1)])
@@ -52,7 +52,7 @@ describe('the folder of a file store', () => {
     store.close()
   })
 
-  test('cannot be a file, nor have a folder in the place of the database', async () => {
+  test('cannot be a file, nor contain a folder in place of the database', async () => {
     writeFileSync(join(dir, 'file'), 'text')
     await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'file') }))
     await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'file', 'below') }))
@@ -94,7 +94,7 @@ describe('the folder of a file store', () => {
     expect(openFiles(dir)).toEqual([])
   })
 
-  test('cannot hold a database of another program, or of a newer Statewright', async () => {
+  test('cannot contain a database of another program, or of a newer Statewright', async () => {
     const open = (sql: string) => {
       const database = new Database(join(dir, 'sessions.db'))
       database.exec(sql)
@@ -148,7 +148,7 @@ const privately = ['unshare', ...(process.getuid?.() === 0 ? [] : ['--map-root-u
 const canMount =
   spawnSync(privately[0] ?? '', [...privately.slice(1), 'mount', '-t', 'tmpfs', 'none', '/tmp']).status === 0
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   if (!canMount) console.warn('Not tested here: a full disk, which takes a mount (unshare --mount).')
 
   // The write-ahead log fills a small mount. Its checkpoint into the database fills the larger one.

@@ -44,7 +44,7 @@ describe('a folder that several processes use', () => {
     store.close()
   })
 
-  test('has everything that a process wrote before it was killed, and frees its session at once', async () => {
+  test('contains every write of a killed process, and frees its session immediately', async () => {
     const child = start(writer)
     await child.next()
     child.process.kill('SIGKILL')
@@ -58,7 +58,7 @@ describe('a folder that several processes use', () => {
     store.close()
   })
 
-  test('frees nothing that belongs to a process on another machine', async () => {
+  test('frees no session of a process on another machine', async () => {
     const child = start(`
       const store = fileStore({ dir })
       const { default: Database } = await import('libsql')
@@ -74,7 +74,7 @@ describe('a folder that several processes use', () => {
     store.close()
   })
 
-  test('loses nothing when four processes write to sessions of their own at once', async () => {
+  test('loses nothing if four processes write to separate sessions at the same time', async () => {
     const crowd = ['a', 'b', 'c', 'd'].map((id) =>
       start(`
         const store = fileStore({ dir })
@@ -89,7 +89,7 @@ describe('a folder that several processes use', () => {
     store.close()
   })
 
-  test('gives a session that four processes want at once to one at a time', async () => {
+  test('grants a session that four processes request at once to one at a time', async () => {
     // Each process acquires the session repeatedly and appends to the log.
     const crowd = ['a', 'b', 'c', 'd'].map(() =>
       start(`
@@ -112,7 +112,7 @@ describe('a folder that several processes use', () => {
     store.close()
   })
 
-  test('waits for a process that is in the middle of a write', async () => {
+  test('waits for a process in the middle of a write', async () => {
     const child = start(`
       const store = fileStore({ dir })
       const { default: Database } = await import('libsql')

@@ -43,7 +43,7 @@ const driver = `
 `
 
 longTest(
-  'two processes that are killed again and again say each message once, in order',
+  'two processes that are killed repeatedly send each message once, in order',
   async () => {
     const dir = makeFolder()
     const store = fileStore({ dir })

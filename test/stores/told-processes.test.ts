@@ -10,7 +10,7 @@ import { longTest } from '../support/extent.js'
 const built = buildAgents()
 afterAll(built.remove)
 
-longTest('a process ends a run that hangs in its model call when another one says so', async () => {
+longTest('a process ends a run that hangs in its model call when another process cancels it', async () => {
   const dir = makeFolder()
   const provider = createServer()
   provider.listen(0, '127.0.0.1')

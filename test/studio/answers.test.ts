@@ -20,7 +20,7 @@ async function waiting(turns = eventful) {
   return { ...rehearsed, store, visitor, last, state }
 }
 
-test('approving completes the run, the tool runs once, and a stale tab is told so', async () => {
+test('approving completes the run, the tool runs once, and an outdated tab reports it', async () => {
   const { visitor, last, state, paid, close } = await waiting()
   const { pending, actions } = await last()
   expect(actions).toEqual(['approve', 'reject', 'cancel'])
@@ -39,7 +39,7 @@ test('approving completes the run, the tool runs once, and a stale tab is told s
   await close()
 })
 
-test('of two tabs that answer at once, one wins, and the tool runs once', async () => {
+test('of two tabs that answer at once, one succeeds, and the tool runs once', async () => {
   const { visitor, last, state, paid, close } = await waiting()
   const [call] = (await last()).pending
   const answer = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
@@ -50,7 +50,7 @@ test('of two tabs that answer at once, one wins, and the tool runs once', async 
   await close()
 })
 
-test('arguments that are edited are checked, and run', async () => {
+test('edited arguments are validated, and run', async () => {
   const { visitor, last, state, paid, close } = await waiting()
   const [call] = (await last()).pending
   const answer = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
@@ -78,7 +78,7 @@ test('a call is rejected with a reason, which the model reads', async () => {
   await close()
 })
 
-test('a message is replied to, and a run is paused, steered and resumed', async () => {
+test('a message is answered, and a run is paused, steered and resumed', async () => {
   const store = memoryStore()
   const look = { toolCalls: [{ name: 'look_up', arguments: { what: 'it' } as never }], delayMs: 50 }
   const { agent, close } = await rehearsedAgent(store, [look, { text: 'Yes?' }], { interactive: true })
@@ -105,7 +105,7 @@ test('a message is replied to, and a run is paused, steered and resumed', async 
   await close()
 })
 
-test('what is not asked for is refused, and sets nothing going', async () => {
+test('an unexpected action is refused, and starts nothing', async () => {
   const { visitor, store, close } = await waiting()
   const before = JSON.stringify(store.read('s'))
   for (const answer of [{ type: 'reply', text: 'Hello' }, { type: 'pause' }, { type: 'resume' }]) {
@@ -122,7 +122,7 @@ test('what is not asked for is refused, and sets nothing going', async () => {
   await close()
 })
 
-test('the title of a session is its first message, until it is renamed: the same as in lists', async () => {
+test('the title of a session is its first message until it is renamed, as in lists', async () => {
   const { visitor, store, agent, close } = await waiting()
   const shown = async () => (await visitor.get<SessionView>(paths.session('s'))).session.title
   expect([await shown(), store.get('s')?.summary?.title]).toEqual(['Pay the invoice.', 'Pay the invoice.'])
@@ -137,7 +137,7 @@ test('the title of a session is its first message, until it is renamed: the same
   await close()
 })
 
-test('a fork with an edit is a new session, and the other keeps every byte', async () => {
+test('a fork with an edit is a new session, and the original keeps every byte', async () => {
   const { visitor, store, close } = await waiting()
   const before = JSON.stringify(store.read('s'))
   const edit = { message: 'm1', content: 'Pay the other invoice.' }
@@ -158,7 +158,7 @@ test('a fork with an edit is a new session, and the other keeps every byte', asy
   await close()
 })
 
-test('what is not shown is not lost in an edit: a secret, and the end of a long text', async () => {
+test('an edit keeps hidden content: a secret, and the end of a long text', async () => {
   const key = 'sk-abcdefghijklmnopqrstuvwx'
   const input = { amount: 5, to: `Ada, with ${key}` }
   const turns = [{ toolCalls: [{ name: 'pay', arguments: input, id: 'p' }] }, { text: 'Done.' }]
@@ -190,7 +190,7 @@ test.each<[string, string, object]>([
     'long '.repeat(9_000),
     { content: `${'long '.repeat(3_999)}… Thanks.` },
   ],
-])('a message of which %s is not shown keeps it in a fork', async (_, said, edit) => {
+])('a fork of a message whose %s is hidden keeps it', async (_, said, edit) => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
   await agent.run(said, { session: 's' }).result
@@ -201,7 +201,7 @@ test.each<[string, string, object]>([
   await close()
 })
 
-test('a session that another agent began may be looked at and cancelled, and not run, also not as a fork', async () => {
+test('a session of another agent can be read and cancelled, but not run or forked', async () => {
   const store = memoryStore()
   const first = await rehearsedAgent(store, eventful)
   defineAgents({ payer: first.agent })
@@ -226,7 +226,7 @@ test('a session that another agent began may be looked at and cancelled, and not
   await other.close()
 })
 
-test('a fork with no run to go on with is made only by who does not want it run', async () => {
+test('a fork without a run to continue is only created with run: false', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
   await agent.run('Is it?', { session: 's' }).result
@@ -243,7 +243,7 @@ test('a fork with no run to go on with is made only by who does not want it run'
   await close()
 })
 
-test('an agent with another store touches nothing there that has the same name', async () => {
+test('an agent with another store affects no session of the same name there', async () => {
   const shown = await waiting()
   const store = memoryStore()
   const other = await rehearsedAgent(store, eventful)
@@ -259,7 +259,7 @@ test('an agent with another store touches nothing there that has the same name',
   await Promise.all([shown.close(), other.close()])
 })
 
-test('without an agent nothing can be done, and the page knows why', async () => {
+test('without an agent no action is possible, and the page shows the reason', async () => {
   const { store, close } = await waiting()
   const visitor = await visit({ store })
   const { readOnly } = await visitor.get<SessionsView>(paths.sessions)
@@ -271,7 +271,7 @@ test('without an agent nothing can be done, and the page knows why', async () =>
   await close()
 })
 
-test('a run that is attached is answered without an agent, and the page does not say otherwise', async () => {
+test('an attached run is answered without an agent, as the page shows', async () => {
   const store = memoryStore()
   const { agent, paid, close } = await rehearsedAgent(store, eventful)
   const visitor = await visit({ store })
@@ -295,7 +295,7 @@ test('a run that is attached is answered without an agent, and the page does not
   await close()
 })
 
-test('a run of this process shows its text as it comes, without secrets, and can be paused and steered', async () => {
+test('a run of this process shows its text as it arrives, without secrets, and can be paused and steered', async () => {
   const store = memoryStore()
   const words = 'The key is sk-abcdefghijklmnopqrstuvwx, and that is all.'
   const { agent, close } = await rehearsedAgent(store, [{ text: words, chunkSize: 7, chunkDelayMs: 5 }])
@@ -317,7 +317,7 @@ test('a run of this process shows its text as it comes, without secrets, and can
   await close()
 })
 
-test('a run that another process holds is told, and heard where it is', async () => {
+test('a run that another process holds receives messages, and its owner applies them', async () => {
   const store = memoryStore()
   let release = (): void => undefined
   const held = new Promise<void>((resolve) => {
@@ -369,7 +369,7 @@ longTest('a session of another process is followed record by record', async () =
   await close()
 })
 
-test('a store that goes away is said, and one that comes back is shown again', async () => {
+test('an unavailable store is reported, and its sessions return when it is back', async () => {
   const kept = memoryStore()
   const { agent, close } = await rehearsedAgent(kept, [{ text: 'Hello.' }])
   await agent.run('Hello?', { session: 's' }).result

@@ -45,7 +45,7 @@ describe.each([
   ['by record', (rows: RecordRow[]) => createRecordAxis(rows)],
   ['by time', (rows: RecordRow[]) => createTimeAxis(rows, [])],
 ])('a timeline %s', (_, axisOf) => {
-  it('has every record on it, in their order, and finds each where it is', () => {
+  it('contains every record in order, and finds each at its position', () => {
     fc.assert(
       fc.property(logs, (rows) => {
         const axis = axisOf(rows)
@@ -66,7 +66,7 @@ describe.each([
   })
 })
 
-it('lies as things were in time, but for waits, which are cut short', () => {
+it('a timeline is proportional to time, except for waits, which are shortened', () => {
   const rows = [
     row(1, 0, 'RUNNING'),
     row(2, 1_000, 'WAITING_FOR_TOOL'),
@@ -87,7 +87,7 @@ it('lies as things were in time, but for waits, which are cut short', () => {
   expect(axis.span({ bar: { ...bar, from: 4_000, to: null }, from: 2, to: 5 })[1]).toBe(1)
 })
 
-it('cuts times in which no process had a run, and lies by record where no time has gone by', () => {
+it('a timeline omits times without a process, and spaces records evenly if no time has passed', () => {
   const rows = [row(1, 0, 'RUNNING'), row(2, 1_000, 'RUNNING'), row(3, 901_000, 'RUNNING')]
   expect(createTimeAxis(rows, [{ from: 1_000, to: 901_000 }]).cuts).toMatchObject([{ ms: 900_000 }])
   expect(createTimeAxis(rows, []).cuts).toEqual([])
@@ -95,7 +95,7 @@ it('cuts times in which no process had a run, and lies by record where no time h
   expect(createTimeAxis(still, []).at(1)).toBe(createRecordAxis(still).at(1))
 })
 
-test('a part of a timeline is as wide as the whole, and each record in it is found where it is', () => {
+test('a part of a timeline is as wide as the whole, and each of its records has a position', () => {
   const share = fc.double({ min: 0, max: 0.9, noNaN: true })
   fc.assert(
     fc.property(logs, share, fc.double({ min: 0.01, max: 0.1, noNaN: true }), (rows, from, width) => {
@@ -115,7 +115,7 @@ test('a part of a timeline is as wide as the whole, and each record in it is fou
   )
 })
 
-describe('bars of a lane that touch', () => {
+describe('adjacent bars of a lane', () => {
   const bar = (id: number, from: number, to: number, status: Bar['status'] = 'ok'): Bar => ({
     id,
     lane: 'tools',
@@ -132,7 +132,7 @@ describe('bars of a lane that touch', () => {
       { span: ({ bar: { from, to } }) => [from / whole, (to ?? whole) / whole] },
     )
 
-  it('are one where they are too narrow for a word, and one by one where they are not', () => {
+  it('are merged if they are too narrow for a word, and separate otherwise', () => {
     const bars = Array.from({ length: 300 }, (_, i) => bar(i + 1, i, i + 1))
     const [all, ...others] = see(bars, 300)
     expect(others).toEqual([])
@@ -140,12 +140,12 @@ describe('bars of a lane that touch', () => {
     expect(see(bars, 30).filter(({ merged }) => merged !== null)).toEqual([])
   })
 
-  it('stay apart where time lies between them', () => {
+  it('stay separate if time passes between them', () => {
     const bars = Array.from({ length: 10 }, (_, i) => bar(i + 1, i * 100, i * 100 + 1))
     expect(see(bars, 1000).map(({ merged }) => merged)).toEqual(Array(10).fill(null))
   })
 
-  it('hide none that failed, and stand for each bar once', () => {
+  it('hide no failure, and represent each bar once', () => {
     const statuses = fc.array(fc.constantFrom<Bar['status'][]>('ok', 'failed', 'interrupted'), {
       maxLength: 80,
     })
@@ -162,8 +162,8 @@ describe('bars of a lane that touch', () => {
   })
 })
 
-describe('a record that is played', () => {
-  it('stays for as long as it did, and neither too short to be seen nor for a wait', () => {
+describe('a record during playback', () => {
+  it('stays for its duration, but long enough to be seen and not for a whole wait', () => {
     const rows = [0, 5, 405, 60_405].map((at) => ({ at }))
     expect(rows.slice(1).map((_, place) => findPlayDelay(rows, place))).toEqual([120, 400, 900])
   })

@@ -10,7 +10,7 @@ async function studioOf(store: SessionStore) {
   return async () => (await visitor.get<SessionsView>(paths.sessions)).budgets
 }
 
-test('the list has the shared budgets of the store: each limit with what is spent and reserved', async () => {
+test('the list shows the shared budgets of the store: each limit with its spent and reserved amounts', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Done.' }])
   await agent.run('Go.', { session: 's' }).result
@@ -32,7 +32,7 @@ test('the list has the shared budgets of the store: each limit with what is spen
   await close()
 })
 
-test('a store without sessions is not asked for budgets, and one that is away or keeps none has none', async () => {
+test('a store without sessions is not asked for budgets, and an unavailable one shows none', async () => {
   let opened = 0
   const openBudgets = () => {
     opened += 1

@@ -24,7 +24,7 @@ async function refused(onEmpty: 'end' | 'wait') {
   return { view, list, wakeAt, date }
 }
 
-test('a run that waits for a shared budget says for which one, what is spent of it and until when, and sleeps', async () => {
+test('a run that waits for a shared budget names it, its spent amount and the wake time, and sleeps', async () => {
   const { view, list, wakeAt, date } = await refused('wait')
   const { verdict, rows, bars, session } = view
   expect(verdict.text).toMatch(
@@ -46,7 +46,7 @@ test('a run that waits for a shared budget says for which one, what is spent of 
   expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual([])
 })
 
-test('a run that a shared budget stopped says which one, and what is spent of it', async () => {
+test('a run that a shared budget stopped names it, and its spent amount', async () => {
   const { view, list } = await refused('end')
   expect(view.verdict).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
   expect(view.verdict.text).toMatch(/^The budget 'tenant' is used up: 1500 of 2000 tokens are spent/)
@@ -58,7 +58,7 @@ test('a run that a shared budget stopped says which one, and what is spent of it
   expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual(['shared_budget'])
 })
 
-test('a run whose search a shared budget stopped says the same', async () => {
+test('a run whose search a shared budget stopped shows the same', async () => {
   const store = memoryStore()
   const budget = createBudget({ id: 'tenant', tokens: 10, store })
   const retrieve = async () => {

@@ -48,7 +48,7 @@ const circling = [{ toolCalls: [{ name: 'poll_nothing', arguments: {} }] }]
 test.each([
   ['a retry, a sub-agent and an approval', eventful],
   ['a guard that nudges, refuses and halts', circling],
-])('at every record of a run with %s the API says what replay says', async (_, turns) => {
+])('the API equals replay at every record of a run with %s', async (_, turns) => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, turns)
   await agent.run('Pay the invoice.', { session: 's' }).result
@@ -79,7 +79,7 @@ test.each([
   await close()
 })
 
-test('the flags, bars and labels of a run tell what happened in it', async () => {
+test('the flags, bars and labels of a run describe its events', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
   await agent.run('Pay the invoice.', { session: 's' }).result
@@ -117,7 +117,7 @@ test('the flags, bars and labels of a run tell what happened in it', async () =>
   await close()
 })
 
-test('a guard shows what it counts, and what it has said', async () => {
+test('a guard shows its counts, and its decisions', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, circling)
   await agent.run('Wait.', { session: 's' }).result
@@ -141,7 +141,7 @@ test('a guard shows what it counts, and what it has said', async () => {
   await close()
 })
 
-test('moments that come together are those that come one by one', async () => {
+test('moments in a batch equal those requested one by one', async () => {
   const store = memoryStore()
   await playLong(store, 's', 40)
   const visitor = await visit({ store })
@@ -155,7 +155,7 @@ test('moments that come together are those that come one by one', async () => {
   expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('has no record 999')])
 })
 
-test('moments with the last messages alone say how many come before them, and the rest as whole ones do', async () => {
+test('moments with only the last messages count the earlier ones, and otherwise equal whole ones', async () => {
   const visitor = await visit({ store: storeWithLong() })
   const some = await visitor.get<PackedMoments>(paths.moments('long', 1, 256, 10))
   let most = 0
@@ -190,7 +190,7 @@ test('a call whose batch has more results than the transcript has messages is sh
   await close()
 })
 
-test('the end of a long session is there before the rest of it, and says the same', async () => {
+test('the end of a long session is available first, and stays the same', async () => {
   const store = storeWithLong()
   const visitor = await visit({ store })
   const { view, moment } = await visitor.get<EndView>(paths.end('long'))
@@ -221,7 +221,7 @@ test('the end of a long session is there before the rest of it, and says the sam
   expect((await visitor.raw(paths.end('nobody'))).status).toBe(404)
 })
 
-test('what is listed first is read ahead, unless the studio is closed or a page opens it', async () => {
+test('the first listed sessions are read ahead, unless the studio is closed or a page opens one', async () => {
   const store = storeWithLong()
   const library = new SessionLibrary(store, () => false)
   const rows = await library.listPage({})
@@ -239,7 +239,7 @@ test('what is listed first is read ahead, unless the studio is closed or a page 
   expect(await other.readFold('long')).toBe(fold)
 })
 
-test('of a long log the end is read ahead, and what was written since is read when a page opens it', async () => {
+test('the end of a long log is read ahead, and later records are read when a page opens it', async () => {
   const store = memoryStore()
   const first = store.acquire('s', { holder: 'a run', ttlMs: 1_000 })
   store.append(first, long.slice(0, -3))
@@ -275,7 +275,7 @@ test('of a long log the end is read ahead, and what was written since is read wh
   )
 })
 
-test('a damaged session, one of a newer version and one that is gone are shown as such, and others work', async () => {
+test('a damaged, a newer and a deleted session are shown as such, and others work', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
   await agent.run('Which colour?', { session: 'short' }).result
@@ -312,7 +312,7 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   expect((await visitor.raw(paths.session('short'))).status).toBe(404)
 })
 
-test('who follows a log is told to begin anew only where it is another one', async () => {
+test('a reader that follows a log only restarts if it is a different log', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
   await agent.run('Which colour?', { session: 'short' }).result
@@ -346,7 +346,7 @@ test('who follows a log is told to begin anew only where it is another one', asy
   await close()
 })
 
-test('a picture is shown where it is one of points and no longer than a page can hold', async () => {
+test('a picture is shown if it is a bitmap and small enough for a page', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'I see.' }])
   const picture = (data: string, type = 'png') => ({
@@ -373,7 +373,7 @@ test('a picture is shown where it is one of points and no longer than a page can
   ])
 })
 
-test('what a tool returned is cut, secrets are scrubbed, and what shields have not cleared is not there', async () => {
+test('tool results are truncated, secrets are scrubbed, and uncleared content is absent', async () => {
   const store = memoryStore()
   const key = 'sk-abcdefghijklmnopqrstuvwx'
   const { defineTool, defineShield } = await import('../../src/index.js')
@@ -416,7 +416,7 @@ test('what a tool returned is cut, secrets are scrubbed, and what shields have n
   await hidden.close()
 })
 
-test('a chart tells where sessions have been, and two sessions where they part', async () => {
+test('a chart shows the visited states of sessions, and where two sessions diverge', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [...eventful, { text: 'Another.' }])
   await agent.run('Pay the invoice.', { session: 's' }).result
@@ -443,7 +443,7 @@ test('a chart tells where sessions have been, and two sessions where they part',
   await close()
 })
 
-test('thousands of sessions are listed, those that wait first, and read as there is time', async () => {
+test('thousands of sessions are listed, waiting ones first, and read in idle time', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
   await agent.run('Pay.', { session: 'waits' }).result
@@ -489,7 +489,7 @@ test('thousands of sessions are listed, those that wait first, and read as there
   await close()
 })
 
-test("a machine of one's own is shown in place of the agent loop", async () => {
+test('a custom machine is shown in place of the agent loop', async () => {
   const machine = createMachine({
     id: 'door',
     initial: 'closed',

@@ -6,8 +6,8 @@ import { stage, until } from '../support/play.js'
 import { call, text } from '../support/tools.js'
 import { visit } from './visitor.js'
 
-describe('what the server of a tool asks', () => {
-  it('is a question of the page, and its answer is checked there', async () => {
+describe('an elicitation of a tool’s server', () => {
+  it('is a question of the page, which validates its answer', async () => {
     const store = memoryStore()
     const tools = [book()]
     const theatre = await stage([call('book', { flight: 'X1' }), text('Done.')], { tools, store })

@@ -37,7 +37,7 @@ async function begun(options: { agent?: boolean } = {}) {
   return { ...rehearsed, visitor, actor, answer, waits }
 }
 
-test('attaching starts nothing; then the page shows each transition, the transcript, and what it streams', async () => {
+test('attaching starts nothing, and the page shows each transition, the transcript, and streamed text', async () => {
   const { visitor, actor, waits, close } = await begun()
   visitor.studio.attach(actor)
   expect(await only(visitor)).toBeUndefined()
@@ -66,7 +66,7 @@ test('attaching starts nothing; then the page shows each transition, the transcr
   await close()
 })
 
-test('it is answered in the page without an agent, and the tool runs once', async () => {
+test('an actor is answered in the page without an agent, and the tool runs once', async () => {
   const { visitor, actor, answer, waits, paid, close } = await begun()
   actor.start()
   await waits()
@@ -86,7 +86,7 @@ test('it is answered in the page without an agent, and the tool runs once', asyn
   await close()
 })
 
-test('with the agent whose machine it is, edited arguments are checked against the schema of the tool', async () => {
+test('with the agent of its machine, edited arguments are validated by the schema of the tool', async () => {
   const { visitor, actor, answer, waits, paid, close } = await begun({ agent: true })
   visitor.studio.attach(actor)
   actor.start()
@@ -127,7 +127,7 @@ test('a run without an end is paused, steered, resumed, replied to and cancelled
   await close()
 })
 
-test('the child of a machine is attached; its parent, another machine and nothing are refused in a sentence', async () => {
+test('the child of a machine is attached; its parent, another machine and a missing actor are refused in one sentence', async () => {
   const { agent, close } = await rehearsedAgent(memoryStore(), [{ text: 'Done.' }])
   const visitor = await visit({ store: memoryStore() })
   const desk = setup({ actors: { agent: agent.machine } }).createMachine({
@@ -154,7 +154,7 @@ test('the child of a machine is attached; its parent, another machine and nothin
   await close()
 })
 
-test('an actor that is stopped is shown as it was left, and can be neither answered nor forked', async () => {
+test('a stopped actor is shown in its last state, and can be neither answered nor forked', async () => {
   const { visitor, actor, answer, close } = await begun({ agent: true })
   actor.start()
   visitor.studio.attach(actor)
@@ -170,7 +170,7 @@ test('an actor that is stopped is shown as it was left, and can be neither answe
   await close()
 })
 
-test('a restored actor takes the place of the one that it continues', async () => {
+test('a restored actor replaces the one that it continues', async () => {
   const { visitor, actor, agent, waits, close } = await begun()
   visitor.studio.attach(actor)
   actor.start()
@@ -187,7 +187,7 @@ test('a restored actor takes the place of the one that it continues', async () =
   await close()
 })
 
-test('the log leads to the state of the actor, wherever it was attached, and its own journal misses nothing', async () => {
+test('the log leads to the state of the actor, wherever it was attached, and its own journal is complete', async () => {
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
@@ -231,7 +231,7 @@ test('the log leads to the state of the actor, wherever it was attached, and its
   }
 })
 
-test('of actors that have ended the last hundred are kept', async () => {
+test('the last hundred completed actors are kept', async () => {
   const model = { provider: 'p', model: 'm', request: () => Promise.reject(new Error('Not asked.')) }
   const agent = createAgent({ model })
   const embedded = new EmbeddedActors()
@@ -247,7 +247,7 @@ test('of actors that have ended the last hundred are kept', async () => {
   working.stop()
 })
 
-test('a studio that is closed follows no actor any more', async () => {
+test('a closed studio follows no actors', async () => {
   const { visitor, actor, close } = await begun()
   visitor.studio.attach(actor)
   await visitor.studio.close()

@@ -21,7 +21,7 @@ async function waiting(options: Parameters<typeof askExpiring>[2]) {
   return { store, view, list, pending, resume, paid, close }
 }
 
-test('a question that expires says until when: in the list, in the verdict and at the call', async () => {
+test('an expiring question shows its deadline in the list, in the verdict and at the call', async () => {
   const askedAt = Date.UTC(2100, 4, 1, 11)
   const { view, list, pending, resume, close } = await waiting({ askedAt, expiresMs, onExpiry: 'pause' })
   const wakeAt = askedAt + expiresMs

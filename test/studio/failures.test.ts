@@ -73,7 +73,7 @@ test('What if offers every change of a session, the latest first', async () => {
   ])
 })
 
-test('a session of another agent warns before it is continued, and one of the same agent does not', async () => {
+test('a session of another agent shows a warning before it continues, and one of the same agent does not', async () => {
   const store = memoryStore()
   const turns = [{ toolCalls: [{ name: 'pay', arguments: { amount: 1, to: 'Ada' } }] }]
   const first = await rehearsedAgent(store, turns, { instructions: 'You pay bills.' })

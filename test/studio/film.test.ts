@@ -46,7 +46,7 @@ function expectInert(film: string): void {
   expect(film).not.toMatch(/[\0-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Cs}\uFFFE\uFFFF]/u)
 }
 
-test('a film shows the states of a run one after the other, what was said, and the verdict at its end', async () => {
+test('a film shows the states of a run in sequence, its messages, and the verdict at its end', async () => {
   const { store } = await played()
   const visitor = await visit({ store })
   const { content: film } = await visitor.get<SharedView>(paths.share('s', { form: 'film', texts: true }))
@@ -71,7 +71,7 @@ test('a film shows the states of a run one after the other, what was said, and t
   expect(film).toContain('@media (prefers-color-scheme: dark)')
 })
 
-test('a film is inert whatever titles, labels, tools, texts and verdicts hold', async () => {
+test('a film is inert for any titles, labels, tools, texts and verdicts', async () => {
   const { data } = await played()
   const { session: view, moments } = data
   const hostile = fc.oneof(
@@ -144,7 +144,7 @@ const rowsOf = (kinds: readonly number[], stay: number): RecordRow[] =>
     calls: [],
   }))
 
-test('a film has at most 48 scenes and lasts a minute, and tells of every record how it is shown', () => {
+test('a film has at most 48 scenes and lasts a minute, and states how each record is shown', () => {
   const kinds = fc.oneof(
     fc.array(fc.nat(4), { maxLength: 300 }),
     // Repeated turns of a loop.
@@ -168,7 +168,7 @@ test('a film has at most 48 scenes and lasts a minute, and tells of every record
   )
 })
 
-test('of a session of 5,000 records a film shows a turn of the loop once, and is at most 300 kB', async () => {
+test('a film of a session of 5,000 records shows each turn of the loop once, and is at most 300 kB', async () => {
   const { data } = await played()
   const { session: view } = data
   const rows = rowsOf(Array.from({ length: 1_250 }, () => [1, 2, 3, 3]).flat(), 40)
@@ -200,7 +200,7 @@ test('of a session of 5,000 records a film shows a turn of the loop once, and is
   expect(film.length).toBeLessThan(300_000)
 })
 
-test('a card and a film draw what ended a run from any state, and light its words', async () => {
+test('a card and a film draw the reason for the end in any state, and highlight its label', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
   await agent.run('Pay the invoice.', { session: 's' }).result
@@ -224,7 +224,7 @@ test('a card and a film draw what ended a run from any state, and light its word
   expect(film).toMatch(/<g class="f" opacity="1"[^>]*><text [^>]*fill="#0969da"[^>]*>CANCEL → CANCELLED</)
 })
 
-test('a film lights the words of what a part that it leaves out has taken', async () => {
+test('a film highlights the labels that an omitted part has visited', async () => {
   const { data } = await played()
   const [left] = data.chart.transitions.filter(({ id }) => id.endsWith('→ RUNNING'))
   if (!left) throw new Error('The chart has no transition to RUNNING.')
@@ -244,7 +244,7 @@ function fail(): never {
 }
 
 describe('sessions export --film', () => {
-  test('writes a film, without texts where that is asked for', async () => {
+  test('writes a film, without texts on request', async () => {
     const { run, withStore } = await kept()
     await withStore(async (store) => {
       const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, of course.' }])
@@ -261,7 +261,7 @@ describe('sessions export --film', () => {
     expect(bare.out).not.toMatch(/colour\?|Blue/)
   })
 
-  test('says why there is no film', async () => {
+  test('explains why there is no film', async () => {
     const { run, withStore } = await kept()
     const forked = await withStore(async (store) => {
       const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
@@ -284,7 +284,7 @@ describe('sessions export --film', () => {
     expect(await refused('short', '--runner', 'jest')).toContain('--runner needs --as test.')
   })
 
-  test('an export of a session that nobody knows is refused with its code', async () => {
+  test('an export of an unknown session is refused with its code', async () => {
     await expect(exportSession(memoryStore(), 'nobody', { form: 'film' })).rejects.toMatchObject({
       code: 'unknown_session',
     })

@@ -75,7 +75,7 @@ describe('a search', () => {
     expect(idsOf(find(q))).toEqual(ids)
   })
 
-  it('says how many there are of each standing, what else could be asked for, and what they cost by day', () => {
+  it('returns the counts by state, the available filters, and the cost by day', () => {
     const { total, counts, facets, days, unread, known } = find('is:ended')
     expect({ total, counts, unread, known }).toEqual({
       total: 1,
@@ -107,7 +107,7 @@ describe('a search', () => {
     )
   })
 
-  it('has sub-agents below their session, and finds one by itself where that does not fit', () => {
+  it('lists sub-agents below their session, and finds one alone if its parent does not match', () => {
     const rows = find('').sessions
     expect(rows.map(({ id, children }) => [id, children])).toEqual(
       expect.arrayContaining([
@@ -125,7 +125,7 @@ describe('a search', () => {
     ['cost', ({ cost }: { cost: number | null }) => cost ?? 0],
     ['tokens', ({ tokens }: { tokens: number }) => tokens],
     ['updated', ({ updatedAt }: { updatedAt: number }) => updatedAt],
-  ])('sorts by %s, the greatest first, and gives a part of it', (sort, of) => {
+  ])('sorts by %s, the greatest first, and returns a page of the result', (sort, of) => {
     const all = find('', { sort }).sessions
     expect(all.map(of as never)).toEqual(all.map(of as never).toSorted((a, b) => Number(b) - Number(a)))
     expect(idsOf(find('', { sort, offset: 1, limit: 1 }))).toEqual([all[1]?.id])
@@ -137,7 +137,7 @@ describe('a search', () => {
   })
 })
 
-it('does not find what shields withhold, or what is redacted', async () => {
+it('does not find withheld or redacted text', async () => {
   const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: `The key is ${key}.` }])
@@ -158,7 +158,7 @@ it('does not find what shields withhold, or what is redacted', async () => {
   await hidden.close()
 })
 
-it('searches the beginning and the end of a long session, whose log is read in the background', async () => {
+it('searches the start and the end of a long session, whose log is read in the background', async () => {
   const store = memoryStore()
   const text = `alpha ${'x '.repeat(4_000)} middle ${'y '.repeat(4_000)} omega`
   const { agent, close } = await rehearsedAgent(store, [{ text }])
@@ -174,7 +174,7 @@ it('searches the beginning and the end of a long session, whose log is read in t
   expect(find('middle').total).toBe(0)
 })
 
-it('leaves what a page shows of the same log as it is, the mark of an edited result too', async () => {
+it('does not change the view of a page on the same log, including the mark of an edited result', async () => {
   const store = memoryStore()
   const turns = [
     { toolCalls: [{ id: 'a', name: 'look_up', arguments: { what: 'tea' } }] },
@@ -208,7 +208,7 @@ it('suggests the nearest name for a state or status that does not exist, and acc
     expect((await visitor.raw(paths.found({ q }))).status).toBe(200)
 })
 
-it('is told what it cannot read: too long, no date, no order', async () => {
+it('refuses invalid input: too long, not a date, not an order', async () => {
   const store = memoryStore()
   const visitor = await visit({ store })
   for (const [path, key] of [
@@ -235,7 +235,7 @@ const findable = (text: string): Findable => ({
   updatedAt: 0,
 })
 
-it('looks for signs as they are, without those that cannot be seen', () => {
+it('matches special characters literally, and ignores invisible ones', () => {
   expect(readQuery('\u202e(.*)+$').matches(findable('x (.*)+$ y'))).toBe(true)
   expect(readQuery('.*').matches(findable('anything'))).toBe(false)
   expect(readQuery('naive').matches(findable('na\u200bive'))).toBe(true)
@@ -252,7 +252,7 @@ it('looks for signs as they are, without those that cannot be seen', () => {
   )
 })
 
-it('shows the titles that the command line shows, also of a session in which no run has begun', async () => {
+it('shows the titles of the command line, also for a session without a run', async () => {
   const { run, withStore } = await kept()
   const shown = await withStore(async (store) => {
     const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])
@@ -321,7 +321,7 @@ describe('a search of many sessions', () => {
     return { store, countListed: () => listed }
   }
 
-  it('asks the store for what is new alone', async () => {
+  it('reads only new data from the store', async () => {
     const { store, countListed } = createStore()
     const catalogue = new SessionCatalogue(new SessionLibrary(store, () => false))
     await catalogue.refreshSoon(0)

@@ -6,7 +6,7 @@ import { paths } from '../../src/studio/routes.js'
 import { createDesk } from './rehearsed.js'
 import { visit } from './visitor.js'
 
-test('a session that was handed over says to whom in its step, and who answered in its verdict', async () => {
+test('a session with a handoff names the next agent in its step, and the answering agent in its verdict', async () => {
   const rehearsal = await startRehearsal({
     turns: [
       { toolCalls: [{ name: 'transfer_to_billing', arguments: {} }] },

@@ -82,7 +82,7 @@ describe('a run in the inspector', () => {
     return events
   }
 
-  it('tells the definition of the machine, whole', async () => {
+  it('sends the complete definition of the machine', async () => {
     const [first] = await wire()
     if (first?.type !== '@xstate.actor') throw new Error('The first event is no actor.')
     const definition = JSON.parse(first.definition ?? '{}')
@@ -92,7 +92,7 @@ describe('a run in the inspector', () => {
     expect(cut.actions.params).toEqual({ reason: 'max_tokens' })
   })
 
-  it('tells every transition, to the last', async () => {
+  it('sends every transition, including the last', async () => {
     const events = await wire()
     const [{ sessionId } = { sessionId: '' }] = events
     const values = events.flatMap((event) =>
@@ -110,7 +110,7 @@ describe('a run in the inspector', () => {
     expect(values.at(-1)).toBe('COMPLETED')
   })
 
-  it('tells the actors that the machine invokes, as its children', async () => {
+  it('sends the actors that the machine invokes, as its children', async () => {
     const events = await wire()
     const actors = events.flatMap((event) => (event.type === '@xstate.actor' ? [event] : []))
     const root = actors[0]?.sessionId
@@ -128,7 +128,7 @@ describe('a run in the inspector', () => {
     expect(text).not.toContain('long '.repeat(50))
   })
 
-  it('is told whole to a viewer who comes when it is over', async () => {
+  it('is sent completely to a viewer that connects after its end', async () => {
     const inspector = await opened()
     await run({ inspect: inspector.inspect }).result
     const events = received(inspector)
@@ -140,7 +140,7 @@ describe('a run in the inspector', () => {
     })
   })
 
-  it('can be asked for by the agent, and otherwise by the run', async () => {
+  it('can be enabled by the agent, or by the run', async () => {
     const ofAgent: string[] = []
     const ofRun: string[] = []
     const agent = createAgent({ model, inspect: ({ type }) => ofAgent.push(type) })
@@ -152,7 +152,7 @@ describe('a run in the inspector', () => {
     expect(ofRun).toEqual(ofAgent)
   })
 
-  it('goes on when the inspector throws, and warns once', async () => {
+  it('continues if the inspector throws, and warns once', async () => {
     const events: AgentEvent[] = []
     const inspected = run({
       inspect: () => {
@@ -173,7 +173,7 @@ describe('a run in the inspector', () => {
 })
 
 longTest(
-  'statewright run --inspect starts when a page connects, shows the run to its end, and leaves',
+  'statewright run --inspect starts when a page connects, shows the run to its end, and exits',
   async () => {
     const events: StatelyInspectionEvent[] = []
     const stderr = new PassThrough()
@@ -219,7 +219,7 @@ describe('the page and its socket', () => {
       })
     })
 
-  it('listen on 127.0.0.1 only', async () => {
+  it('listen only on 127.0.0.1', async () => {
     const { url } = await opened()
     expect(new URL(url).hostname).toBe('127.0.0.1')
     const refused = await new Promise((resolve) => {
@@ -249,7 +249,7 @@ describe('the page and its socket', () => {
     expect(await outcome(socketUrl, new URL(url).origin)).toBe('open')
   })
 
-  it('show the inspector in a frame, and tell no server their address', async () => {
+  it('show the inspector in a frame, and reveal their address to no server', async () => {
     const { url, socketUrl } = await opened()
     const page = await fetch(url)
     expect(page.headers.get('referrer-policy')).toBe('no-referrer')
@@ -261,7 +261,7 @@ describe('the page and its socket', () => {
     expect(page.headers.get('content-security-policy')).toContain(`'nonce-${nonce}'`)
   })
 
-  it('are gone after close(), which may be called twice and waits for no silent viewer', async () => {
+  it('are gone after close(), which can be called twice and waits for no silent viewer', async () => {
     const inspector = await opened()
     const viewer = new WebSocket(inspector.socketUrl)
     await inspector.viewed
@@ -270,7 +270,7 @@ describe('the page and its socket', () => {
     viewer.terminate()
   })
 
-  it('say so when the port is taken', async () => {
+  it('report a port that is in use', async () => {
     const { url } = await opened()
     await expect(startInspector({ port: Number(new URL(url).port) })).rejects.toMatchObject({
       code: 'cannot_listen',
@@ -279,7 +279,7 @@ describe('the page and its socket', () => {
   })
 })
 
-test('what was sent first stays, whatever is forgotten', () => {
+test('keep the first messages, whatever is dropped later', () => {
   const sent = new SentMessages()
   for (const text of ['machine', ...Array.from('abcdef', (letter) => letter.repeat(4_000_000))])
     sent.add(text)
@@ -290,7 +290,7 @@ describe('redact()', () => {
   const shown = (value: unknown): unknown =>
     (redactEvent({ type: '@xstate.event', event: value }) as { event: unknown }).event
 
-  it('cuts texts and lists, and says so', () => {
+  it('truncates texts and lists, with a note', () => {
     expect(shown({ text: 'x'.repeat(1000) })).toEqual({ text: `${'x'.repeat(199)}…` })
     expect(shown(Array.from({ length: 30 }, (_, i) => i))).toEqual([
       '… 11 earlier',
@@ -301,7 +301,7 @@ describe('redact()', () => {
     })
   })
 
-  it('shows nothing under the name of a secret, and numbers of tokens', () => {
+  it('hides values under the names of secrets, but not numbers of tokens', () => {
     expect(
       shown({
         apiKey: 'abc',
@@ -323,7 +323,7 @@ describe('redact()', () => {
     })
   })
 
-  it('makes plain JSON of anything, and changes nothing when done again', () => {
+  it('returns plain JSON for any value, and is idempotent', () => {
     const cyclic: Record<string, unknown> = {
       big: 1n,
       fn: function namedHere() {},
@@ -345,7 +345,7 @@ describe('redact()', () => {
     expect(JSON.parse(JSON.stringify(event))).toEqual(event)
   })
 
-  it('never throws for what an app keeps in its context', () => {
+  it('never throws for objects in the context of an app', () => {
     const nasty = {
       get value(): never {
         throw new Error('No.')
@@ -355,7 +355,7 @@ describe('redact()', () => {
     expect(redactEvent({ definition: 'not JSON' })).toEqual({ definition: '[unreadable]' })
   })
 
-  it('leaves the definition whole but for its context', () => {
+  it('keeps the definition complete except for its context', () => {
     const definition = JSON.stringify({ id: 'm', context: { apiKey: secret }, description: 'x'.repeat(500) })
     const { definition: text } = redactEvent({ definition })
     expect(JSON.parse(text)).toEqual({

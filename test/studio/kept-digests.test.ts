@@ -60,7 +60,7 @@ async function play(session: string, prompt: string, turns: typeof eventful, opt
   await close()
 }
 
-it('another studio finds all that the first has read in the logs, and reads none of them', async () => {
+it('another studio finds the digests of the first, and reads no logs', async () => {
   await play('sky', 'Which colour is the sky?', [{ text: 'Blue, mostly, and **grey** in November.' }])
   await play('pay', 'Pay the invoice of May.', eventful)
   await play('stuck', 'Wait.', [{ toolCalls: [{ name: 'poll_nothing', arguments: {} }] }])
@@ -84,7 +84,7 @@ it('another studio finds all that the first has read in the logs, and reads none
     expect(idsOf(second, q)).toEqual(ids)
 })
 
-it('does not believe what is older than its log, nor what is of a session that is gone', async () => {
+it('digests that are older than their log, or of a deleted session, are ignored', async () => {
   await play('s', 'Which colour is the sky?', [{ text: 'Blue.' }])
   await readAll(shown())
   await play('s', 'And the sea?', [{ text: 'Turquoise.' }])
@@ -99,7 +99,7 @@ it('does not believe what is older than its log, nor what is of a session that i
   expect(await listKept(['s'])).toEqual([])
 })
 
-it('reads the logs where what is kept is of another version, is no JSON, or cannot be asked for', async () => {
+it('logs are read if the digests are of another version, not JSON, or unavailable', async () => {
   await play('a', 'Which colour is the sky?', [{ text: 'Blue.' }])
   await play('b', 'Which colour is the sea?', [{ text: 'Blue.' }])
   const table = (await openDigests(store)) as DigestTable
@@ -121,7 +121,7 @@ it('reads the logs where what is kept is of another version, is no JSON, or cann
   expect(find(await start(unreadable()), 'blue')).toMatchObject({ total: 2, unread: 0 })
 })
 
-it('keeps nothing of a damaged log, nor of a session that a process writes to', async () => {
+it('no digest is stored of a damaged log, or of a session that a process is writing', async () => {
   await play('short', 'Which colour is the sky?', [{ text: 'Blue.' }])
   await damage(store, 'damaged')
   await play('held', 'Wait.', [{ text: 'Yes.' }])
@@ -132,14 +132,14 @@ it('keeps nothing of a damaged log, nor of a session that a process writes to', 
   await store.release(lease)
 })
 
-it('keeps nothing in a store that another one wraps, to encrypt it for example', async () => {
+it('no digest is stored in a store that another wraps, for example to encrypt it', async () => {
   await play('s', 'Which colour is the sky?', [{ text: 'Blue.' }])
   const wrapped = { ...store }
   expect(find(await readAll(shown(wrapped)), 'blue')).toMatchObject({ total: 1, unread: 0 })
   expect(await listKept(['s'])).toEqual([])
 })
 
-it('keeps nothing that shields withhold, or that is redacted', async () => {
+it('no digest contains withheld or redacted text', async () => {
   const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
   await play('key', `Keep ${key} for the eagle.`, [{ text: `The key is ${key}.` }])
   const blocking = defineShield({ name: 'no', check: () => ({ action: 'block' }) })
@@ -153,7 +153,7 @@ it('keeps nothing that shields withhold, or that is redacted', async () => {
   for (let from = 8; from + 8 <= key.length; from += 1) expect(text).not.toContain(key.slice(from, from + 8))
 })
 
-it('scrubs a title that is kept, where only the log has one', async () => {
+it('a stored title is scrubbed if only the log has one', async () => {
   const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
   await play('s', 'Which colour is the sky?', [{ text: 'Blue.' }])
   const records = await store.read('s')
@@ -171,7 +171,7 @@ it('scrubs a title that is kept, where only the log has one', async () => {
   expect(row).toMatchObject({ title: 'The key [redacted]' })
 })
 
-it('is kept by a studio that is open, also with the store of its agent, and only beside the logs', async () => {
+it('an open studio stores digests, also with the store of its agent, and only next to the logs', async () => {
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])
   await agent.run('Which colour is the sky?', { session: 's' }).result
   const before = await store.get('s')

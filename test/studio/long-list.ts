@@ -39,7 +39,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
       await Promise.all(numbers.map((i) => writeCopy(store, `old-${i}`)))
     }
 
-    it('shows in its very first page those that wait, whenever they were written, and says that it is a part', async () => {
+    it('shows waiting sessions on its first page, regardless of their time, and states that it is incomplete', async () => {
       const store = open()
       await fill(store)
       const rest = latch()
@@ -67,7 +67,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
       expect(whole.sessions[0]).toMatchObject({ id: 'waits' })
     })
 
-    it('shows what another process has written, renamed and deleted', async () => {
+    it('shows sessions that another process has written, renamed and deleted', async () => {
       const store = open()
       await fill(store)
       const visitor = await visit({ store })

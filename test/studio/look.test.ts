@@ -14,7 +14,7 @@ async function hear(lines: AsyncIterator<string>, words: string): Promise<void> 
 }
 
 longTest(
-  'npm run studio begins another run each time Enter is pressed, and goes on',
+  'npm run studio starts another run each time Enter is pressed, and continues',
   async () => {
     const script = fileURLToPath(new URL('../../scripts/studio.mjs', import.meta.url))
     const studio = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] })

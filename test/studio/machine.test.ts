@@ -21,7 +21,7 @@ async function openClaims() {
   return visit({ store })
 }
 
-test('the list shows the states of machines, and calls none of them damaged', async () => {
+test('the list shows the states of machines, and marks none of them as damaged', async () => {
   const visitor = await openClaims()
   const { sessions, counts, days } = await visitor.get<SessionsView>(paths.sessions)
   expect(sessions).toMatchObject([

@@ -55,7 +55,7 @@ test.each([
   expect(joined(text).replaceAll(/\s/g, '')).toBe(meant.replaceAll(/\s/g, ''))
 })
 
-test('no letter is lost: a block that the parser would cut is shown as written', () => {
+test('keeps every letter: a block that the parser would truncate is shown as source', () => {
   const signs = fc.constantFrom(
     ...'*_`~[](){}<>!#|$\\-+>.:\n \t'.split(''),
     '**',

@@ -19,7 +19,7 @@ async function open(store: SessionStore = memoryStore()) {
   return { store, visitor, marks }
 }
 
-it('a person marks a step, changes the mark and removes it, and the log stays as it is', async () => {
+it('a person marks a step, changes the mark and removes it, and the log stays unchanged', async () => {
   const { store, visitor, marks } = await open()
   const log = await store.read('s')
   const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`

@@ -88,7 +88,7 @@ describe('a number that is shown in several places', () => {
     ])
   })
 
-  it('tells the price of exactly the steps that a fork asks again', async () => {
+  it('states the price of exactly the steps that a fork requests again', async () => {
     const store = memoryStore()
     const { agent, close } = await rehearsedAgent(store, turns)
     await agent.run('Tea?', { session: 's' }).result
@@ -100,14 +100,14 @@ describe('a number that is shown in several places', () => {
     expect(describeFork(answered - 1, listRunSteps(view), rows, true)).toMatch(/^The 2 steps after this/)
   })
 
-  it('rounds the cached share down, on the page as on the command line', () => {
+  it('rounds the cached share down, on the page and on the command line', () => {
     const usage = { inputTokens: 1000, cachedInputTokens: 609, outputTokens: 1, totalTokens: 1001 }
     const end = { state: 'COMPLETED', reason: 'end_turn', steps: 1, usage: { ...usage, cost: 0 } } as never
     expect(formatRunSummary(end, {}, null, createPaint(false))).toContain('60 % of it cached')
     expect(getCachedPercent(usage)).toBe(60)
   })
 
-  it('names the run of the steps where the usage is that of several runs', () => {
+  it('names the run of the steps if the usage covers several runs', () => {
     const usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, totalTokens: 0, cost: 0 }
     const end = { state: 'COMPLETED', reason: 'end_turn', steps: 1, usage } as never
     const lines = formatRunSummary(end, { maxSteps: 20 }, null, createPaint(false), 3)

@@ -52,7 +52,7 @@ describe('the request of a step', () => {
     expect([retried.messages, retried.total]).toEqual([[], 1])
   })
 
-  it('has what the log contains without the agent', async () => {
+  it('contains the data of the log without the agent', async () => {
     const { visitor, view } = await played(false)
     const request = await visitor.get<RequestView>(paths.request('s', listEnds(view).at(-1) ?? 0, true))
     expect(request).toMatchObject({ model: null, instructions: null, settings: null, total: 5 })
@@ -72,7 +72,7 @@ describe('the request of a step', () => {
   })
 })
 
-it('each record names what spent its tokens, and they add up', async () => {
+it('names the sources of tokens at each record, and they add up', async () => {
   const { view } = await played(false)
   const spent = view.rows.flatMap((row) => (row.spent ? [row.spent] : []))
   expect(new Set(spent.map(({ by, name }) => `${by} ${name}`))).toEqual(
@@ -82,7 +82,7 @@ it('each record names what spent its tokens, and they add up', async () => {
   expect(view.session.models).toEqual(['rehearsal'])
 })
 
-it('a request in progress is the last step, and its time runs on', async () => {
+it('a request in progress is the last step, and its time advances', async () => {
   const { view } = await played(false)
   // As the page sees it while the second request is under way.
   const place = view.rows.findIndex(({ label }) => label === 'look_up ok')

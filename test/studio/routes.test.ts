@@ -29,7 +29,7 @@ describe('the addresses of the studio', () => {
     [paths.compare(id, 'b'), { method: 'GET', to: 'compare', a: id, b: 'b' }],
     [paths.live(), { method: 'GET', to: 'live', id: null, after: 0 }],
     [paths.live(id, 12), { method: 'GET', to: 'live', id, after: 12 }],
-  ])('%s is read as it is written', (address, route) => {
+  ])('%s is parsed, and written back unchanged', (address, route) => {
     expect(parseRoute(route.method, address)).toEqual(route)
     expect(parseRoute(route.method === 'GET' ? 'POST' : 'GET', address)).toBeNull()
   })
@@ -53,12 +53,12 @@ describe('the addresses of the studio', () => {
     '//evil.example/api/sessions',
     '/\\evil.example/api/sessions',
     'http://evil.example/api/sessions',
-  ])('%s means nothing', (address) => {
+  ])('%s leads nowhere', (address) => {
     expect(parseRoute('GET', address)).toBeNull()
   })
 })
 
-it('what several moments have in common is sent once', () => {
+it('the common part of several moments is sent once', () => {
   const message = {
     role: 'user',
     id: 'm1',
@@ -122,7 +122,7 @@ describe('the lists of many moments', () => {
     return JSON.parse(JSON.stringify(packer.packed)) as typeof packer.packed
   }
 
-  it('come out as they went in, whatever comes, goes and changes between two records', () => {
+  it('are restored unchanged, whatever is added, removed or changed between two records', () => {
     const transcript = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 6 })
     fc.assert(
       fc.property(fc.array(transcript, { minLength: 1, maxLength: 150 }), (transcripts) => {
@@ -134,7 +134,7 @@ describe('the lists of many moments', () => {
     )
   })
 
-  it('are sent as what each record adds', () => {
+  it('are sent as the additions of each record', () => {
     const texts = Array.from({ length: 1_128 }, (_, i) => `message ${i}`)
     const moments = Array.from({ length: 128 }, (_, i) => bare(i + 1, texts.slice(0, 1_000 + i)))
     const packed = packAll(moments)

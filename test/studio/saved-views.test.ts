@@ -26,7 +26,7 @@ it('keeps saved views for the next studio, in the file', async () => {
   expect(JSON.parse(await readFile(viewsFile, 'utf8'))).toEqual({ views })
 })
 
-it('keeps them in memory without a file, and starts anew from a damaged file', async () => {
+it('keeps them in memory without a file, and starts empty with a damaged file', async () => {
   const visitor = await visit({ store: memoryStore() })
   await visitor.post(paths.views, { views })
   expect(await read(visitor)).toEqual(views)

@@ -44,7 +44,7 @@ test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
     'an origin on another port',
     ({ base, cookie }) => [`${base}/api/live`, { headers: { cookie, origin: 'http://127.0.0.1:1' } }],
   ],
-])('%s: 403, and not a word of any session', async (_, asked) => {
+])('%s: 403, and no data of any session', async (_, asked) => {
   const { visitor, close } = await waiting()
   const { status, body } = await ask(...asked(visitor))
   expect(status).toBe(403)
@@ -75,7 +75,7 @@ describe('a post', () => {
     await close()
   })
 
-  test('with more than a megabyte, with no JSON, and with what is no answer are refused in words', async () => {
+  test('with more than a megabyte, invalid JSON, or an invalid answer is refused with a message', async () => {
     const { visitor, close } = await waiting()
     const huge = await visitor.post(paths.answers('s'), { type: 'reply', text: 'x'.repeat(1_100_000) })
     expect(huge).toMatchObject({ status: 413, error: { code: 'too_large' } })
@@ -96,7 +96,7 @@ describe('a post', () => {
   })
 })
 
-test('the token is exchanged once, for a cookie that no script reads and no other site or server is sent', async () => {
+test('the token is exchanged once, for a cookie that no script reads and no other site or server receives', async () => {
   const { visitor, close } = await waiting()
   const address = visitor.studio.url
   const first = await ask(address)
@@ -128,7 +128,7 @@ test('the token is exchanged once, for a cookie that no script reads and no othe
   await close()
 })
 
-test('a cookie of the same name that another server of this machine has set locks no browser out', async () => {
+test('a cookie of the same name from another server of this machine locks no browser out', async () => {
   const { visitor, close } = await waiting()
   const [name = ''] = visitor.cookie.split('=')
   for (const cookie of [`${name}=theirs; ${visitor.cookie}`, `${visitor.cookie}; ${name}=theirs`]) {
@@ -138,7 +138,7 @@ test('a cookie of the same name that another server of this machine has set lock
   await close()
 })
 
-test('every answer forbids what it does not need', async () => {
+test('every response forbids features that it does not need', async () => {
   const { visitor, close } = await waiting()
   for (const path of ['/', '/api/sessions', '/nowhere', paths.live()]) {
     if (path === paths.live()) continue
@@ -160,7 +160,7 @@ test('every answer forbids what it does not need', async () => {
   await close()
 })
 
-test("the page holds a frame where Stately's editor was asked for, and of its site alone", async () => {
+test("the page contains a frame if Stately's editor is enabled, and only of its site", async () => {
   const store = memoryStore()
   const policyOf = async (stately?: object): Promise<string> => {
     const visitor = await visit({ store, ...(stately && { stately }) })
@@ -184,12 +184,12 @@ test.each<[string, unknown]>([
   ['machine', { machine: {} }],
   ['stately.editor', { stately: { editor: 'javascript:alert(1)' } }],
   ['stately.editor', { stately: { editor: 'editor' } }],
-])('a wrong %s is told by its name', async (subject, options) => {
+])('an invalid %s is refused by name', async (subject, options) => {
   const given = options && { store: memoryStore(), ...options }
   await expect(startStudio(given as never)).rejects.toMatchObject({ code: 'invalid_config', subject })
 })
 
-test('an option that there is not is refused, with what was meant', async () => {
+test('an unknown option is refused, with a suggestion', async () => {
   const given = { store: memoryStore(), contxt: {} }
   await expect(startStudio(given as never)).rejects.toMatchObject({
     code: 'invalid_config',
@@ -198,7 +198,7 @@ test('an option that there is not is refused, with what was meant', async () => 
   })
 })
 
-test('what is no run is not attached', async () => {
+test('a value that is not a run is not attached', async () => {
   const { visitor, close } = await waiting()
   for (const run of [undefined, null, {}, { sessionId: 's' }]) {
     expect(() => {
@@ -208,7 +208,7 @@ test('what is no run is not attached', async () => {
   await close()
 })
 
-test('it listens on this machine alone, says so when it cannot, and stops', async () => {
+test('the server listens only on this machine, reports it if it cannot, and stops', async () => {
   const studio = await startStudio({ store: memoryStore() })
   const { port } = new URL(studio.url)
   expect(studio.url).toMatch(/^http:\/\/127\.0\.0\.1:/)

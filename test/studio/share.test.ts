@@ -23,7 +23,7 @@ async function share(store: SessionStore, id: string, options: ShareOptions): Pr
   return JSON.stringify(options.texts === false ? withoutTexts(data) : data)
 }
 
-test('a card says what was asked, how it went and what it cost, and nothing of it is at work', async () => {
+test('a card shows the prompt, the outcome and the cost, and is inert', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
   await agent.run('Pay <script>alert(1)</script> \u202ethe "invoice" & go.', { session: 's' }).result
@@ -40,7 +40,7 @@ test('a card says what was asked, how it went and what it cost, and nothing of i
   expect((await visitor.raw(paths.share('nobody', { form: 'card', texts: true }))).status).toBe(404)
 })
 
-test('a card is a picture whatever a title holds, and has room for all lanes', async () => {
+test('a card is a picture for any title, and has room for all lanes', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
   await agent.run('Pay.', { session: 's' }).result
@@ -69,7 +69,7 @@ test('a card is a picture whatever a title holds, and has room for all lanes', a
 })
 
 test.each(['W', '長', 'wide words '])(
-  'a card of a title of many %j ends its lines before the chart',
+  'a card with a title of many %j ends its lines before the chart',
   async (part) => {
     const store = memoryStore()
     const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
@@ -89,7 +89,7 @@ test.each(['W', '長', 'wide words '])(
   },
 )
 
-test.each(forms)('without texts, a %s has nothing that people, models or tools said', async (form) => {
+test.each(forms)('without texts, a %s contains no text of people, models or tools', async (form) => {
   const store = memoryStore()
   const turns = [
     {
@@ -122,7 +122,7 @@ test.each(forms)('without texts, a %s has nothing that people, models or tools s
   for (const words of kept) expect(bare.includes(words)).toBe(true)
 })
 
-test.each(forms)('without texts, a %s has no word of the answer that ended it', async (form) => {
+test.each(forms)('without texts, a %s contains no word of the answer that ended it', async (form) => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Zebra.' }])
   await agent.run('Go.', { session: 's' }).result
@@ -161,7 +161,7 @@ test('without texts, no label names an agent, a skill, a session or a shared bud
   ])
 })
 
-test.each(forms)('what shields withhold and what is redacted is in no %s', async (form) => {
+test.each(forms)('no %s contains withheld or redacted text', async (form) => {
   const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: `It is ${key}.` }])
@@ -180,7 +180,7 @@ test.each(forms)('what shields withhold and what is redacted is in no %s', async
   await hidden.close()
 })
 
-test('the command line writes a card, and says which forms can be without texts', async () => {
+test('the command line writes a card, and lists the formats without texts', async () => {
   const { run, withStore } = await kept()
   await withStore(async (store) => {
     const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])

@@ -5,7 +5,7 @@ const folder = new URL('../../src/studio/client/', import.meta.url)
 /** Symbols that every system font has. Others would be an empty box, so `icons.tsx` draws them. */
 const common = new Set('–—…·×≥±Δ−←→↔▸▾●“”⟨⟩›')
 
-test('the page is written with signs that every font has', () => {
+test('the page only uses characters that every font has', () => {
   const files = readdirSync(folder).filter((name) => /\.(tsx?|css)$/.test(name))
   expect(files.length).toBeGreaterThan(20)
   const rare = files.flatMap((name) =>

@@ -27,7 +27,7 @@ async function asleep(interactive = false) {
   return { agent, run, store, visitor, view, close }
 }
 
-test('a run that sleeps says until when: its verdict, its last record, its bar, and its row of the list', async () => {
+test('a sleeping run shows its wake time in its verdict, its last record, its bar, and its row of the list', async () => {
   const { visitor, view, close } = await asleep()
   const { verdict, rows, bars, session } = await view()
   expect(verdict).toMatchObject({
@@ -43,7 +43,7 @@ test('a run that sleeps says until when: its verdict, its last record, its bar, 
   await close()
 })
 
-test('a run that is paused while nothing sleeps is asked to be resumed, as before', async () => {
+test('a paused run without a wake time asks to be resumed, as before', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [
     { toolCalls: [{ name: 'look_up', arguments: { what: 'the sky' } }] },
@@ -61,7 +61,7 @@ test('a run that is paused while nothing sleeps is asked to be resumed, as befor
   await close()
 })
 
-test('another date is a bar of its own, and its record says it; waking it ends the last one', async () => {
+test('another date is a separate bar with its own record, and waking ends the last bar', async () => {
   const { agent, store, visitor, view, close } = await asleep()
   const later = date + 86_400_000
   await agent.send('s', { type: 'resume', at: new Date(later) })
@@ -80,7 +80,7 @@ test('another date is a bar of its own, and its record says it; waking it ends t
   await close()
 })
 
-test('an interactive run that sleeps is woken by its own program, and says so', async () => {
+test('an interactive run that sleeps is woken by its own program, and shows that', async () => {
   const { run, view, close } = await asleep(true)
   const { verdict, session } = await view()
   expect(verdict.text).toContain(`It sleeps until ${shown}. Its process will wake it`)

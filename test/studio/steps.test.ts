@@ -31,7 +31,7 @@ async function viewOf(
 }
 
 describe('the steps of a run', () => {
-  it('have their attempts, calls, tokens and costs, and lie one after the other', async () => {
+  it('have their attempts, calls, tokens and costs, in sequence', async () => {
     const view = await viewOf(eventful)
     const steps = listRunSteps(view)
     expect(
@@ -81,7 +81,7 @@ describe('the steps of a run', () => {
     )
   })
 
-  it('are shown where their last result came, else where the model answered, and under way where they are', () => {
+  it('are shown at their last result, otherwise at the answer of the model, and in progress at their current record', () => {
     const row = (seq: number, label: string, step: number, calls: string[] = []): RecordRow =>
       ({
         seq,
@@ -118,7 +118,7 @@ describe('the steps of a run', () => {
     expect(places([...batch.slice(0, 3), row(4, 'progress', 1)], [open])).toEqual([3])
   })
 
-  it('are merged where many look alike, unless they are opened, and none is lost', async () => {
+  it('are merged if many look alike, unless they are opened, and none is lost', async () => {
     const store = memoryStore()
     await playLong(store, 's', 40)
     const view = await (await visit({ store })).get<SessionView>(paths.session('s'))
@@ -149,7 +149,7 @@ describe('the steps of a run', () => {
     expect(find('tokens>=1')).toHaveLength(steps.length)
   })
 
-  it('take any words for a filter, and more of them find no more', async () => {
+  it('accept any words as a filter, and more words find no more steps', async () => {
     const steps = listRunSteps(await viewOf(eventful))
     const word = fc.oneof(
       fc.string(),
@@ -169,12 +169,12 @@ it.each([
   [0, '$0.00'],
   [0.00001, '< $0.0001'],
   [0.0004, '$0.0004'],
-])('a cost of %d USD is %s: none is nothing that is not', (cost, shown) => {
+])('a cost of %d USD is %s, and only zero is shown as none', (cost, shown) => {
   expect(formatMoney(cost)).toBe(shown)
 })
 
 describe('the verdict', () => {
-  it('says what a guard stopped, with the key that allows more, at the record of the halt', async () => {
+  it('names the reason of a guard and the key that allows more, at the record of the halt', async () => {
     const { verdict, rows } = await viewOf(circling)
     expect(verdict).toMatchObject({ state: 'PAUSED', reason: 'no_progress', cost: { isWhole: true } })
     expect(verdict.text).toMatch(
@@ -186,14 +186,14 @@ describe('the verdict', () => {
     expect(rows[verdict.seq - 1]?.flags).toContain('halt')
   })
 
-  it('says what a run waits for, and that an answer ended it', async () => {
+  it('names the pending request of a run, and states whether an answer ended it', async () => {
     expect((await viewOf(eventful)).verdict.text).toBe('Waiting for your approval of pay.')
     const { verdict, rows } = await viewOf([{ text: 'Done.' }])
     expect(verdict.text).toBe('The model ended its turn with an answer.')
     expect(verdict.seq).toBe(rows.length)
   })
 
-  it('has the first line of what was answered, of a run that completed alone', async () => {
+  it('has the first line of the answer only if the run completed', async () => {
     const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
     const text = `## The sales\n\nOctober brought **48,210 EUR**, see \`${key}\`\n\nThe details follow.`
     expect((await viewOf([{ text }])).verdict.answer).toBe('October brought 48,210 EUR, see [redacted]')
@@ -208,11 +208,11 @@ describe('the verdict', () => {
     ['\n{\n  "sum": 48210\n}', '{ "sum": 48210 }'],
     ['> \u202eevil\u001b[31m words', 'evil[31m words'],
     ['[1, 2]', '[1, 2]'],
-  ])('of an answer %j the line %j', (text, line) => {
+  ])('has for the answer %j the line %j', (text, line) => {
     expect(toPlainLine(text)).toBe(line)
   })
 
-  it('has one short line of any answer', () => {
+  it('has one short line for any answer', () => {
     const text = fc.string({
       unit: fc.constantFrom('*', '`', '[', '](', ')', '{', '\n', '\r', '\u202e', 'ä', ' ', '# '),
     })
@@ -226,13 +226,13 @@ describe('the verdict', () => {
     expect(toPlainLine('ä'.repeat(900))).toHaveLength(200)
   })
 
-  it('names the limit that ended it', async () => {
+  it('names the limit that ended the run', async () => {
     const { verdict } = await viewOf(circling, { limits: { maxSteps: 2 } })
     expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
     expect(verdict.text).toContain('maxSteps')
   })
 
-  it('names the repeated call of a run that ends at its limit of steps', async () => {
+  it('names the repeated call of a run that ends at its step limit', async () => {
     const { verdict, rows } = await viewOf(circling, { limits: { maxSteps: 8 } })
     expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
     expect(verdict.text).toMatch(
@@ -241,7 +241,7 @@ describe('the verdict', () => {
     expect(rows.find(({ seq }) => seq === verdict.seq)?.flags).toContain('block')
   })
 
-  it('tells the known part of a cost of which another part has no price', async () => {
+  it('states the known part of a cost if the price of another part is unknown', async () => {
     const { verdict, rows } = await viewOf(eventful)
     // The sub-agent has no prices.
     expect(rows.at(-1)?.cost).toBeNull()

@@ -61,7 +61,7 @@ interface Edit {
   message: string
 }
 
-test('names for every edit a record at which the fork takes it and keeps the other results of the batch', async () => {
+test('each edit has a record at which the fork applies it and keeps the other results of the batch', async () => {
   const { agent, close, edits, end } = await played()
   expect(edits).toHaveLength(2 + 2 * 4)
   for (const { edit, at, message } of edits) {
@@ -80,7 +80,7 @@ test('names for every edit a record at which the fork takes it and keeps the oth
   await close()
 })
 
-test('a fork says what it drops, what that cost, and what may run again', async () => {
+test('a fork lists its dropped records, their cost, and the calls that may run again', async () => {
   const { close, rows, steps, edits } = await played()
   const place = (edits[0]?.at ?? 0) - 1
   expect(describeFork(place, steps, rows, true)).toMatch(
@@ -97,7 +97,7 @@ test('a fork says what it drops, what that cost, and what may run again', async 
   await close()
 })
 
-test('a fork and its origin are compared by what was changed, and by what users said', async () => {
+test('a fork and its origin are compared by the edit, and by the user messages', async () => {
   const { agent, close, visitor, edits } = await played()
   for (const { edit, at } of edits.slice(0, 3)) {
     const fork = await agent.fork('s', at, { edit })
@@ -126,7 +126,7 @@ test('a fork and its origin are compared by what was changed, and by what users 
   await close()
 })
 
-test('a decision is made anew in a fork that waits for it, runs, and is compared by it', async () => {
+test('a decision is repeated in a fork that waits for it, runs, and is compared by it', async () => {
   const { store, close, visitor, rows, load, end } = await played()
   const { transcript } = end
   const call = transcript.flatMap(({ calls }) => calls).find(({ decision }) => decision !== null)
@@ -161,7 +161,7 @@ test('a decision is made anew in a fork that waits for it, runs, and is compared
   await close()
 })
 
-test('other instructions hold in the fork alone, and the transcript says whose they are', async () => {
+test('other instructions apply only in the fork, and the transcript states their source', async () => {
   const { agent, close, visitor, rows, end } = await played()
   expect(end.instructions).toMatchObject({ text: 'You buy drinks.', from: 'agent' })
   const at = rows.find(({ run, state }) => run === 1 && state !== '')?.seq ?? 0

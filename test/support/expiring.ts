@@ -101,7 +101,7 @@ export function world({
 export function testUnheldQuestions(makePlace: () => Place): void {
   const { open: openStore } = usePlace(makePlace)
 
-  it('its row and its alarm say when, and a waker in another process ends the question', async () => {
+  it('its row and its alarm have the time, and a waker in another process ends the question', async () => {
     const { hosts, paid, ask, open, store } = world({ openStore })
     const { host } = await ask()
     host.kill()
@@ -117,7 +117,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     expect([paid, await store.timers?.list({ prefix: '', limit: 9 })]).toEqual([[], []])
   })
 
-  it('an answer that comes too late is refused before it is stored', async () => {
+  it('a late answer is refused before it is stored', async () => {
     const { hosts, paid, ask, open, store } = world({ openStore })
     const { host, asked } = await ask()
     host.kill()
@@ -131,7 +131,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     expect([(await store.read('s')).length, await store.inbox?.read('s'), paid]).toEqual([before, [], []])
   })
 
-  it('an answer that lay unread until its time had come is too late', async () => {
+  it('an answer that is unread at the deadline is too late', async () => {
     const { hosts, paid, ask, open } = world({ openStore })
     const { host, asked } = await ask()
     host.kill()
@@ -142,7 +142,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     expect([rest.state, rest.output, paid]).toEqual(['COMPLETED', refused, []])
   })
 
-  it('runSession says how long to wait, ends the question then, and takes no answer later', async () => {
+  it('runSession returns the waiting time, ends the question at its deadline, and accepts no later answer', async () => {
     const { hosts, paid, open } = world({ openStore })
     const { agents } = open()
     const rest = await hosts.until(runSession(agents, { session: 's', input: 'Pay.' }))
@@ -159,7 +159,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     expect([late.state, late.output, paid]).toEqual(['COMPLETED', refused, []])
   })
 
-  it('runSession ends the question also where its timer has not fired yet', async () => {
+  it('runSession also ends the question if its timer has not fired yet', async () => {
     const { hosts, paid, ask, open } = world({ openStore })
     const { host, asked } = await ask()
     host.kill()
@@ -179,7 +179,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     ['an hour behind', 'approved in time', -hour, 14 * minute, 1],
     ['an hour behind', 'too late', -hour, 15 * minute + second, 0],
   ])(
-    'the time is that of the process that asked, for one whose clock is %s: %s',
+    'the time is that of the process that asked, for a process whose clock is %s: %s',
     async (_, __, skew, waits, n) => {
       const { hosts, paid, ask, open } = world({ openStore })
       const { host, asked } = await ask()
@@ -198,7 +198,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     ['ahead', hour],
     ['behind', -hour],
   ])(
-    'answers while a call runs count by the time of the process that asked, from a clock an hour %s',
+    'answers during a call count by the time of the process that asked, from a clock an hour %s',
     async (_, skew) => {
       const calls: [string, object][] = [1, 2, 3].map((n) => ['pay', { n }])
       const { hosts, ask, open } = world({ openStore, calls, takes: hour })
@@ -229,7 +229,7 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     expect([(await run.result).state, checkSessionLog(await store.read('s'))]).toEqual(['COMPLETED', null])
   })
 
-  it('a process leaves the question to the one that has taken the session', async () => {
+  it('a process leaves the question to the process that has acquired the session', async () => {
     const { hosts, ask, open, paid } = world({ openStore })
     const { run, asked } = await ask()
     const { agent } = open()

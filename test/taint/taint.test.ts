@@ -24,7 +24,7 @@ function sample(all: readonly Cell[]): Cell[] {
 const played = isWhole ? cells() : sample(cells())
 
 describe.each([...new Set(played.map(({ entrance }) => entrance))])(
-  'what is planted in %s is nowhere',
+  'text planted in %s appears nowhere else',
   (entrance) => {
     test.each(
       played.filter((cell) => cell.entrance === entrance).map((cell) => [nameOf(cell), cell] as const),

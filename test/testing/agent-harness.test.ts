@@ -1,7 +1,7 @@
 import { agentInputs } from '../../src/testing/agent/agent-inputs.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
-test('what the harness waits for ends with it, so that a path that fails lets its process end', async () => {
+test('the harness ends its pending waits, so that the process of a failing path can exit', async () => {
   const [input] = Object.values(agentInputs)
   const harness = new AgentHarness([])
   await harness.start(input)

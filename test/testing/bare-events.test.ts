@@ -1,7 +1,7 @@
 import { createMachine } from 'xstate'
 import { createBareEvents } from '../../src/testing/explore-options.js'
 
-test('every declared event is listed once, under its name; what comes by itself is not', () => {
+test('every declared event is listed once, under its name, without automatic events', () => {
   const machine = createMachine({
     initial: 'a',
     states: {

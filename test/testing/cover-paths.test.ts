@@ -50,7 +50,7 @@ test('every declared transition is taken: guard branches, always, after, done, e
   expect(coverage.states.filter(({ reached }) => !reached)).toEqual([])
 })
 
-test('the paths are few: no path can be left out', () => {
+test('the paths are minimal: none can be removed', () => {
   const { paths } = generatePaths(loop, { inputs, alphabet })
   // Six transitions lead to a final state, and a path can take only one of them.
   expect(paths.length).toBe(6)
@@ -62,7 +62,7 @@ test('the paths are few: no path can be left out', () => {
   }
 })
 
-test('a path names its events and holds the snapshot after each', () => {
+test('a path names its events and contains the snapshot after each', () => {
   const { paths } = generatePaths(loop, { inputs: { plain: inputs.plain }, alphabet })
   const capped = paths.find((path) => path.state.matches('capped'))
   expect(capped?.steps[0]).toMatchObject({
@@ -89,7 +89,7 @@ test('transitions of the initial macrostep count', () => {
   expect(coverage.states.every(({ reached }) => reached)).toBe(true)
 })
 
-test('what is not covered says why, with the guard that blocked it', () => {
+test('an uncovered transition has a reason, with the guard that blocked it', () => {
   const { coverage } = generatePaths(gaps, { alphabet: [{ type: 'ENTER' }, { type: 'BACK' }] })
   const why = coverage.transitions.map(({ id, uncovered }) => [id, uncovered?.reason])
   expect(why).toEqual([
@@ -106,7 +106,7 @@ test('what is not covered says why, with the guard that blocked it', () => {
   expect(formatCoverage(coverage)).toContain("its guard 'isOpen' was false")
 })
 
-test('combined guards are spelled out', () => {
+test('combined guards are listed individually', () => {
   const machine = setup({ guards: { isOne: () => true, isTwo: () => true } }).createMachine({
     on: { GO: { guard: and(['isOne', not('isTwo')]), actions: [] } },
   })
@@ -114,7 +114,7 @@ test('combined guards are spelled out', () => {
   expect(coverage.transitions[0]?.uncovered?.guard).toBe('and(isOne, not(isTwo))')
 })
 
-test('a transition that loses against another region is not counted as taken', () => {
+test('a transition that is overridden by another region does not count as taken', () => {
   const machine = createMachine({
     type: 'parallel',
     states: {
@@ -127,7 +127,7 @@ test('a transition that loses against another region is not counted as taken', (
   expect(coverage.transitions.map(({ count }) => count).filter((taken) => taken > 0)).toHaveLength(1)
 })
 
-test('transition pairs are the ones that can follow each other, and all are taken', () => {
+test('transition pairs are those that can follow each other, and all are taken', () => {
   const { coverage } = generatePaths(detour, {
     alphabet: [{ type: 'LONG' }, { type: 'SHORT' }, { type: 'ON' }, { type: 'HOME' }],
     coverage: 'transition-pairs',
@@ -208,7 +208,7 @@ test('an unbounded counter stops at the limit and names the keys that grow', () 
   expect(error.message).not.toContain('still')
 })
 
-test('serializeState bounds what the context does not', () => {
+test('serializeState bounds an unbounded context', () => {
   const { coverage } = generatePaths(counter, {
     alphabet: [{ type: 'TICK' }],
     limit: 10,
@@ -217,7 +217,7 @@ test('serializeState bounds what the context does not', () => {
   expect(coverage.explored.states).toBe(4)
 })
 
-test('a serializeState that leaves out what guards read is found out', () => {
+test('a serializeState that omits keys that guards read is detected', () => {
   const machine = setup({
     types: {} as { context: { armed: boolean } },
     guards: { isArmed: ({ context }) => context.armed },
@@ -240,7 +240,7 @@ test('a serializeState that leaves out what guards read is found out', () => {
   expect(error.message).toContain("'FIRE' should have led to c (done), but led to b")
 })
 
-test('a guard that throws is named, with the event and the way there', () => {
+test('a guard that throws is named, with the event and the path to it', () => {
   const machine = setup({
     guards: {
       isBad: () => {
@@ -256,7 +256,7 @@ test('a guard that throws is named, with the event and the way there', () => {
   expect(error.message).toContain("The guard 'isBad' threw on GO in a: no such key")
 })
 
-test('a guard without an implementation, a throwing action and an endless loop are told apart', () => {
+test('a guard without an implementation, a throwing action and an endless loop are distinguished', () => {
   const go = { alphabet: [{ type: 'GO' }] }
   const missing = createMachine({ on: { GO: { guard: 'nowhere', actions: 'x' } } })
   expect(thrownBy(() => generatePaths(missing, go))).toMatchObject({
@@ -314,14 +314,14 @@ test.each([
   expect(thrownBy(() => generatePaths(loop, options as never)).code).toMatch(/bad_option|action_threw/)
 })
 
-test('a context that refers to itself is refused', () => {
+test('a cyclic context is refused', () => {
   const self: Record<string, unknown> = {}
   self.self = self
   const machine = createMachine({ context: self })
   expect(thrownBy(() => generatePaths(machine, { alphabet: [] })).code).toBe('unserializable_state')
 })
 
-test('progress is reported while it works and at the end', () => {
+test('progress is reported during the search and at the end', () => {
   const seen: number[] = []
   generatePaths(counter, {
     alphabet: [{ type: 'TICK' }],
@@ -331,7 +331,7 @@ test('progress is reported while it works and at the end', () => {
   expect(seen).toEqual([501, 1001, 1201])
 })
 
-test('the machine itself stays untouched', () => {
+test('the machine itself is not modified', () => {
   const before = JSON.stringify(loop.definition)
   generatePaths(loop, { inputs, alphabet })
   expect(JSON.stringify(loop.definition)).toBe(before)

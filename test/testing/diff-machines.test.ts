@@ -20,7 +20,7 @@ import { counter, detour, gaps } from './machines.js'
 const go = [{ type: 'GO' }, { type: 'BACK' }]
 
 describe('diffMachines', () => {
-  test('finds nothing where there is nothing', () => {
+  test('finds no difference between equal machines', () => {
     const same = diffMachines(detour, detour.provide({}), { events: [{ type: 'LONG' }, { type: 'ON' }] })
     expect(same).toMatchObject({ differences: [], bounded: null, declared: { added: [], removed: [] } })
     expect(String(same)).toBe(`The machines behave the same in all ${same.pairs} pairs of states.`)
@@ -53,7 +53,7 @@ describe('diffMachines', () => {
     )
   })
 
-  test('sees what is emitted and put out, and where a machine starts', () => {
+  test('detects changed emits, outputs and initial states', () => {
     const machineOf = (word: string, start: 'a' | 'b') =>
       setup({ types: {} as { emitted: { type: 'said'; word: string } } }).createMachine({
         initial: start,
@@ -82,7 +82,7 @@ describe('diffMachines', () => {
     ).toMatchObject([{ kind: 'state', title: 'The machine starts with a different state' }])
   })
 
-  test('one trace a transition, the shortest first', () => {
+  test('returns one trace per transition, the shortest first', () => {
     const machineOf = (b: string, c: string) =>
       createMachine({
         initial: 'a',
@@ -102,7 +102,7 @@ describe('diffMachines', () => {
     ])
   })
 
-  test('says where the contexts part before the states do', () => {
+  test('reports a difference of the contexts before one of the states', () => {
     const machineOf = (step: number) =>
       setup({ types: {} as { context: { count: { ticks: number } } } }).createMachine({
         context: { count: { ticks: 0 } },
@@ -122,7 +122,7 @@ describe('diffMachines', () => {
     expect(String(differences[0])).toContain("(the contexts differ since 'GO' in count.ticks)")
   })
 
-  test('an actor that runs in one machine alone reports to that one alone', () => {
+  test('lets an actor that runs in only one machine report to that machine', () => {
     const machineOf = (hasModel: boolean) =>
       setup({ actors: { model: fromPromise(() => Promise.resolve()) } }).createMachine({
         initial: 'a',
@@ -141,7 +141,7 @@ describe('diffMachines', () => {
     expect(differences).toMatchObject([{ transition: { before: 'a: model done → b', after: null } }])
   })
 
-  test('tries events of both machines, timers too', () => {
+  test('uses the events of both machines, including timers', () => {
     const machineOf = (ms: number) =>
       createMachine({ initial: 'a', states: { a: { after: { [ms]: 'b' } }, b: {} } })
     const { differences } = diffMachines(machineOf(1), machineOf(2), { events: [] })
@@ -151,7 +151,7 @@ describe('diffMachines', () => {
     ])
   })
 
-  test('stops at the limit, and says so', () => {
+  test('stops at the limit, and reports it', () => {
     const diff = diffMachines(counter, counter.provide({}), { events: [{ type: 'TICK' }], limit: 5 })
     expect(diff).toMatchObject({ pairs: 5, differences: [] })
     expect(String(diff)).toMatch(
@@ -190,7 +190,7 @@ describe('diffMachines', () => {
   })
 })
 
-test('the traces before a change are tests that it fails', async () => {
+test('the traces are tests that the changed machine fails', async () => {
   const machineOf = (word: string, end: string) =>
     setup({ types: {} as { emitted: { type: 'said'; word: string } } }).createMachine({
       initial: 'a',
@@ -236,7 +236,7 @@ const impatient = agentMachine.provide({
   ) as never,
 })
 
-test('a change that drops the polling exemption is found', () => {
+test('a change that drops the polling exemption is detected', () => {
   const name = 'watching repetition, halting at once'
   const { inputs, alphabet, serializeState } = agentSpace({ only: [name] })
   const input = agentInputs[name]
@@ -285,7 +285,7 @@ function toMachine(edges: readonly (readonly (number | null)[])[]) {
   return createMachine({ initial: 's0', states: Object.fromEntries(states) as Record<string, object> })
 }
 
-test('two machines differ exactly when the changed transition can be met, and by a shortest trace', () => {
+test('two machines differ exactly if the changed transition can be reached, and by a shortest trace', () => {
   fc.assert(
     fc.property(somePair, ({ edges, state, event, to }) => {
       const changed = edges.map((targets, i) =>

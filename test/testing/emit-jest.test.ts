@@ -72,7 +72,7 @@ async function run(text: string, machine: typeof loop): Promise<Outcome> {
   return outcome
 }
 
-test('the emitted file runs, one test a path, and passes on the machine it was made from', async () => {
+test('the emitted file has one test per path, and passes on its own machine', async () => {
   const outcome = await run(generateJestTests(paths, options), loop)
   expect(outcome.names).toHaveLength(paths.length)
   expect(new Set(outcome.names).size).toBe(paths.length)
@@ -87,7 +87,7 @@ test('the emitted file fails on a machine that behaves differently', async () =>
   expect(outcome.failures).toMatchObject([{ ok: false, expected: { value: 'capped' } }])
 })
 
-test('the emitted text is readable and the same each time', () => {
+test('the emitted text is readable and stable', () => {
   const text = generateJestTests(
     generatePaths(detour, { alphabet: [{ type: 'SHORT' }, { type: 'ON' }] }).paths,
     {
@@ -127,7 +127,7 @@ test.each([
   expect(() => generateJestTests(found.paths, options)).toThrow(/which JSON cannot represent/)
 })
 
-test('whatever JSON an event carries arrives unchanged, and no label breaks the file', async () => {
+test('any JSON in an event arrives unchanged, and no label breaks the file', async () => {
   const machine = createMachine({ initial: 'a', states: { a: { on: { GO: 'b' } }, b: {} } })
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.string({ minLength: 1 }), async (payload, label) => {
@@ -157,7 +157,7 @@ test('whatever JSON an event carries arrives unchanged, and no label breaks the 
   )
 })
 
-test('the table counts, lists each transition, and says what is missing', () => {
+test('the table counts and lists each transition, and names the missing ones', () => {
   const table = formatCoverage(coverage)
   expect(table).toMatch(/^loop: 10 of 15 transitions, 10 of 12 states, by \d+ paths with \d+ events\n/)
   expect(table).toContain('paused: RESUME → running.last')

@@ -46,7 +46,7 @@ test('a counterexample is a shortest one, and prints as a list of events and sta
   )
 })
 
-test('an invariant may judge the way: event, previous state, actions and transitions', () => {
+test('an invariant can check the step: event, previous state, actions and transitions', () => {
   const seen: string[] = []
   const report = checkInvariants(
     loop,
@@ -94,7 +94,7 @@ test('emitted events are among the actions', () => {
   expect(told).toMatchObject([{ params: { event: { type: 'told' } } }])
 })
 
-test('a sentence and a throw are reasons, and each invariant gets its own counterexample', () => {
+test('a sentence and an error are reasons, and each invariant gets its own counterexample', () => {
   const report = checkInvariants(
     detour,
     [
@@ -115,14 +115,14 @@ test('a sentence and a throw are reasons, and each invariant gets its own counte
   expect(report.violations[0]?.reason).toBe('b is no good')
 })
 
-test('a violation ends the search in a machine without end', () => {
+test('a violation ends the search in an infinite machine', () => {
   const report = checkInvariants(counter, [{ name: 'few', holds: ({ context }) => context.ticks < 3 }], {
     alphabet: [{ type: 'TICK' }],
   })
   expect(report.violations[0]?.path.weight).toBe(3)
 })
 
-test('a violation that only the merged state shows is seen where it happens', () => {
+test('a violation that only the merged state shows is reported where it occurs', () => {
   const report = checkInvariants(counter, [{ name: 'few', holds: ({ context }) => context.ticks < 3 }], {
     alphabet: [{ type: 'TICK' }],
     serializeState: ({ context }) => String(Math.min(context.ticks, 2)),

@@ -98,7 +98,7 @@ describe('a recorded session', () => {
     expect(notCompared.map((what) => what.split(',')[0])).toEqual(['the prompt', 'the tool specifications'])
   })
 
-  it('fails after a change of its prompt, and says which line', async () => {
+  it('fails after a change of its prompt, and names the line', async () => {
     const { recording } = await recorded(plainOptions(), asked)
     const error = await refusal(
       played({ ...plainOptions(), instructions: 'You are a careful analyst.\nAnswer at length.' }, recording),
@@ -109,7 +109,7 @@ describe('a recorded session', () => {
     expect(error.message).toContain('statewright sessions export s --as test --update')
   })
 
-  it('says of tools what is gone, new, described otherwise or has another schema', async () => {
+  it('reports removed and new tools, and changed descriptions and schemas', async () => {
     const { recording } = await recorded(plainOptions(), asked)
     const gone = await refusal(played({ ...plainOptions(), tools: [tool('clock')] }, recording))
     expect(gone.differences.map(({ by, subject, now }) => [by, subject, now])).toEqual([
@@ -140,7 +140,7 @@ describe('a recorded session', () => {
     )
   })
 
-  it('says where a run goes another way, and what of the agent has changed', async () => {
+  it('reports where a run diverges, and the changes of the agent', async () => {
     const { recording } = await recorded(plainOptions(), asked)
     const limits = await refusal(played({ ...plainOptions(), limits: { maxSteps: 1 } }, recording))
     expect(limits.differences).toMatchObject([{ by: 'state', step: 1, now: 'MAX_STEPS (done)' }])
@@ -158,7 +158,7 @@ describe('a recorded session', () => {
     expect(shielded.message).toContain('it now has output shields')
   })
 
-  it('carries tools out where they are to be live, and compares what they return', async () => {
+  it('executes tools marked as live, and compares their results', async () => {
     const { recording } = await recorded(plainOptions(), asked)
     const inputs: unknown[] = []
     const live = weather({ execute: (input: unknown) => (inputs.push(input), 'Rain.') })
@@ -178,7 +178,7 @@ describe('a recorded session', () => {
     })
   })
 
-  it('takes other ids and other times in what live tools return for the same', async () => {
+  it('accepts different ids and times in the results of live tools', async () => {
     const at = (time: string, id: string) => weather({ execute: () => `At ${time}, see ${id}.` })
     const { recording } = await recorded(
       { tools: [at('2026-05-01T10:00:00Z', '6f1cdd8c-6a6e-4a86-8df5-2f9e2a9a61c1')] },
@@ -188,7 +188,7 @@ describe('a recorded session', () => {
     await played({ tools: [now] }, recording, { tools: 'live' })
   })
 
-  it('plays on an agent that is made of the recording alone, until that is made otherwise', async () => {
+  it('plays on an agent created from the recording alone, until it changes', async () => {
     const { recording } = await recorded(plainOptions(), asked)
     expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
       state: 'COMPLETED',
@@ -199,13 +199,13 @@ describe('a recorded session', () => {
   })
 })
 
-test('calls in parallel play, whatever their order', async () => {
+test('a recording plays parallel calls in any order', async () => {
   const tools = ['a', 'b', 'c'].map((name) => tool(name, () => name))
   const { recording } = await recorded({ tools }, [calls([['a'], ['b'], ['c']]), text('Done.')])
   expect(await played({ tools }, recording, { tools: 'live' })).toMatchObject({ calls: 3 })
 })
 
-describe('what cannot be played is refused, and says what to do', () => {
+describe('an unplayable recording is refused, with a remedy', () => {
   const take = async () => (await recorded(plainOptions(), asked)).recording
 
   test.each([
@@ -219,7 +219,7 @@ describe('what cannot be played is refused, and says what to do', () => {
     expect(`${code} ${message}`).toMatch(expected)
   })
 
-  it('one of a newer version, or with records of one', async () => {
+  it('if it is of a newer version, or has records of one', async () => {
     const recording = await take()
     expect((await refusal(played(plainOptions(), { ...recording, version: 2 }))).code).toBe('newer_recording')
     const [first, ...records] = recording.records
@@ -228,7 +228,7 @@ describe('what cannot be played is refused, and says what to do', () => {
     expect([code, message]).toEqual(['newer_recording', expect.stringContaining('log version 99')])
   })
 
-  it('one that is damaged anywhere, or leads nowhere', async () => {
+  it('if it is damaged anywhere, or has no end', async () => {
     const recording = await take()
     const { records, check: _check, ...rest } = recording
     const damages: object[] = [
@@ -252,7 +252,7 @@ describe('what cannot be played is refused, and says what to do', () => {
     await played(plainOptions(), { ...rest, records })
   })
 
-  it('on what is no agent, and with options that there are not', async () => {
+  it('with an invalid agent, and with unknown options', async () => {
     const recording = await take()
     const none = await refusal(replaySession({} as never, recording))
     expect([none.code, none.message]).toEqual(['not_an_agent', expect.stringContaining('createAgent()')])
@@ -282,7 +282,7 @@ describe('shields', () => {
   })
   const everywhere = { input: [hides], toolInput: [hides], toolOutput: [hides], output: [hides] }
 
-  it('leave nothing in a recording of what they have withheld, and it plays all the same', async () => {
+  it('leave no withheld content in a recording, which still plays', async () => {
     const options = { tools: [weather({ execute: () => `Rain at ${secret}.` })], shields: everywhere }
     const { recording } = await recorded(
       options,
@@ -297,7 +297,7 @@ describe('shields', () => {
     await played(options, recording, { tools: 'live' })
   })
 
-  it('end a recording where what they have withheld decides how the run goes on', async () => {
+  it('end a recording if withheld content determines how the run continues', async () => {
     const changing = () => {
       let n = 0
       return weather({ execute: () => `Rain, ${++n}.`, readOnly: false })
@@ -325,10 +325,10 @@ describe('shields', () => {
   })
 })
 
-describe('whatever happens in a session plays', () => {
+describe('a session plays with', () => {
   const pay = () => tool('pay', () => 'paid', { needsApproval: true })
 
-  test('an approved call that the tool would refuse now is not called free of approval', async () => {
+  test('an approved call, which is not reported as free of approval if the tool would refuse it now', async () => {
     const turns = [calls([['pay', { n: 1 }]]), text('Done.')]
     const { recording } = await recorded({ tools: [pay()] }, turns, async (run) => {
       const { pending = [] } = (await run.result) as { pending?: { callId: string }[] }
@@ -409,7 +409,7 @@ describe('whatever happens in a session plays', () => {
     await replaySession(createRecordedAgent(recording), recording)
   })
 
-  test('a deferred sub-agent, on an agent that is made of the recording alone', async () => {
+  test('a deferred sub-agent, on an agent created from the recording alone', async () => {
     const helper = createAgent({ model: silent }).asTool({
       name: 'helper',
       description: 'Helps.',
@@ -430,7 +430,7 @@ describe('whatever happens in a session plays', () => {
     })
   })
 
-  test('objects as answers, and a schema that they fit no more', async () => {
+  test('objects as answers, and a schema that they no longer match', async () => {
     const output = (key: string) =>
       ({ type: 'object', properties: { [key]: { type: 'string' } }, required: [key] }) as const
     const { recording } = await recorded({ output: output('sky') as never }, [text('{"sky":"grey"}')])
@@ -439,7 +439,7 @@ describe('whatever happens in a session plays', () => {
     expect(error.differences.map(({ by }) => by)).toEqual(expect.arrayContaining(['output', 'state']))
   })
 
-  test('several runs of a session, forks, and a limit that a run was given', async () => {
+  test('several runs, forks, and a limit of a run', async () => {
     const store = memoryStore() as SessionStore
     const model = await modelOf([...asked, text('Still.'), call('weather', { city: 'Rome' })])
     const agent = createAgent({ ...plainOptions(), prices: null, model, store })
@@ -457,7 +457,7 @@ describe('whatever happens in a session plays', () => {
     expect(await played(plainOptions(), await store.read('s'))).toMatchObject({ state: 'MAX_STEPS' })
   })
 
-  test('a chart that leads elsewhere is told as that', async () => {
+  test('a changed chart, which is reported as such', async () => {
     const { recording } = await recorded(plainOptions(), asked)
     const { check: _check, ...rest } = recording
     const moved = recording.records.map((record) =>
@@ -472,8 +472,8 @@ describe('whatever happens in a session plays', () => {
   })
 })
 
-describe('what the page on it says', () => {
-  it('a change of the prompt reads as it is shown there', async () => {
+describe('the report of a playback', () => {
+  it('shows a change of the prompt as the documentation does', async () => {
     const store = memoryStore() as SessionStore
     const options = { ...plainOptions(), prices: null }
     const agent = createAgent({ ...options, model: await modelOf(asked), store })
@@ -484,7 +484,7 @@ describe('what the page on it says', () => {
     expect(/```text\n([^]*?)\n```/.exec(page)?.[1]).toBe(message)
   })
 
-  it('settings are compared, and what guards tell the model', async () => {
+  it('compares settings, and guard messages', async () => {
     const { recording } = await recorded({ ...plainOptions(), sampling: { temperature: 0 } }, [
       ...times(4, call('weather', { city: 'Paris' })),
       text('It rains.'),
@@ -500,7 +500,7 @@ describe('what the page on it says', () => {
     expect(differences.map(({ by }) => by)).toContain('guidance')
   })
 
-  it('the app’s own object reaches live tools and needsApproval, and isSame may throw', async () => {
+  it('passes the app’s own object to live tools and needsApproval, and isSame may throw', async () => {
     const needsApproval = (_input: unknown, { context }: { context: unknown }) => context !== 'the app'
     const seen: unknown[] = []
     const execute = (_input: unknown, { context }: { context: unknown }) => (seen.push(context), 'Rain.')
@@ -519,7 +519,7 @@ describe('what the page on it says', () => {
     expect(code).toBe('invalid_option')
   })
 
-  it('damaged records of a store are told as everywhere', async () => {
+  it('reports damaged records of a store as everywhere', async () => {
     const { store } = await recorded(plainOptions(), asked)
     const records = (await store.read('s')).map((record) => ({
       ...record,

@@ -18,12 +18,12 @@ const all = readdirSync(folder, { withFileTypes: true })
 /** Fails on any request, because sessions are replayed without a model. */
 const model = openaiChat({ model: 'gpt-test', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
 
-test('there are sessions of every earlier version', () => {
+test('sessions of every earlier version exist', () => {
   expect(all.length).toBeGreaterThanOrEqual(21)
 })
 
 test.each(all)(
-  'what $version stored ($name) plays on the agent that it was stored by',
+  'a session of $version ($name) plays on the agent that stored it',
   async ({ version, name }) => {
     const fixture = JSON.parse(readFileSync(new URL(`${version}/${name}.json`, folder), 'utf8')) as StoredCase
     const one = cases[name]

@@ -28,12 +28,12 @@ const checkDetour = (property: Property) => checkProperties(detour, { it: proper
 const isA = ({ value }: Moment) => value === 'a'
 
 describe('always and never', () => {
-  test('hold where nothing breaks them', () => {
+  test('hold if nothing breaks them', () => {
     expect(checkDetour(always(({ value }) => value !== 'e'))).toMatchObject({ holds: true, states: 6 })
     expect(checkDetour(never(({ event }) => event.type === 'TOSS')).message).toBe('it: holds in all 6 states')
   })
 
-  test('show the shortest way to a breach, of states and of events', () => {
+  test('show the shortest path to a violation, of states and of events', () => {
     expect(checkDetour(never('broken')).message).toBe(
       'it: does not hold in broken\nStarting with input 1:\n  start → a\n  SHORT → d\n  ON    → broken',
     )
@@ -42,7 +42,7 @@ describe('always and never', () => {
     expect(counterexample?.loop).toBeNull()
   })
 
-  test('see events that the machine ignores', () => {
+  test('include events that the machine ignores', () => {
     const { counterexample } = checkDetour(
       never(({ event, value }) => event.type === 'HOME' && value === 'c'),
     )
@@ -51,26 +51,26 @@ describe('always and never', () => {
 })
 
 describe('leadsTo', () => {
-  test('without fairness, a run may rest forever', () => {
+  test('allows a run to rest forever without fairness', () => {
     expect(checkDetour(leadsTo('a', 'broken')).message).toBe(
       "it: 'broken' never holds: without `fair`, no event has to happen\n" +
         'Starting with input 1:\n  start → a\nand rests there forever.',
     )
   })
 
-  test('what stays possible forever happens in the end', () => {
+  test('holds if an event stays possible forever', () => {
     expect(checkDetour(leadsTo('b', 'broken', { fair: ['ON'] }))).toMatchObject({ holds: true, begun: 1 })
     expect(checkDetour(leadsTo('b', 'broken', { fair: ['HOME'] })).holds).toBe(false)
   })
 
-  test('what is possible again and again need not happen: a lasso shows it', () => {
+  test('need not hold if an event is only repeatedly possible, as a lasso shows', () => {
     expect(checkDetour(leadsTo('a', 'broken', { fair: true })).message).toBe(
       "it: 'broken' never holds, even if every fair event that stays possible happens\n" +
         'Starting with input 1:\n  start → a\nand then repeats:\n  SHORT → d\n  HOME  → a',
     )
   })
 
-  test('a loop has every fair event that stays possible in it', () => {
+  test('includes every fair event that stays possible in a loop', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { X: 'a', Y: 'b', Z: 'end' } }, b: { on: { X: 'a', Y: 'b' } }, end: {} },
@@ -85,7 +85,7 @@ describe('leadsTo', () => {
     expect(labels?.toSorted()).toEqual(['X', 'Y'])
   })
 
-  test('patterns name the events of actors', () => {
+  test('accepts patterns of actor events', () => {
     const options = {
       inputs: { plain: { maxSteps: 1, shielded: false } },
       alphabet: { answers: { type: 'xstate.done.actor.model', output: { calls: 0 } } },
@@ -94,7 +94,7 @@ describe('leadsTo', () => {
     expect(checkProperties(loop, properties, options).ends.holds).toBe(true)
   })
 
-  test('says when it never begins', () => {
+  test('reports that it never starts', () => {
     const machine = createMachine({ initial: 'a', states: { a: {}, b: {} } })
     expect(checkProperties(machine, { it: leadsTo('b', 'a') }, { alphabet: [] }).it).toMatchObject({
       holds: true,
@@ -104,12 +104,12 @@ describe('leadsTo', () => {
 })
 
 describe('until', () => {
-  test('is strong: what it waits for has to come', () => {
+  test('is strong: the awaited state has to occur', () => {
     expect(checkDetour(until(() => true, 'broken', { fair: true })).counterexample?.loop).toHaveLength(2)
     expect(checkDetour(until(() => true, 'broken', { from: 'b', fair: ['ON'] })).holds).toBe(true)
   })
 
-  test('is broken by the first moment that is neither', () => {
+  test('is violated by the first state that satisfies neither', () => {
     const { counterexample } = checkDetour(until(({ value }) => value !== 'c', 'broken', { from: 'b' }))
     expect(counterexample?.loop).not.toBeNull()
     const fair = checkDetour(until(({ value }) => value !== 'c', 'broken', { from: 'b', fair: ['ON'] }))
@@ -117,13 +117,13 @@ describe('until', () => {
     expect(fair.counterexample?.path.steps.map(({ label }) => label)).toEqual(['start', 'LONG', 'ON'])
   })
 
-  test('does not ask for p at the moment of q', () => {
+  test('does not require p when q holds', () => {
     expect(checkDetour(until(isA, ({ value }) => value !== 'a', { fair: ['SHORT'] })).holds).toBe(true)
   })
 })
 
 describe('canReach', () => {
-  test('shows the nearest state that has no way', () => {
+  test('shows the nearest state without a path', () => {
     expect(checkDetour(canReach('broken')).holds).toBe(true)
     expect(checkDetour(canReach(isA)).message).toContain('no path leads there from b\n')
     expect(checkDetour(canReach(({ value }) => value === 'e')).message).toContain(
@@ -153,11 +153,11 @@ describe('decreases', () => {
   const options = { alphabet: [{ type: 'FAIL' }, { type: 'GO' }] }
   const left = decreases(({ context }: Moment<ReturnType<typeof retry>>) => context.left)
 
-  test('holds when every cycle uses something up', () => {
+  test('holds if every cycle decreases a value', () => {
     expect(checkProperties(retry(true), { left }, options).left.holds).toBe(true)
   })
 
-  test('shows a cycle that uses nothing up, and a step that gives something back', () => {
+  test('shows a cycle that decreases nothing, and a step that increases', () => {
     expect(checkProperties(retry(false), { left }, options).left.message).toBe(
       'left: the rank is unchanged when the machine returns to asking\n' +
         'Starting with input 1:\n  start → asking\nand then repeats:\n  FAIL → waiting\n  GO   → asking',
@@ -168,7 +168,7 @@ describe('decreases', () => {
     )
   })
 
-  test('a list is compared from its first number on', () => {
+  test('compares a list from its first number on', () => {
     const list = decreases(({ context, value }: Moment<ReturnType<typeof retry>>) => [
       context.left,
       value === 'asking' ? 1 : 0,
@@ -180,7 +180,7 @@ describe('decreases', () => {
 describe('a machine that is too large', () => {
   const options = { alphabet: [{ type: 'TICK' }], limit: 10 }
 
-  test('is explored up to the limit, and the report says so', () => {
+  test('is explored up to the limit, and the report states it', () => {
     const { few, on } = checkProperties(
       counter,
       {
@@ -194,12 +194,12 @@ describe('a machine that is too large', () => {
     expect(on.holds).toBeNull()
   })
 
-  test('a breach before the limit is one', () => {
+  test('can violate a property before the limit', () => {
     const { few } = checkProperties(counter, { few: always(({ context }) => context.ticks < 3) }, options)
     expect(few.holds).toBe(false)
   })
 
-  test('nothing is claimed of events beyond the limit', () => {
+  test('proves nothing about events beyond the limit', () => {
     const { grows, rests } = checkProperties(
       counter,
       {
@@ -219,7 +219,7 @@ describe('a machine that is too large', () => {
     expect(rests.holds).toBe(false)
   })
 
-  test('an abstraction of the context makes it small', () => {
+  test('becomes small with an abstraction of the context', () => {
     const { odd } = checkProperties(
       counter,
       {
@@ -234,7 +234,7 @@ describe('a machine that is too large', () => {
     expect(odd).toMatchObject({ holds: true, states: 2, bounded: null })
   })
 
-  test('an abstraction that is too coarse is refused, not believed', () => {
+  test('refuses an abstraction that is too coarse', () => {
     const machine = createMachine({
       types: {} as { context: { ticks: number } },
       context: { ticks: 0 },
@@ -258,7 +258,7 @@ describe('a machine that is too large', () => {
   })
 })
 
-describe('what cannot be checked is refused', () => {
+describe('an unverifiable property is refused', () => {
   const check = (properties: unknown) => () =>
     checkProperties(detour, properties as never, { alphabet: events })
   const bad = (code: string, pattern: RegExp, properties: unknown) => {
@@ -268,7 +268,7 @@ describe('what cannot be checked is refused', () => {
     )
   }
 
-  test('a property that throws, by its name', () => {
+  test('by name if it throws', () => {
     const rude = () => {
       throw new TypeError('no such key')
     }
@@ -278,7 +278,7 @@ describe('what cannot be checked is refused', () => {
     bad('property_threw', /^The property 'rude' threw/, { rude: decreases(rude) })
   })
 
-  test('an answer that is none', () => {
+  test('if it returns no boolean', () => {
     bad('bad_option', /'late' must synchronously return true or false.*a promise/, {
       late: always((() => Promise.resolve(true)) as never),
     })
@@ -288,7 +288,7 @@ describe('what cannot be checked is refused', () => {
     bad('bad_option', /rank of the property 'r' must be a number/, { r: decreases(() => 'x' as never) })
   })
 
-  test('names that the machine does not have', () => {
+  test('if it names states that the machine does not have', () => {
     bad('unknown_state', /no state 'brokn'/, { x: never('brokn') })
     bad(
       'bad_option',
@@ -299,7 +299,7 @@ describe('what cannot be checked is refused', () => {
     )
   })
 
-  test('properties that are none', () => {
+  test('if it is not a property', () => {
     bad('bad_option', /at least one property/, {})
     bad('bad_option', /at least one property/, undefined)
     bad('bad_option', /'x' must be created by always/, { x: () => true })
@@ -347,21 +347,21 @@ describe('stories as tests', () => {
     return given
   }
 
-  test('fail while the machine can go on as the story tells', () => {
+  test('fail while the machine allows the story', () => {
     expect(run(machineOf('a'))).toMatchObject({
       '1. no way home': { holds: false },
       "2. it's over in the end": { holds: false, message: expect.stringContaining('isFinal never holds') },
     })
   })
 
-  test('pass when that is mended', () => {
+  test('pass after the machine is corrected', () => {
     expect(Object.values(run(machineOf('end')))).toEqual([
       { holds: true, message: null },
       { holds: true, message: null },
     ])
   })
 
-  test('have one event a line, with its name', () => {
+  test('have one event per line, with its name', () => {
     expect(
       generateStoryTests(stories.slice(1), { imports: [`import { machine } from './m.js'`], title: 'x' }),
     ).toBe(
@@ -387,7 +387,7 @@ describe('x', () => {
     )
   })
 
-  test('a dead end is told by the way to it', () => {
+  test('describe a dead end by the path to it', () => {
     const dead = checkProperties(machineOf('d'), { x: canReach(isA) }, options).x.counterexample
     expect(dead?.path.steps.map(({ label }) => label)).toEqual(['start', 'SHORT'])
     const story = { steps: [{ type: 'SHORT' }] }
@@ -395,14 +395,14 @@ describe('x', () => {
     expect(checkStory(machineOf('a'), canReach(isA), story, options).holds).toBe(true)
   })
 
-  test('what is no story is refused', () => {
+  test('are refused for an invalid story', () => {
     expect(() => checkStory(machineOf('a'), never('a'), undefined as never, options)).toThrow(
       /must be \{ input, steps/,
     )
   })
 })
 
-test('explore gives the states, their events and the ways to them', () => {
+test('explore returns the states, their events and the paths to them', () => {
   const { starts, states, bounded, events: tried } = explore(detour, { alphabet: events })
   expect(states.map(({ snapshot }) => snapshot.value)).toEqual(['a', 'b', 'd', 'c', 'broken', 'd2'])
   expect(starts).toEqual([states[0]])
@@ -475,7 +475,7 @@ function hasEndlessWait(plan: Plan): boolean {
   return false
 }
 
-test('leadsTo is broken exactly when some set of states keeps a fair run forever', () => {
+test('leadsTo is violated exactly if a set of states can keep a fair run forever', () => {
   let broken = 0
   fc.assert(
     fc.property(someMachine, (plan) => {

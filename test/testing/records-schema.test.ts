@@ -25,7 +25,7 @@ test('the schema describes every event that the machine handles', () => {
   expect(handled.filter((type) => !described.includes(type))).toEqual([])
 })
 
-test('the schema takes every record that earlier versions have stored, whole and as it is shown', () => {
+test('the schema accepts every record of earlier versions, whole and as displayed', () => {
   const wrong: string[] = []
   let count = 0
   for (const file of fixtures) {
@@ -52,7 +52,7 @@ test('the schema takes every record that earlier versions have stored, whole and
   expect(count).toBeGreaterThan(250)
 })
 
-test('the schema refuses what no record says', () => {
+test('the schema refuses invalid records', () => {
   const start = { seq: 2, at: 0, type: 'start' }
   const event = { seq: 3, at: 0, type: 'event' }
   for (const record of [
@@ -68,7 +68,7 @@ test('the schema refuses what no record says', () => {
     expect({ record, isRefused: faults(record).length > 0 }).toEqual({ record, isRefused: true })
 })
 
-test('the schema takes the screening of a rejection, and a hosted call that a sub-agent asks about', () => {
+test('the schema accepts the screening of a rejection, and a hosted call that a sub-agent asks about', () => {
   const screening = { action: 'allow' as const, message: null, findings: [] }
   const taken: AgentMachineEvent[] = [
     {

@@ -10,7 +10,7 @@ const look = (n = 0): RecordedStep => ({
 })
 
 describe('replayGuards', () => {
-  it('says of a transcript what the guards said when it was live', async () => {
+  it('returns for a transcript the decisions of the live guards', async () => {
     const turns = [
       ...times(8, call('look')),
       call('look', { n: 1 }),
@@ -36,7 +36,7 @@ describe('replayGuards', () => {
     ).toEqual(said)
   })
 
-  it('says what they would have said under another configuration', async () => {
+  it('returns the decisions under another configuration', async () => {
     const live = await played([...times(5, call('look')), text('Done.')], { tools: [tool('look')] })
     const strict = replayGuards(live.result.messages, { guardrails: { maxRepeatedToolSteps: 3 } })
     expect(strict.halt).toMatchObject({ step: 3, when: 'before', guard: 'repeated_call', action: 'halt' })
@@ -44,7 +44,7 @@ describe('replayGuards', () => {
     expect(replayGuards(live.result.messages, { guardrails: { progress: null } }).findings).toEqual([])
   })
 
-  it('begins a turn with each user message, and with no other', () => {
+  it('starts a turn with each user message, and with no other', () => {
     const asked = (id: string): Message[] => [
       {
         role: 'assistant',
@@ -71,7 +71,7 @@ describe('replayGuards', () => {
     }
   })
 
-  it('takes results that are no text, calls without a result, and statuses', () => {
+  it('accepts results that are not text, calls without a result, and statuses', () => {
     const messages = times(4, [
       {
         role: 'assistant',
@@ -96,7 +96,7 @@ describe('replayGuards', () => {
     expect(replayGuards(messages).halt).toMatchObject({ guard: 'policy_denied', step: 1 })
   })
 
-  it('refuses a configuration that is none', () => {
+  it('refuses an invalid configuration', () => {
     expect(() => replayGuards([], { guardrails: { progress: { memory: 65 } } })).toThrow(
       /progress\.memory must be/,
     )
@@ -104,7 +104,7 @@ describe('replayGuards', () => {
 })
 
 describe('replaySteps', () => {
-  it('stops at a halt, and goes on with the next turn', () => {
+  it('stops at a halt, and continues with the next turn', () => {
     const steps = [...times(30, look()), { ...look(), user: true }, look(), look()]
     const { findings, halt, calls: counted } = replaySteps(steps)
     expect(halt?.step).toBe(20)
@@ -112,7 +112,7 @@ describe('replaySteps', () => {
     expect(counted).toEqual({ executed: 8, refused: 16 })
   })
 
-  it('knows of tools what it is told, and of calls how long they took', () => {
+  it('uses the annotations of tools, and the durations of calls', () => {
     const polls = times(30, look())
     expect(replaySteps(polls, {}, { look: { polling: true } }).findings).toEqual([])
     const lasting = (durationMs: number) =>
@@ -154,7 +154,7 @@ describe('compareGuards', () => {
   const transcript = [...turn('a', 5), ...turn('b', 2), ...turn('c', 4)]
   const usage = Array.from({ length: 11 }, () => ({ totalTokens: 10, cost: 0.5 }))
 
-  it('counts what comes after each stop in its turn', () => {
+  it('counts the rest of the turn after each stop', () => {
     const [strict, lax] = compareGuards(
       transcript,
       {
@@ -172,7 +172,7 @@ describe('compareGuards', () => {
     expect(lax).toMatchObject({ stops: [], saved: { responses: 0, calls: 0, tokens: 0, cost: 0 } })
   })
 
-  it('counts the step cap, where it comes first', () => {
+  it('counts the step cap if it comes first', () => {
     const config = { limits: { maxSteps: 3 }, guardrails: noGuards }
     const [capped] = compareGuards(transcript, { capped: config }, { usage })
     expect(capped?.stops.map(({ step, by }) => [step, by])).toEqual([
@@ -182,7 +182,7 @@ describe('compareGuards', () => {
     expect(capped?.saved).toMatchObject({ responses: 3, calls: 3, tokens: 30 })
   })
 
-  it('does not guess what it does not know', () => {
+  it('reports unknown values as unknown', () => {
     const configs = { capped: { limits: { maxSteps: 3 }, guardrails: noGuards } }
     const free = usage.map((one) => ({ ...one, cost: null }))
     expect(compareGuards(transcript, configs)[0]?.saved).toMatchObject({ tokens: null, cost: null })

@@ -61,7 +61,7 @@ function liveHarness(machine = loop): ReplayHarness & { stopped: boolean } {
 }
 
 test.each(paths.map((path) => [path.name, path] as const))(
-  'the live machine goes the same way: %s',
+  'the live machine takes the same path: %s',
   async (_, path) => {
     const harness = liveHarness()
     expect(await replay(path, harness)).toEqual({ ok: true, steps: path.steps.length })
@@ -72,7 +72,7 @@ test.each(paths.map((path) => [path.name, path] as const))(
 const [path] = paths
 if (!path) throw new Error('No path.')
 
-test('a machine that goes another way fails at the first state that differs', async () => {
+test('a machine that takes another path fails at the first state that differs', async () => {
   const other = loop.provide({ guards: { hasCalls: () => false } })
   const result = await replay(path, liveHarness(other))
   expect(result).toMatchObject({
@@ -86,7 +86,7 @@ test('a machine that goes another way fails at the first state that differs', as
   )
 })
 
-test('what the harness throws is a failure at that step, and it is stopped', async () => {
+test('an error of the harness is a failure at that step, and the harness is stopped', async () => {
   const harness = liveHarness()
   harness.perform = () => {
     throw new Error('no such button')
@@ -113,7 +113,7 @@ test('a harness that never settles does not hang the replay', async () => {
   })
 })
 
-test('a stop that fails is reported, unless something failed before', async () => {
+test('a failing stop is reported, unless an earlier step failed', async () => {
   const harness = { ...liveHarness(), stop: () => Promise.reject(new Error('still busy')) }
   expect(await replay(path, harness)).toMatchObject({
     ok: false,

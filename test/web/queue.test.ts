@@ -74,7 +74,7 @@ async function untilLater(condition: () => Promise<boolean>): Promise<void> {
 
 const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
 
-it('stays queued when a page reads the stream of a message, because reading does not restart a stopped queue', async () => {
+it('a queued message waits when a page reads its stream, because reading does not restart a stopped queue', async () => {
   const store = memoryStore()
   const { handler, asked, model } = open(store)
   const first = handler(said('u1', 'One?')).then(chunksOf)

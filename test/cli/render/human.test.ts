@@ -46,7 +46,7 @@ const change = (to: 'RUNNING' | 'PAUSED' | 'COMPLETED'): EmittedEvent => ({
 const warns: EmittedEvent = { type: 'warning', code: 'w', message: 'Careful.' }
 
 describe('a run for people', () => {
-  test('shows streamed text as it comes, and whatever follows on a line of its own', () => {
+  test('shows streamed text as it arrives, and anything else on a separate line', () => {
     expect(shown([says('Hel'), says('lo'), warns])).toBe('Hello\n! w  Careful.\n')
     expect(shown([says('Hello\n'), says('', { finished: true }), warns])).toBe('Hello\n! w  Careful.\n')
   })
@@ -57,7 +57,7 @@ describe('a run for people', () => {
     expect(shown([answers('One'), answers('Two', 's2')])).toBe('One\nTwo\n')
   })
 
-  test('says that text of a failed attempt is withdrawn, but only when some was shown', () => {
+  test('marks the text of a failed attempt as retracted, but only if some was shown', () => {
     const reset = says('Hello', { attempt: 2, reset: true })
     expect(shown([says('Hel'), says('', { finished: true }), reset])).toMatch(
       /^Hel\n↻ .* discarded.*\nHello$/,
@@ -65,13 +65,13 @@ describe('a run for people', () => {
     expect(shown([says('', { finished: true }), reset])).toBe('Hello')
   })
 
-  test('keeps reasoning apart from the answer', () => {
+  test('separates reasoning from the answer', () => {
     const thinks = says('', { reasoning: 'hm' })
     expect(shown([thinks, thinks, says('Yes')])).toBe('hmhm\nYes')
     expect(shown([thinks], { color: true })).toBe('\u001b[2mhm\u001b[22m')
   })
 
-  test('shows a tool call with its arguments, then how it went', () => {
+  test('shows a tool call with its arguments, then its outcome', () => {
     const call: EmittedEvent = {
       type: 'tool_call',
       stepId: 's1',
@@ -85,13 +85,13 @@ describe('a run for people', () => {
     )
   })
 
-  test('shows no time of a call that did not run', () => {
+  test('shows no duration for a call that did not run', () => {
     const result = { type: 'tool_result', callId: 'c', name: 'read', content: 'Rejected.' } as const
     expect(shown([{ ...result, status: 'rejected', durationMs: 0 }])).toBe('  ✗ rejected read  Rejected.\n')
     expect(shown([{ ...result, status: 'ok', durationMs: 0 }])).toBe('  ✓ read 0 ms  Rejected.\n')
   })
 
-  test('shows how long a retry waits', () => {
+  test('shows the delay of a retry', () => {
     const retry: EmittedEvent = {
       type: 'retry',
       stepId: 's1',
@@ -103,7 +103,7 @@ describe('a run for people', () => {
     expect(shown([retry])).toBe('↻ rate_limit  Too many requests; waiting 1.0 s before attempt 2\n')
   })
 
-  test('shows states that pass and states of rest; the final one is left to the summary', () => {
+  test('shows transient states and rests, and leaves the final one to the summary', () => {
     expect(shown([change('RUNNING'), change('PAUSED'), change('COMPLETED')])).toBe(
       '● RUNNING\n● PAUSED  paused\n',
     )
@@ -120,7 +120,7 @@ describe('a run for people', () => {
     ).toBe('⚑ cycle (nudge)  Going in circles.\n! budget  Nearly spent.\n✗ timeout  Too long.\n')
   })
 
-  test('leaves the call of a sub-agent to the question that shows it, and shows calls that need no person', () => {
+  test('leaves the call of a sub-agent to the question that shows it, and shows calls without approval', () => {
     const calls = (id: string, name: string): EmittedEvent => ({
       type: 'tool_call',
       stepId: 's1',
@@ -166,7 +166,7 @@ describe('a run for people', () => {
     expect(shown([nudge, nudge]).match(/You repeat yourself\./g)).toHaveLength(2)
   })
 
-  test('ends with what the run took, set against its limits', () => {
+  test('ends with its totals and their limits', () => {
     const renderer = new HumanRenderer({
       color: false,
       limits: { ...limits, tokenBudget: 2_000, costLimit: 2 },
@@ -205,7 +205,7 @@ describe('a run for people', () => {
     )
   })
 
-  test('without colour there is not one escape sequence, whatever the model writes', () => {
+  test('contains no escape sequence without color, whatever the model writes', () => {
     fc.assert(
       fc.property(fc.array(unicodeText()), (texts) => {
         const all = texts.flatMap((text): EmittedEvent[] => [
@@ -234,6 +234,6 @@ test.each([
   [{ isTTY: false }, { FORCE_COLOR: '1' }, true],
   [{ isTTY: true }, { FORCE_COLOR: '0' }, false],
   [{ isTTY: false }, { FORCE_COLOR: '3', NO_COLOR: '1' }, true],
-])('a stream %j with %j has colours: %p', (stream, env, color) => {
+])('has colors in a stream %j with %j: %p', (stream, env, color) => {
   expect(wantsColor(stream, env)).toBe(color)
 })

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { formatJsonLine } from '../../../src/cli/output.js'
 import { unicodeText } from '../../support/unicode-text.js'
 
-test('a line of JSON is the same value, and holds nothing that a terminal obeys', () => {
+test('a line of JSON is the same value, without control characters for a terminal', () => {
   const unit = fc.oneof(
     unicodeText({ maxLength: 5 }),
     fc.constantFrom('\u001b', '\u009b', '\u007f', '\u202e', '\u2066', '\\', '"', '\n'),

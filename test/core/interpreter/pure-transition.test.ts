@@ -34,7 +34,7 @@ function toShown({ type, params }: { type: string; params?: unknown }): unknown 
   return { type, event, id, src }
 }
 
-test('starts nothing', () => {
+test('a pure transition starts nothing', () => {
   const begun: string[] = []
   const machine = setup({
     types: { events: {} as { type: 'GO' } },

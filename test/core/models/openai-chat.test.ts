@@ -447,7 +447,7 @@ test.each([
   [{ model: 'm', timeoutMs: Number.NaN }, 'timeoutMs'],
   [{ model: 'm', client: new OpenAI({ apiKey: 'k' }), apiKey: 'k' }, 'client'],
   [{ model: 'm', client: {} as OpenAI }, 'client'],
-])('refuses options that cannot make a request: %#', (options, subject) => {
+])('options that cannot make a request are refused: %#', (options, subject) => {
   try {
     openaiChat(options)
     throw new Error('was accepted')

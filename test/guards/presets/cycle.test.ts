@@ -7,8 +7,8 @@ const D: Step = { name: 'stat', content: 'd' }
 const W: Step = { name: 'write', readOnly: false, content: 'written' }
 const alone = only('cycle')
 
-describe('batches that go round in circles', () => {
-  test('A, B, A, B, A, B is nudged after two periods and halts after three', () => {
+describe('repeating cycles of batches', () => {
+  test('A, B, A, B, A, B cause a nudge after two periods and a halt after three', () => {
     const { executed, said, messages } = play(repeat(5, A, B))
     expect(executed).toBe(6)
     expect(said).toEqual(['4: cycle nudge', '6: cycle halt'])
@@ -21,37 +21,37 @@ describe('batches that go round in circles', () => {
     [3, [A, A, B]],
     [4, [A, B, C, D]],
     [4, [A, B, A, C]],
-  ])('a period of %i is seen', (period, round) => {
+  ])('are detected with a period of %i', (period, round) => {
     const { said } = play(repeat(4, ...round), alone)
     expect(said).toEqual([`${period * 2}: cycle nudge`, `${period * 3}: cycle halt`])
   })
 
-  test('a period of five is not, until maxPeriod says so', () => {
+  test('are not detected with a period of five, unless maxPeriod allows it', () => {
     const round = [A, B, C, D, { name: 'tree' }]
     expect(play(repeat(5, ...round), alone).said).toEqual([])
     const wide = { ...alone, cycle: { maxPeriod: 5, nudgeAt: 2, haltAt: 3, onHalt: 'error' } as const }
     expect(play(repeat(5, ...round), wide).said).toEqual(['10: cycle nudge', '15: cycle halt'])
   })
 
-  test('one batch over and over is no cycle', () => {
+  test('are not one repeated batch', () => {
     expect(play(repeat(20, A), alone).said).toEqual([])
   })
 
-  test('failures with stable results belong to it', () => {
+  test('may contain failures with stable results', () => {
     expect(play(repeat(3, { ...A, ...fails }, B), alone).said.at(-1)).toBe('6: cycle halt')
   })
 
-  test('tools that change things belong to it when they come round', () => {
+  test('may contain tools that change things', () => {
     expect(play(repeat(3, A, W)).said).toEqual(['4: cycle nudge', '6: cycle halt'])
   })
 
-  test('thresholds far beyond the stored window work', () => {
+  test('may have thresholds far beyond the stored window', () => {
     const late = { ...alone, cycle: { maxPeriod: 4, nudgeAt: 30, haltAt: 50, onHalt: 'error' } as const }
     expect(play(repeat(60, A, B), late).said.at(-1)).toBe('100: cycle halt')
   })
 })
 
-describe('what clears it', () => {
+describe('a cycle is broken by', () => {
   test('a changed result in between', () => {
     const changed = { ...B, content: 'news' }
     expect(play([A, B, A, changed, A, B], alone).said).toEqual([])
@@ -73,7 +73,7 @@ describe('what clears it', () => {
   })
 })
 
-describe('what does not clear it', () => {
+describe('a cycle is not broken', () => {
   test.each<[string, Step]>([
     ['a call outside of it that only reads', C],
     ['a call outside of it that fails', { ...W, ...fails }],
@@ -82,13 +82,13 @@ describe('what does not clear it', () => {
     expect(play([A, B, A, B, stranger, A, B], alone).said).toEqual(['4: cycle nudge', '7: cycle halt'])
   })
 
-  test('but a long excursion does', () => {
+  test('but a long excursion breaks it', () => {
     const excursion = Array.from({ length: 5 }, (_, index) => ({ ...C, args: { index } }))
     expect(play([A, B, A, B, ...excursion, A, B], alone).said).toEqual(['4: cycle nudge'])
   })
 })
 
-test('polls are exempt when the whole batch polls', () => {
+test('polls are exempt if the whole batch polls', () => {
   const [pollA, pollB]: [Step, Step] = [
     { ...A, polling: true },
     { ...B, polling: true },

@@ -31,7 +31,7 @@ describe('identical failures', () => {
     expect(evidence[1]).toBe('fetch({"url":"x"}) failed 3 times')
   })
 
-  test('are told apart by error class and by arguments', () => {
+  test('are distinguished by error class and by arguments', () => {
     expect(
       play(
         [C, C].flatMap((step) => [
@@ -44,12 +44,12 @@ describe('identical failures', () => {
     expect(play(various(4, fails), alone).said).toEqual([])
   })
 
-  test('count when others come in between, as long as none succeeds', () => {
+  test('count across other calls, as long as none succeeds', () => {
     const pair = various(2, fails)
     expect(play([...pair, ...pair, ...pair], alone).said.at(-1)).toBe('5: repeated_failure halt')
   })
 
-  test('count once a batch: the model learns of a batch at once', () => {
+  test('count once per batch, because the model reads a batch at once', () => {
     expect(play([repeat(5, { ...C, ...fails })], alone).said).toEqual([])
     expect(play([various(8, fails)], alone).said).toEqual([])
   })
@@ -64,7 +64,7 @@ describe('success', () => {
     )
   })
 
-  test('is no excuse for a call that fails beside it', () => {
+  test('does not excuse a failing call next to it', () => {
     const reads = Array.from({ length: 3 }, (_, page): Step[] => [{ args: { page } }, { ...C, ...fails }])
     expect(play(reads, alone).said.at(-1)).toBe('3: repeated_failure halt')
   })
@@ -89,7 +89,7 @@ describe('failures of any calls', () => {
 describe('transient failures', () => {
   const late = { ...C, ...timesOut }
 
-  test('seven and then a success go on, the eighth halts', () => {
+  test('continue after seven and a success, and halt at the eighth', () => {
     expect(play([...repeat(7, late), C], alone).said).toEqual(['7: repeated_failure nudge'])
     expect(play(repeat(9, late), alone).said).toEqual([
       '7: repeated_failure nudge',
@@ -104,7 +104,7 @@ describe('transient failures', () => {
     ])
   })
 
-  test('of polls do not count, their other failures do', () => {
+  test('of polls do not count, but other failures of polls do', () => {
     expect(play(repeat(20, { ...late, polling: true }), alone).said).toEqual([])
     expect(play(repeat(3, { ...C, ...fails, polling: true }), alone).said.at(-1)).toBe(
       '3: repeated_failure halt',
@@ -118,7 +118,7 @@ describe('transient failures', () => {
 })
 
 describe('a policy denial', () => {
-  test('is nudged at once and halts at the second', () => {
+  test('is nudged immediately and halts at the second', () => {
     const { said, messages } = play(repeat(3, { ...C, ...isDenied }))
     expect(said).toEqual(['1: policy_denied nudge', '2: policy_denied halt'])
     expect(messages[1]).toContain('guardrails.failing.policyDenied (now 2)')
@@ -132,13 +132,13 @@ describe('a policy denial', () => {
   })
 })
 
-test('six distinct unknown tools do not halt, one three times does', () => {
+test('six distinct unknown tools do not halt, but one of them three times does', () => {
   const unknown = Array.from({ length: 6 }, (_, index) => ({ name: `tool${index}`, ...isUnknown }))
   expect(play(unknown).said).toEqual([])
   expect(play(repeat(3, { name: 'nope', ...isUnknown })).said.at(-1)).toBe('3: repeated_failure halt')
 })
 
-test('refusals feed no counter', () => {
+test('refusals feed no failure counter', () => {
   expect(play(repeat(20, { ...C, ...isRefused, errorKind: 'failed' })).said).toEqual([])
 })
 
@@ -155,7 +155,7 @@ describe('onRepeat block', () => {
     ])
   })
 
-  test('refuses that call alone and lets the others of its batch run', () => {
+  test('refuses only that call and lets the others of its batch run', () => {
     const good: Step = { name: 'read' }
     const { executed, said, messages } = play(
       [...repeat(3, { ...C, ...fails }), [good, { ...C, ...fails }]],
@@ -166,12 +166,12 @@ describe('onRepeat block', () => {
     expect(messages.at(-1)).toContain('fetch has failed 3 times')
   })
 
-  test('does not forget a refused call because another one of its batch succeeds', () => {
+  test('remembers a refused call even if another one of its batch succeeds', () => {
     const batch: Step[] = [{ name: 'read' }, { ...C, ...fails }]
     expect(play(repeat(6, batch), block).said.at(-1)).toBe('5 asked: repeated_failure halt')
   })
 
-  test('cannot refuse a streak of various calls, so that halts', () => {
+  test('cannot refuse a streak of different calls, which halts instead', () => {
     expect(play(various(8, fails), block).said.at(-1)).toBe('6: repeated_failure halt')
   })
 

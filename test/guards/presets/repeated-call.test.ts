@@ -22,7 +22,7 @@ describe('the same call six times', () => {
     expect(said).toEqual(['3: repeated_call nudge', '4 asked: repeated_call halt'])
   })
 
-  test('tells the model what to do, and the user which key to change', () => {
+  test('has a nudge with a suggestion for the model, and a message with the key to change', () => {
     const { messages, evidence } = play(repeat(6, C), alone)
     expect(messages[0]).toBe(
       'You have called read_file with the same arguments 3 times and got the same result. Use that result or try something else.',
@@ -38,7 +38,7 @@ describe('the same call six times', () => {
     expect(said).toEqual(['3: repeated_call halt'])
   })
 
-  test.each([1, 2, 5])('runs %i times when that is maxRepeatedToolSteps', (max) => {
+  test.each([1, 2, 5])('runs %i times if that is maxRepeatedToolSteps', (max) => {
     expect(play(repeat(8, C), using({}, max)).executed).toBe(max)
   })
 
@@ -47,12 +47,12 @@ describe('the same call six times', () => {
   })
 })
 
-describe('what starts the count anew', () => {
+describe('the count restarts after', () => {
   test('a different batch', () => {
     expect(play([C, C, D, C, C, D, C, C], alone).said).toEqual([])
   })
 
-  test('a changed result: a repeated read that brings news is progress', () => {
+  test('a changed result, because a repeated read with new data is progress', () => {
     expect(
       play(
         repeat(10, C).map((step, index) => ({ ...step, content: `${index}` })),
@@ -73,8 +73,8 @@ describe('what starts the count anew', () => {
   })
 })
 
-describe('what counts as the same batch', () => {
-  test('keys in another order do, another type does not', () => {
+describe('the same batch', () => {
+  test('may have its keys in another order, but not another type', () => {
     const a = { args: { a: { x: 1, y: 2 }, b: 1 } }
     const b = { args: { b: 1, a: { y: 2, x: 1 } } }
     expect(play([a, b, a, b], alone).executed).toBe(3)
@@ -83,7 +83,7 @@ describe('what counts as the same batch', () => {
     ).toEqual([])
   })
 
-  test('the order of its calls does not matter, their number does', () => {
+  test('may have its calls in another order, but not another number', () => {
     expect(
       play(
         [
@@ -108,7 +108,7 @@ describe('what counts as the same batch', () => {
     ).toEqual([])
   })
 
-  test('a batch of several is called several', () => {
+  test('is described as several calls if it has several', () => {
     const { messages } = play(repeat(4, [C, { ...D, name: 'grep' }]), alone)
     expect(messages[0]).toBe(
       'You have made the same 2 calls (read_file, grep) 3 times and got the same results. Use those results or try something else.',
@@ -117,19 +117,19 @@ describe('what counts as the same batch', () => {
 })
 
 describe('failures and refusals', () => {
-  test('failing batches are the failing guard’s: they neither count nor reset', () => {
+  test('of batches are left to the failing guard: they neither count nor reset', () => {
     expect(play(repeat(6, { ...C, ...fails }), alone).said).toEqual([])
     expect(play([C, { ...C, ...fails }, C, { ...C, ...fails }, C, C], alone).executed).toBe(5)
   })
 
-  test('with counts all every batch counts, whatever comes back', () => {
+  test('count with every batch and any result if counts is all', () => {
     const mixed = [C, { ...C, ...fails }, { ...C, content: 'new' }, C]
     const { executed, messages } = play(mixed, using({ counts: 'all' }))
     expect(executed).toBe(3)
     expect(messages[0]).not.toContain('same result')
   })
 
-  test('a batch that was refused as a whole does not count', () => {
+  test('do not count if a batch was refused as a whole', () => {
     expect(
       play([C, C, { ...C, ...isRefused }, { ...C, ...isRefused }], using({ counts: 'all' })).said,
     ).toEqual([])
@@ -150,14 +150,14 @@ describe('onRepeat block', () => {
     expect(messages[1]).toMatch(/^Not executed\..*the run stops\.$/)
   })
 
-  test('lets the run go on when the model does something else', () => {
+  test('lets the run continue if the model does something else', () => {
     expect(play([...repeat(4, C), D, 'text'], block).said).toEqual([
       '3: repeated_call nudge',
       '4 asked: repeated_call block',
     ])
   })
 
-  test('remembers the refusal beyond the streak: the second of the same call halts', () => {
+  test('remembers the refusal beyond the streak, so the second refusal of a call halts', () => {
     expect(play([...repeat(4, C), D, ...repeat(4, C)], block).said.at(-1)).toBe('9 asked: repeated_call halt')
     expect(play([...repeat(4, C), D, D, D, D], block).said.at(-1)).toBe('8 asked: repeated_call block')
   })
@@ -174,6 +174,6 @@ describe('onRepeat block', () => {
   })
 })
 
-test('result facts of equal calls are equal', () => {
+test('equal calls have equal result facts', () => {
   expect(result(C)).toEqual(result({ ...C }))
 })

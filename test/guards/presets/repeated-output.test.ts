@@ -12,25 +12,25 @@ const searches = (count: number, more: Step = {}): Step[] =>
     ...more,
   }))
 
-describe('rounds that bring the same results', () => {
-  test('halt right after the fourth, whatever the arguments', () => {
+describe('rounds with the same results', () => {
+  test('halt right after the fourth, with any arguments', () => {
     const { executed, said, messages } = play(searches(6))
     expect(executed).toBe(4)
     expect(said).toEqual(['4: repeated_output halt'])
     expect(messages[0]).toContain('guardrails.repeatedOutput.rounds (now 4)')
   })
 
-  test('are a nudge when a tool may change things, again at every fourth', () => {
+  test('cause a nudge if a tool may change things, again at every fourth', () => {
     const { executed, said } = play(searches(9, { readOnly: false }), alone)
     expect(executed).toBe(9)
     expect(said).toEqual(['4: repeated_output nudge', '8: repeated_output nudge'])
   })
 
-  test('always halt when strict', () => {
+  test('always halt with strict', () => {
     expect(play(searches(6, { readOnly: false }), strict).said).toEqual(['4: repeated_output halt'])
   })
 
-  test('may be of different size: three searches that find nothing are no news after one', () => {
+  test('may have different sizes: three empty searches after one are no progress', () => {
     expect(play([searches(1), searches(2), searches(1), searches(2)], alone).said).toEqual([
       '4: repeated_output halt',
     ])
@@ -43,7 +43,7 @@ describe('rounds that bring the same results', () => {
   })
 })
 
-describe('what ends the streak', () => {
+describe('the streak ends with', () => {
   const [first, last] = [searches(3), searches(3)]
 
   test.each<[string, Step | 'text']>([
@@ -55,22 +55,22 @@ describe('what ends the streak', () => {
     expect(play([...first, between, ...last], alone).said).toEqual([])
   })
 
-  test('not a call that was refused', () => {
+  test('but not with a refused call', () => {
     expect(play([...first, isRefused, ...last], alone).said).toEqual(['5: repeated_output halt'])
   })
 })
 
-test('errors never feed it, also when all say the same', () => {
+test('errors never feed the streak, even if all are the same', () => {
   expect(play(searches(10, fails), alone).said).toEqual([])
 })
 
-test('polls never feed it, unless they come with another call', () => {
+test('polls never feed the streak, unless they are next to another call', () => {
   expect(play(searches(10, { polling: true })).said).toEqual([])
   const mixed = searches(4).map((step): Step[] => [step, { ...step, name: 'wait', polling: true }])
   expect(play(mixed, alone).said).toEqual(['4: repeated_output halt'])
 })
 
-test('the same call four times halts here when the repeated-call guard is off', () => {
+test('the fourth identical call halts here if the repeated-call guard is off', () => {
   expect(play([{}, {}, {}, {}, {}], { ...defaults, repeatedCall: null }).said).toEqual([
     '4: repeated_output halt',
   ])

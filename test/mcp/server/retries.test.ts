@@ -170,7 +170,7 @@ test('only one of several concurrent messages to a session starts the turn, and 
   expect(refused).toHaveLength(2)
 })
 
-test('reordered arguments, or a message of the moment, make the same call', async () => {
+test('reordered arguments, or a progress token, make the same call', async () => {
   const asked: string[] = []
   const model = scriptedModel(({ messages }) => {
     asked.push(messages.at(-1)?.content as string)

@@ -56,16 +56,16 @@ describe('a fault of a model', () => {
     ['unfinished', 'The whole answer.', expect.objectContaining({ complete: false, finishReason: null })],
     ['truncated', 'The whole', expect.objectContaining({ finishReason: 'length', text: 'The whole' })],
     ['empty', '', expect.objectContaining({ text: '', calls: [], complete: true })],
-  ])('%s is what the run gets', async (fault, told, end) => {
+  ])('%s reaches the run', async (fault, told, end) => {
     expect(await ask(fault)).toEqual({ told, end, landed: [{ at: 1, fault }] })
   })
 
-  test('truncated leaves the last call without the end of its arguments', async () => {
+  test('truncated removes the end of the arguments of the last call', async () => {
     const { end } = await ask('truncated')
     expect(end).toMatchObject({ calls: [{ function: { arguments: '{"path":"x"' } }] })
   })
 
-  test('stalled lasts until the run gives the answer up', async () => {
+  test('stalled lasts until the run abandons the answer', async () => {
     const controller = new AbortController()
     const asked = ask('stalled', controller.signal)
     await new Promise((resolve) => setImmediate(resolve))
@@ -73,7 +73,7 @@ describe('a fault of a model', () => {
     expect(await asked).toEqual({ told: 'The whole', end: undefined, landed: [{ at: 1, fault: 'stalled' }] })
   })
 
-  test('is certified once the run has had it', async () => {
+  test('is recorded once the run has received it', async () => {
     const model = chaosModel(answers(), [{ at: 1, fault: 'cut' }])
     expect(() => model.certify()).toThrow("the fault 'cut' at request 1 did not land; there were 0 requests")
     const { state, output } = await createAgent({ model, retry }).run('Go.').result
@@ -81,7 +81,7 @@ describe('a fault of a model', () => {
     expect(() => model.certify()).not.toThrow()
   })
 
-  test('that lies beyond the last request did not land', async () => {
+  test('after the last request was not injected', async () => {
     const model = chaosModel(answers(), [
       { at: 1, fault: 'cut' },
       { at: 9, fault: 'refused' },
@@ -115,7 +115,7 @@ describe('a fault of a tool', () => {
     ['deaf', 0, 'did not finish within 20 ms'],
     ['undefined', 1, 'returned nothing'],
     ['circular', 1, '[circular]'],
-  ])('%s has %i effects, and the model reads of it', async (fault, count, read) => {
+  ])('%s has %i effects, and the model reads about it', async (fault, count, read) => {
     const tool = chaosTool(send, [{ at: 1, fault }])
     const asks = { toolCalls: [call('a', 'send')], finishReason: 'tool_calls' }
     const { state, messages } = await createAgent({ model: answers(asks), tools: [tool] }).run('Go.').result
@@ -124,7 +124,7 @@ describe('a fault of a tool', () => {
     expect(JSON.stringify(messages)).toContain(read)
   })
 
-  test('cannot land where the client carries the call out', () => {
+  test('cannot occur if the client executes the call', () => {
     const shown = defineTool({ name: 'show', description: 'Shows.', input: z.object({}), client: true })
     expect(() => chaosTool(shown, [{ at: 1, fault: 'throws' }])).toThrow("'show' is executed by its client")
   })
@@ -155,7 +155,7 @@ describe('a fault of a store', () => {
     ['lost_reply', 'The reply of the store was lost.'],
     ['disk_full', 'The disk is full.'],
     ['lease_lost', "Another process has taken over 'ann'."],
-  ])('%s ends the run, which says so', async (fault, message) => {
+  ])('%s ends the run with the reason', async (fault, message) => {
     const { store, started } = await run(fault)
     const { state, reason, error } = await started.result
     store.certify()
@@ -166,7 +166,7 @@ describe('a fault of a store', () => {
   test.each<[StoreFault, number]>([
     ['dies', 1],
     ['dies_after', 2],
-  ])('%s leaves what was written before, and answers nothing any more', async (fault, written) => {
+  ])('%s keeps earlier writes, and fails all later requests', async (fault, written) => {
     const { inner, store, started } = await run(fault)
     let isOver = false
     void started.result.finally(() => (isOver = true))
@@ -185,7 +185,7 @@ describe('a fault of a store', () => {
   })
 })
 
-describe('faults at random', () => {
+describe('random faults', () => {
   const play = async (seed: number, rate: number) => {
     const model = chaosModel(answers(), { seed, rate })
     for (let i = 0; i < 20; i++)
@@ -199,7 +199,7 @@ describe('faults at random', () => {
     return model
   }
 
-  test('are the same for the same seed, and all or none at the ends of the rate', async () => {
+  test('are the same for the same seed, and all or none at the extremes of the rate', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.double({ min: 0, max: 1, noNaN: true }), async (seed, rate) => {
         const [one, other] = [await play(seed, rate), await play(seed, rate)]
@@ -211,7 +211,7 @@ describe('faults at random', () => {
     )
   })
 
-  test('are certified by the first that lands', async () => {
+  test('are recorded from the first that was injected', async () => {
     expect((await play(1, 1)).certify()).toBeUndefined()
     const none = await play(1, 0)
     expect(() => none.certify()).toThrow('no fault landed in 20 requests (seed 1, rate 0). Raise the rate')
@@ -230,6 +230,6 @@ test.each<[string, unknown, string]>([
   ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (got 2)'],
   ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed must be an integer (got x)'],
   ['no faults to draw', { seed: 1, rate: 0, faults: [] }, 'faults must be a list of at least one fault'],
-])('a plan is refused that is %s', (_, plan, why) => {
+])('a plan that is %s is refused', (_, plan, why) => {
   expect(() => chaosModel(answers(), plan as FaultPlan<ModelFault>)).toThrow(why)
 })

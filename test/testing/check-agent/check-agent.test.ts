@@ -57,7 +57,7 @@ const between =
     })
 
 test.each([{ baseDelayMs: 1, maxDelayMs: 2 }, { baseDelayMs: 0, maxDelayMs: 0 }, { maxAttempts: 1 }])(
-  'an agent whose retries are short is not accused of them: %j',
+  'short retries of an agent are not reported: %j',
   async (retry) => {
     const { broken, checks } = await checkAgent(withConfig({ retry }), { only: ['cancel/in-retry'] })
     expect(broken).toEqual([])
@@ -77,7 +77,7 @@ const hidingTheEnd = between({
 const check = (make: Parameters<typeof checkAgent>[0], options?: CheckAgentOptions) =>
   checkAgent(make, options)
 
-test('an agent with the defaults keeps everything, and none of its tools is executed', async () => {
+test('an agent with the defaults passes, and none of its tools is executed', async () => {
   const report = await check(sound)
   expect(report.broken).toEqual([])
   expect(report.checks.filter(({ outcome }) => outcome !== 'kept')).toEqual([])
@@ -87,7 +87,7 @@ test('an agent with the defaults keeps everything, and none of its tools is exec
   expect(executed).toEqual([])
 })
 
-test('the store, the budgets and the telemetry of the agent are left alone', async () => {
+test('the store, the budgets and the telemetry of the agent are not used', async () => {
   const store = memoryStore()
   const budget = createBudget({ id: 'shared', store, tokens: 1_000 })
   const telemetry = {
@@ -110,7 +110,7 @@ test('a sub-agent is a tool like any other, and does not run', async () => {
   expect(checks[1]?.seen).toContain('research')
 })
 
-test('a tool whose predicate says nothing asks a person, as it does in a run', async () => {
+test('an undecided predicate of a tool requires approval, as in a run', async () => {
   const tools = [{ ...read, needsApproval: () => undefined as never }]
   const { broken, checks } = await check((model) => createAgent({ model, tools }), {
     only: ['approvals/refused'],
@@ -119,13 +119,13 @@ test('a tool whose predicate says nothing asks a person, as it does in a run', a
   expect(checks.at(-1)).toMatchObject({ name: 'approvals/refused', outcome: 'kept' })
 })
 
-test('the shields and guards of the agent are asked', async () => {
+test('the shields and guards of the agent are called', async () => {
   const shield = defineShield({ name: 'mine', check: () => ({ action: 'block', message: 'No.' }) })
   const { broken } = await check((model) => createAgent({ model, shields: { output: [shield] } }))
   expect(broken).toEqual([expect.stringContaining('basics/answer: it ended BLOCKED')])
 })
 
-describe('what is wrong with an agent is found:', () => {
+describe('a problem of an agent is found:', () => {
   const isLoose = { guardrails: { progress: null }, limits: { maxSteps: 1000 } } as const
 
   test.each<[string, Parameters<typeof checkAgent>[0], string]>([
@@ -206,7 +206,7 @@ const silent: ModelProvider = {
 }
 
 describe('the report', () => {
-  test('says what was tried, what broke and how to repeat it', async () => {
+  test('lists the attempts, the failures and how to reproduce them', async () => {
     const report = await check(withConfig({ completion: { onMissingEnd: 'accept' } }), {
       only: ['truncation'],
       seed: 7,
@@ -222,7 +222,7 @@ describe('the report', () => {
     expect(report.broken).toEqual([expect.stringMatching(/^truncation\/unfinished-stream: .*Repeat it: /)])
   })
 
-  test('says of each check that was skipped why', async () => {
+  test('states why each check was skipped', async () => {
     const make = (model: ModelProvider) => createAgent({ model })
     const report = await check(make, { skip: { faults: 'tried elsewhere' } })
     expect(report.broken).toEqual([])
@@ -236,7 +236,7 @@ describe('the report', () => {
     expect(formatAgentReport(report)).toContain('Skipped: tried elsewhere')
   })
 
-  test('of an agent that does not work has one failure, and not fifty', async () => {
+  test('of a broken agent has one failure, not fifty', async () => {
     const { broken, checks } = await check(() => sound({ ...silent }))
     expect(broken).toEqual([expect.stringContaining('was not called; pass it to createAgent')])
     expect(checks.at(-1)).toMatchObject({ outcome: 'skipped', problem: 'basics/answer is broken' })
@@ -252,14 +252,14 @@ describe('the inputs of tools', () => {
   })
   const make = (model: ModelProvider) => createAgent({ model, tools: [exact] })
 
-  test('are asked for where none can be made up', async () => {
+  test('are required if none can be generated', async () => {
     const { checks } = await check(make, { only: ['basics'] })
     expect(checks[1]?.problem).toBe('the agent has no tool that runs without approval; give inputs for exact')
     const given = await check(make, { only: ['basics'], inputs: { exact: { path: '/home/ada' } } })
     expect(given.checks[1]?.outcome).toBe('kept')
   })
 
-  test('are made up of any schema that asks for no more than types', () => {
+  test('are generated for any schema that only has type constraints', () => {
     const leaf = fc.constantFrom<object>(
       { type: 'string', minLength: 3, maxLength: 5 },
       { type: 'integer', minimum: 4, maximum: 9 },
@@ -287,7 +287,7 @@ describe('the inputs of tools', () => {
   })
 })
 
-test('an agent whose answers are objects is given objects', async () => {
+test('the answers for an agent with an output schema are objects', async () => {
   const make = (model: ModelProvider) =>
     createAgent({ model, tools: [read], output: z.object({ title: z.string(), pages: z.int().min(1) }) })
   const { broken, checks } = await check(make, {
@@ -325,7 +325,7 @@ describe('checkAgent refuses', () => {
     await expect(check(sound, options)).rejects.toThrow(why)
   })
 
-  test('what makes no agent', async () => {
+  test('a function that returns no agent', async () => {
     await expect(check(() => ({}) as never)).rejects.toMatchObject({ code: 'not_an_agent' })
     await expect(checkAgent(undefined as never)).rejects.toThrow('checkAgent(make) must be a function')
   })

@@ -44,7 +44,7 @@ const exact: Scorer<string> = ({ output }, { expected }) => output === expected
 const known = (said: string) => ({ text: said.includes('France') ? 'Paris' : 'Warsaw' })
 
 describe('evaluate', () => {
-  test('runs each case, scores it, and says what it came to', async () => {
+  test('runs each case, scores it, and reports its outcome', async () => {
     const { model } = await answering(known)
     const store = memoryStore()
     const agent = createAgent({ model, prices, store })
@@ -84,7 +84,7 @@ describe('evaluate', () => {
     expect(found.map(({ id }) => id).toSorted()).toEqual(['capitals.at.1', 'capitals.fr.1', 'capitals.pl.1'])
   })
 
-  test('needs no store, and then keeps nothing', async () => {
+  test('needs no store, and then stores nothing', async () => {
     const { model } = await answering(known)
     const { cases, summary } = await evaluate({ agent: createAgent({ model }), cases: capitals })
     expect(summary.verdicts.passed).toBe(3)
@@ -108,7 +108,7 @@ describe('evaluate', () => {
     expect(report.scorers).toEqual(['exact'])
   })
 
-  test('a scorer that throws or gives no score is an error, not a zero', async () => {
+  test('reports a scorer that throws or returns no score as an error, not as zero', async () => {
     const { model } = await answering(known)
     const agent = createAgent({ model })
     const wrong: Record<string, Scorer> = {
@@ -144,7 +144,7 @@ describe('evaluate', () => {
     }
   })
 
-  test('a model that fails is an error, a limit that is reached is not', async () => {
+  test('reports a failing model as an error, but not a reached limit', async () => {
     const input = { type: 'object' as const }
     const tool = defineTool({ name: 'look', description: 'Looks.', input, execute: () => 'Nothing.' })
     const { model } = await answering((said) =>
@@ -159,7 +159,7 @@ describe('evaluate', () => {
     expect(summary.states).toEqual({ 'ERROR provider_error': 1, 'MAX_STEPS max_steps': 1 })
   })
 
-  test('a case that a shared budget cannot pay for is an error, not a zero', async () => {
+  test('reports a case that a shared budget cannot pay for as an error, not as zero', async () => {
     const usage = {
       inputTokens: 10,
       outputTokens: 200,
@@ -190,7 +190,7 @@ describe('evaluate', () => {
     )
   })
 
-  test('names the guards that spoke, and the rest of a run that waits', async () => {
+  test('names the guards that fired, and the state of a run that waits', async () => {
     const input = { type: 'object' as const }
     const look = defineTool({
       name: 'look',
@@ -229,7 +229,7 @@ describe('evaluate', () => {
     expect(rest.pending).toHaveLength(1)
   })
 
-  test('the time of a run is that of its records, by the clock of the agent', async () => {
+  test('measures the time of a run by its records, with the clock of the agent', async () => {
     const clock = new SimulatedClock()
     clock.set(1_000_000)
     const { model } = await answering(() => {
@@ -244,7 +244,7 @@ describe('evaluate', () => {
     expect(summary.durationMs).toEqual({ mean: 250, p50: 250, p95: 250, max: 250 })
   })
 
-  test('gives structured answers to scorers, and the app’s own object to tools', async () => {
+  test('passes structured answers to scorers, and the app’s own object to tools', async () => {
     const whoami = defineTool({
       name: 'whoami',
       description: 'Says who asks.',
@@ -270,7 +270,7 @@ describe('evaluate', () => {
     expect(summary.verdicts).toMatchObject({ passed: 1 })
   })
 
-  test('runs as many cases at once as it is told', async () => {
+  test('runs as many cases at once as configured', async () => {
     let [now, most] = [0, 0]
     const waiting: (() => void)[] = []
     const { model } = await answering(async () => {
@@ -288,7 +288,7 @@ describe('evaluate', () => {
     expect(most).toBe(2)
   })
 
-  test('stopped, it reports what is scored, and goes on under the same id', async () => {
+  test('reports completed scores when stopped, and continues under the same id', async () => {
     const stop = new AbortController()
     const { model, rehearsal } = await answering((said) => {
       if (said.includes('Poland')) stop.abort()
@@ -320,7 +320,7 @@ describe('evaluate', () => {
     expect(rehearsal.requests).toHaveLength(asked + after.length)
   })
 
-  test('a store that answers later keeps an evaluation as one that answers at once', async () => {
+  test('stores an evaluation equally in a synchronous and an asynchronous store', async () => {
     const { model } = await answering(known)
     const agent = createAgent({ model, prices })
     const given = { agent, cases: capitals, score: { exact }, id: 'e', repeat: 2 }
@@ -336,7 +336,7 @@ describe('evaluate', () => {
     expect(await readSessionCases(store)).toEqual([])
   })
 
-  test('refuses to go on with another agent, or with different input for the same case id', async () => {
+  test('refuses to continue with another agent, or with different input for the same case id', async () => {
     const { model } = await answering(known)
     const store = memoryStore()
     const given = { store, cases: capitals.slice(0, 1), id: 'e' }
@@ -352,7 +352,7 @@ describe('evaluate', () => {
     })
   })
 
-  test('says how far it is', async () => {
+  test('reports its progress', async () => {
     const { model } = await answering(known)
     const seen: EvaluationProgress[] = []
     await evaluate({
@@ -374,7 +374,7 @@ describe('evaluate', () => {
     expect(seen.at(-1)?.cost).toBeGreaterThan(0)
   })
 
-  test('an id that no session can have is no obstacle', async () => {
+  test('accepts an id that no session can have', async () => {
     const { model } = await answering(known)
     const store = memoryStore()
     const cases = [{ id: 'Wie heißt die Hauptstadt? / 2', input: 'France?' }]
@@ -383,7 +383,7 @@ describe('evaluate', () => {
     expect(done[0]?.runs[0]?.session).toMatch(/^e\.[0-9a-f]{32}\.1$/)
   })
 
-  test('refuses options that it does not have or cannot use', async () => {
+  test('refuses unknown and invalid options', async () => {
     const { model } = await answering(known)
     const agent = createAgent({ model })
     const refused = async (options: object) =>
@@ -411,7 +411,7 @@ describe('evaluate', () => {
     expect(await refused({ store: {} })).toMatch(/store must be a SessionStore/)
   })
 
-  test('what concerns every case ends the evaluation', async () => {
+  test('ends at an error that affects every case', async () => {
     const { model } = await answering(known)
     const agent = createAgent({ model, limits: { costLimit: 1 } })
     await expect(evaluate({ agent, cases: capitals })).rejects.toMatchObject({ name: 'ConfigError' })
@@ -425,7 +425,7 @@ describe('judge', () => {
       text: JSON.stringify({ why: `Asked ${body.messages.length}.`, score }),
     }))
 
-  test('scores by a rubric, and its cost counts apart', async () => {
+  test('scores by a rubric, and its cost is counted separately', async () => {
     const { model } = await answering(known)
     const { model: judgeModel, rehearsal } = await judging(0.25)
     const score = judge({ model: judgeModel, rubric, prices })
@@ -444,7 +444,7 @@ describe('judge', () => {
     })
   })
 
-  test('is asked once where a store keeps its verdict, and again with another rubric', async () => {
+  test('is called once if a store has its verdict, and again with another rubric', async () => {
     const { model } = await answering(known)
     const { model: judgeModel, rehearsal } = await judging(1)
     const given = { agent: createAgent({ model }), cases: capitals, store: memoryStore(), id: 'e' }
@@ -463,7 +463,7 @@ describe('judge', () => {
     expect(rehearsal.requests).toHaveLength(6)
   })
 
-  test('reads the calls of the run, where it is told to', async () => {
+  test('reads the calls of the run if configured', async () => {
     const input = { type: 'object' as const }
     const look = defineTool({ name: 'look', description: 'Looks.', input, execute: () => 'Seen.' })
     const { model } = await answering((_said, results) =>
@@ -504,7 +504,7 @@ describe('judge', () => {
     })
   })
 
-  test('a judge without a verdict is an error', async () => {
+  test('fails without a verdict', async () => {
     const { model } = await answering(known)
     const { model: judgeModel } = await answering(() => ({ text: 'I would say it is fine.' }))
     const { cases, summary } = await evaluate({
@@ -516,7 +516,7 @@ describe('judge', () => {
     expect(cases[0]?.runs[0]?.error).toMatchObject({ code: 'judge_failed', scorer: 'quality' })
   })
 
-  test('refuses a judge without a rubric or a model', async () => {
+  test('is refused without a rubric or a model', async () => {
     expect(() => judge({ rubric } as never)).toThrow(/model must be a ModelProvider/)
     const { model } = await answering(known)
     expect(() => judge({ model } as never)).toThrow(/rubric must describe/)

@@ -98,7 +98,7 @@ const snapshotStore = async (store: SessionStore) => {
 }
 
 describe('replay of stored sessions', () => {
-  test('says to another agent what the users said, and gives it the results that calls had', async () => {
+  test('sends another agent the user messages and the recorded results of calls', async () => {
     const store = await createProduction({ 'pro-1': ['find 17', 'pay 17'], 'free-1': ['find 3, find 3'] })
     const { report, done } = await replay(store, { instructions: 'Be brief.' })
     // No tool has run. The answers are the recorded ones: "shipped (1)" and so on.
@@ -114,7 +114,7 @@ describe('replay of stored sessions', () => {
     ])
   })
 
-  test('a call that is not recorded runs if its tool is readOnly', async () => {
+  test('runs an unrecorded call if its tool is readOnly', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
     const model = await calling((calls) => [...calls, { name: 'find_order', arguments: { id: '99' } }])
     const { done, run } = await replay(store, { model })
@@ -126,7 +126,7 @@ describe('replay of stored sessions', () => {
     })
   })
 
-  test('a call that is not recorded and may change something ends the case there, and does not run', async () => {
+  test('ends a case at an unrecorded call that may change something, without running it', async () => {
     const store = await createProduction({ 'pro-1': ['find 17', 'find 18'] })
     let asked = 0
     const model = await calling((calls) => {
@@ -150,7 +150,7 @@ describe('replay of stored sessions', () => {
     expect(asked).toBe(1)
   })
 
-  test('arguments are compared as the tool reads them: order, and defaults', async () => {
+  test('compares arguments as the tool parses them, in any order and with defaults', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
     const model = await calling(() => [{ name: 'find_order', arguments: { deep: false, id: '17' } }])
     const { done, run } = await replay(store, { model })
@@ -175,19 +175,19 @@ describe('replay of stored sessions', () => {
     return { why: run?.diverged?.why, done }
   }
 
-  test('a call that a person would have to approve does not run, even if it is readOnly', async () => {
+  test('runs no call that a person would have to approve, even if it is readOnly', async () => {
     const { why, done } = await replayGuarded(({ id }) => id === '99')
     expect(why).toMatch(/a person would have to approve it/)
     expect(done).toEqual([])
   })
 
-  test('a predicate that says nothing asks a person, as it does in a run', async () => {
+  test('requires approval if a predicate is undecided, as in a run', async () => {
     const { why, done } = await replayGuarded(() => undefined as never)
     expect(why).toMatch(/a person would have to approve it/)
     expect(done).toEqual([])
   })
 
-  test('sub-agents and clients are not asked', async () => {
+  test('runs no sub-agents and no clients', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
     const helper = createAgent({ model: await calling() })
     const input = { type: 'object' as const }
@@ -208,7 +208,7 @@ describe('replay of stored sessions', () => {
     }
   })
 
-  test('failures and refusals are played as they were', async () => {
+  test('replays failures and refusals', async () => {
     const store = await createProduction({ 'pro-1': ['find broken'], 'pro-2': ['pay refused'] })
     const { done, report } = await replay(store)
     expect(done).toEqual([])
@@ -219,7 +219,7 @@ describe('replay of stored sessions', () => {
     expect(outputs[0]).toMatch(/Not this one\./)
   })
 
-  test('takes the last sessions, by tag, and none of an evaluation', async () => {
+  test('uses the last sessions, by tag, and none of an evaluation', async () => {
     const store = await createProduction({ 'pro-1': ['find 1'], 'free-1': ['find 2'], 'pro-2': ['find 3'] })
     const ids = async (which: object) => (await readSessionCases(store, which)).map(({ id }) => id)
     expect(await ids({})).toEqual(['pro-2', 'free-1', 'pro-1'])
@@ -250,7 +250,7 @@ describe('replay of stored sessions', () => {
     await expect(readSessionCases(store, { last: 0 })).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
-  test('a session that is at work, or was when its process died, is no reason to wait', async () => {
+  test('does not wait for a session that is active or was interrupted', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
     const { tools } = createTools()
     const { model } = await answering(() => new Promise(() => undefined))
@@ -262,13 +262,13 @@ describe('replay of stored sessions', () => {
     await busy.result
   })
 
-  test('is plain JSON, so that it can be kept as a file of cases', async () => {
+  test('is plain JSON, so that it can be stored as a file of cases', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
     const cases = await readSessionCases(store)
     expect(JSON.parse(JSON.stringify(cases))).toEqual(cases)
   })
 
-  test('what a shield has withheld is not said again', async () => {
+  test('repeats no content that a shield has withheld', async () => {
     const shields = { input: [patternShield({ patterns: [/classified/], action: 'block' })] }
     const store = await createProduction({ 'pro-1': ['find 17', 'find 18, classified'] }, { shields })
     const [one] = await readSessionCases(store)
@@ -276,7 +276,7 @@ describe('replay of stored sessions', () => {
     expect(one?.recorded?.turns).toHaveLength(1)
   })
 
-  test('memory and shields of the new agent work as usual, and nothing is measured', async () => {
+  test('uses memory and shields of the new agent as usual, and measures nothing', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
     const asked: string[] = []
     let measured = 0
@@ -300,7 +300,7 @@ describe('replay of stored sessions', () => {
     expect(run?.output).toMatch(/^I have read: Order 17: gone/)
   })
 
-  test('played into a store, an evaluation that is made again begins its sessions anew', async () => {
+  test('restarts its sessions in a store if an evaluation is repeated', async () => {
     const production = await createProduction({ 'pro-1': ['find 17'] })
     const { tools, done } = createTools()
     const agent = createAgent({ model: await calling(), tools })

@@ -67,7 +67,7 @@ function createReport(
 describe('intervals', () => {
   const scores = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 40 })
 
-  test('the bootstrap holds the mean, lies within the values, and follows from its seed', () => {
+  test('contain the mean and lie within the values, and depend only on the seed', () => {
     fc.assert(
       fc.property(scores, fc.nat(), (values, seed) => {
         const range = bootstrapMean(values, seed)
@@ -85,7 +85,7 @@ describe('intervals', () => {
     expect(bootstrapMean([], 1)).toBeNull()
   })
 
-  test('the bootstrap of many values is that of the normal distribution', () => {
+  test('approximate the normal distribution for many values', () => {
     const values = Array.from({ length: 400 }, (_, i) => (i % 2 === 0 ? 0 : 1))
     const { low, high } = bootstrapMean(values, 7) ?? { low: 0, high: 0 }
     // 1.96 standard errors of 0.5 / √400.
@@ -93,7 +93,7 @@ describe('intervals', () => {
     expect(high).toBeCloseTo(0.549, 2)
   })
 
-  test('Wilson’s interval is as in the literature, and has a width where all pass', () => {
+  test('match the literature (Wilson), and are not empty if all cases pass', () => {
     // For 15 successes in 148 trials: Newcombe 1998, table I, method 3 (0.0624 … 0.1605). For 0 in 20: 0 … 0.1611.
     expect(computeWilsonInterval(15 / 148, 148)?.low).toBeCloseTo(0.0624, 4)
     expect(computeWilsonInterval(15 / 148, 148)?.high).toBeCloseTo(0.1605, 4)
@@ -102,7 +102,7 @@ describe('intervals', () => {
     expect(computeWilsonInterval(1, 0)).toBeNull()
   })
 
-  test('a quantile lies between its neighbours', () => {
+  test('of a quantile lie between its neighbors', () => {
     expect(findQuantile([1, 2, 3, 4], 0.5)).toBe(2.5)
     expect(findQuantile([1], 0.95)).toBe(1)
     expect(findQuantile([], 0.5)).toBeNaN()
@@ -120,7 +120,7 @@ describe('a comparison', () => {
     expect(compared.improvements).toEqual([{ id: 'b', before: 0, now: 1, difference: 1 }])
   })
 
-  test('of a report with itself is nothing', () => {
+  test('of a report with itself is empty', () => {
     fc.assert(
       fc.property(
         fc.dictionary(
@@ -142,7 +142,7 @@ describe('a comparison', () => {
     )
   })
 
-  test('takes only what is a report', () => {
+  test('accepts only reports', () => {
     const report = createReport({ a: [1] })
     expect(parseReport(JSON.stringify(report))).toEqual(report)
     for (const text of [
@@ -162,20 +162,20 @@ describe('a page', () => {
   const report = createReport({ a: [1], [nasty]: [0], broken: [null] }, { id: 'e', interrupted: true })
   const page = formatReportPage(report, compareReports(report, createReport({ a: [0], [nasty]: [1] })))
 
-  test('has nothing in it that runs or loads, and a policy that says so', () => {
+  test('contains nothing that runs or loads, and a policy that forbids it', () => {
     expect(page).toMatch(
       /<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; style-src &#39;sha256-/,
     )
     expect(page).not.toMatch(/<script|javascript:|\son\w+=|\sstyle=|https?:|url\(|@import/i)
   })
 
-  test('shows texts as they are, and no markup or controls of theirs', () => {
+  test('shows texts unchanged, without their markup or control characters', () => {
     expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt; &quot;quoted&quot; &amp; &#39;single&#39;')
     expect(page).not.toContain('\u001B')
     expect(page.match(/<\/style>/g)).toHaveLength(1)
   })
 
-  test('escapes every text, wherever it stands', () => {
+  test('escapes every text, at any position', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (id, output) => {
         const marked = `<i>${id}</i>`
@@ -206,7 +206,7 @@ describe('a page', () => {
 })
 
 describe('a table', () => {
-  test('keeps to its width, and shows no controls of texts', () => {
+  test('fits its width, and shows no control characters', () => {
     const report = createReport({ a: [1], [nasty]: [0], broken: [null] })
     for (const width of [60, 80, 120]) {
       const table = formatReport(report, compareReports(report, createReport({ a: [0], [nasty]: [1] })), {
@@ -228,7 +228,7 @@ describe('a table', () => {
 })
 
 describe('a file of cases', () => {
-  test('is read line by line, whatever their ends and however many are empty', () => {
+  test('is read line by line, with any line ends and empty lines', () => {
     const lines = [
       '\uFEFF{"id":"a","input":"x"}',
       '',
@@ -257,7 +257,7 @@ describe('a file of cases', () => {
     expect(read).toThrow(/^cases\.jsonl: .* A case is \{ "id", "input", "expected"\?, "tags"\? \}\.$/s)
   })
 
-  test('says of every damaged line where it is', () => {
+  test('names the position of every damaged line', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), (good) => {
         const text = good.map((isGood, i) => (isGood ? `{"id":"c${i}","input":"x"}` : '{')).join('\n')

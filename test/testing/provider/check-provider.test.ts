@@ -135,7 +135,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   ],
 ]
 
-it.each(mistakes)('a provider that %s is found out', async (_what, wrap, expected) => {
+it.each(mistakes)('a provider that %s is detected', async (_what, wrap, expected) => {
   const names = new Set(whole.checks.map(({ name }) => name.replace(', whole', '')))
   const skip = Object.fromEntries(
     [...names].filter((name) => !expected.includes(name)).map((name) => [name, 'not asked']),
@@ -146,7 +146,7 @@ it.each(mistakes)('a provider that %s is found out', async (_what, wrap, expecte
   expect(broken).toHaveLength(found.length)
 })
 
-it('a provider that sends what it is given is found out by what its server refuses', async () => {
+it('a provider that sends its input unchanged is detected by the requests that its server refuses', async () => {
   const naive = (url: string): ModelProvider => ({
     provider: 'naive',
     model: 'm',
@@ -168,7 +168,7 @@ it('a provider that sends what it is given is found out by what its server refus
   ])
 })
 
-it('a name that no check has is refused', async () => {
+it('an unknown check name is refused', async () => {
   await expect(checkProvider(chat, startRehearsal, { skip: { thinking: 'no' } })).rejects.toMatchObject({
     code: 'bad_option',
     message: expect.stringMatching(/unknown check 'thinking'\. Available: text, /),

@@ -18,7 +18,7 @@ const names = storeChecks.map(({ name }) => name)
 const onlyThese = (asked: readonly string[]) =>
   Object.fromEntries(names.filter((name) => !asked.includes(name)).map((name) => [name, 'not asked']))
 
-it('the store in memory keeps every promise that it makes, and of what it leaves out it is said why', async () => {
+it('the store in memory passes every check, and skipped checks have a reason', async () => {
   const removed: string[] = []
   const { clock, checks, broken } = await checkStore(inMemory, {
     shared: false,
@@ -40,14 +40,14 @@ it('the store in memory keeps every promise that it makes, and of what it leaves
   expect(removed.filter((place) => !/^[a-z][a-z0-9_]{1,62}$/.test(place))).toEqual([])
 })
 
-it('stores at one place that do not see the same sessions are found out', async () => {
+it('two stores in one place that do not see the same sessions are detected', async () => {
   const { checks } = await checkStore(inMemory)
   expect(checks.filter(({ outcome }) => outcome === 'broken').map(({ name }) => name)).toEqual(
     storeChecks.filter(({ needs }) => needs === 'shared').map(({ name }) => name),
   )
 })
 
-it('a store without an inbox, which answers with promises and tells nothing with its writes, keeps the rest', async () => {
+it('a store without an inbox, which answers with promises and reports nothing with its writes, passes the rest', async () => {
   const bare = (place: StorePlace): SessionStore => {
     const inner = inMemory(place)
     return {
@@ -73,7 +73,7 @@ it('a store without an inbox, which answers with promises and tells nothing with
   )
 })
 
-describe('a store that goes by a clock of its own', () => {
+describe('a store with its own clock', () => {
   beforeEach(() => void jest.useFakeTimers())
   afterEach(() => void jest.useRealTimers())
 
@@ -87,14 +87,14 @@ describe('a store that goes by a clock of its own', () => {
     return done
   }
 
-  it.each([0, 90_000])('is checked by leases that run out, where it is %i ms ahead', async (ahead) => {
+  it.each([0, 90_000])('is checked by expiring leases if it is %i ms ahead', async (ahead) => {
     const report = await passing(
       checkStore(() => memoryStore({ now: () => Date.now() + ahead }), { shared: false, withinMs: 100_000 }),
     )
     expect(report).toMatchObject({ clock: 'own', broken: [] })
   })
 
-  it('and whose leases never run out is found out', async () => {
+  it('is detected if its leases never expire', async () => {
     const takes = 'a lease has an expiry time, after which others can acquire the session'
     const start = Date.now()
     const stopped = () => memoryStore({ now: () => start })
@@ -376,7 +376,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   ],
 ]
 
-it.each(mistakes)('a store that %s is found out', async (_what, mistake, expected) => {
+it.each(mistakes)('a store that %s is detected', async (_what, mistake, expected) => {
   const asked = expected.map(([name]) => name)
   const mistaken = (place: StorePlace): SessionStore => {
     const inner = inMemory(place)
@@ -394,7 +394,7 @@ it.each(mistakes)('a store that %s is found out', async (_what, mistake, expecte
   expect(broken).toEqual(found.map(({ name, problem }) => `${name}: ${problem}.`))
 })
 
-it('other seeds make other choices, the same seed the same', async () => {
+it('other seeds make other choices, and the same seed the same', async () => {
   const written = async (seed: number) => {
     const texts: string[] = []
     const open = (place: StorePlace): SessionStore => {
@@ -416,7 +416,7 @@ it('other seeds make other choices, the same seed the same', async () => {
   expect(await written(2)).not.toEqual(first)
 })
 
-describe('what makes no sense is refused', () => {
+describe('invalid options are refused', () => {
   it.each([
     [
       'a name that no check has',
