@@ -19,7 +19,7 @@ const names = {
   abortControllers: 'AbortControllers, if no tool uses its signal',
   listeners: 'signal listeners',
   garbageKiB: 'garbage in KiB',
-  parkedKiB: 'heap of a run that waits for a tool, in KiB',
+  parkedKiB: 'heap of a run that is waiting for a tool, in KiB',
 }
 /** Byte counts vary slightly between Node versions and between runs. */
 const tolerance = 1.05

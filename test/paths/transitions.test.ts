@@ -323,15 +323,15 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('21. with with custom guards: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
+  test('21. with with custom guards: model: call, a custom guard blocks the calls, custom guards allow the results, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with custom guards']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
-      // an own guard refuses the calls
+      // a custom guard blocks the calls
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"block","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
-      // own guards let the results pass
+      // custom guards allow the results
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
@@ -339,39 +339,39 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('22. with with custom guards: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
+  test('22. with with custom guards: model: call, a custom guard blocks the calls, a custom guard halts at the results → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with custom guards']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
-      // an own guard refuses the calls
+      // a custom guard blocks the calls
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"block","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
-      // an own guard halts on the results
+      // a custom guard halts at the results
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"pause","callIds":null}],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":"PAUSED","status":"active"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('23. with with custom guards: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('23. with with custom guards: model: call, a custom guard halts at the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with custom guards']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
-      // an own guard halts on the calls
+      // a custom guard halts at the calls
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('24. with with custom guards and shields: model: call, own guards let the calls pass → WAITING_FOR_TOOL.screeningCalls', async () => {
+  test('24. with with custom guards and shields: model: call, custom guards allow the calls → WAITING_FOR_TOOL.screeningCalls', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with custom guards and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
-      // own guards let the calls pass
+      // custom guards allow the calls
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })

@@ -125,7 +125,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
     return merge(
       { ...steers, ...isResumed },
       request(featureModels.sleeping, waitsForBudget),
-      ownGuards,
+      customGuards,
       listShieldEvents(context),
       execute(['ok'], listSleepEvents),
       resumes && { resume, 'resume later': resumeLater },
@@ -160,7 +160,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
     return merge(
       { cancel, ...isResumed },
       request(featureModels.deferring),
-      ownGuards,
+      customGuards,
       execute(['ok'], listLoadEvents),
       isPaused && { resume },
     )
@@ -288,24 +288,24 @@ const actors: Events = {
   'output blocked': done('outputShields', createScreening('block', 'Not that.')),
   'output shield failed': failed('outputShields', brokenActor),
   'result shield failed': failed('resultShields', brokenActor),
-  'own guards let the calls pass': done('callGuards', createConsultation()),
-  'an own guard refuses the calls': done('callGuards', createConsultation('block')),
-  'an own guard halts on the calls': done('callGuards', createConsultation('halt')),
-  'own guards failed on the calls': failed('callGuards', brokenActor),
-  'own guards let the results pass': done('resultGuards', createConsultation()),
-  'an own guard nudges on the results': done('resultGuards', createConsultation('nudge')),
-  'an own guard halts on the results': done('resultGuards', createConsultation('halt', 'pause')),
-  'own guards failed on the results': failed('resultGuards', brokenActor),
+  'custom guards allow the calls': done('callGuards', createConsultation()),
+  'a custom guard blocks the calls': done('callGuards', createConsultation('block')),
+  'a custom guard halts at the calls': done('callGuards', createConsultation('halt')),
+  'custom guards failed at the calls': failed('callGuards', brokenActor),
+  'custom guards allow the results': done('resultGuards', createConsultation()),
+  'a custom guard nudges at the results': done('resultGuards', createConsultation('nudge')),
+  'a custom guard halts at the results': done('resultGuards', createConsultation('halt', 'pause')),
+  'custom guards failed at the results': failed('resultGuards', brokenActor),
   'tool runner ended': done('tools'),
   'tool runner failed': failed('tools', brokenActor),
 }
 
 const watchedActors: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(output cleared|own guards let the .* pass)$/.test(name)),
+  Object.entries(actors).filter(([name]) => /^(output cleared|custom guards allow the .*)$/.test(name)),
 )
 
-const ownGuards: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(own guards let|an own guard)/.test(name)),
+const customGuards: Events = Object.fromEntries(
+  Object.entries(actors).filter(([name]) => /^(custom guards allow|a custom guard )/.test(name)),
 )
 
 const stopping = { ...createConsultation(), stops: true }
