@@ -46,8 +46,8 @@ async function refusal(response: Response): Promise<[number, string]> {
 }
 
 const kinds: [string, () => SessionStore][] = [
-  ['at once', memoryStore],
-  ['by promises', () => distant(memoryStore())],
+  ['synchronously', memoryStore],
+  ['asynchronously', () => distant(memoryStore())],
 ]
 
 async function served(turns: readonly string[], store: SessionStore, more: Partial<AGUIHandlerOptions> = {}) {

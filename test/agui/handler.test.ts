@@ -408,14 +408,14 @@ describe('the permissions of a request', () => {
   })
 
   it.each([
-    ['no JSON', '{', {}, 400, 'invalid_input'],
+    ['invalid JSON', '{', {}, 400, 'invalid_input'],
     ['a list', [], {}, 400, 'invalid_input'],
     ['another content type', input(), { 'content-type': 'text/plain' }, 415, 'wrong_content_type'],
     ['a body that is too long', input({ forwardedProps: 'x'.repeat(2000) }), {}, 413, 'too_large'],
     ['no thread', input({ threadId: undefined }), {}, 400, 'invalid_input'],
     ['a thread that is a path', input({ threadId: '../bob' }), {}, 400, 'invalid_session'],
     ['no messages', input({ messages: [] }), {}, 400, 'invalid_input'],
-    ['messages that are none', input({ messages: 'Go.' }), {}, 400, 'invalid_input'],
+    ['invalid messages', input({ messages: 'Go.' }), {}, 400, 'invalid_input'],
     [
       'an empty message',
       input({ messages: [{ id: 'u1', role: 'user', content: ' ' }] }),
@@ -431,15 +431,15 @@ describe('the permissions of a request', () => {
       'invalid_input',
     ],
     [
-      'a last word of the assistant',
+      'an assistant message at the end',
       input({ messages: [{ id: 'x', role: 'assistant' }] }),
       {},
       400,
       'invalid_input',
     ],
-    ['an answer of no status', input({ resume: [{ interruptId: 'x' }] }), {}, 400, 'invalid_input'],
+    ['an answer with an invalid status', input({ resume: [{ interruptId: 'x' }] }), {}, 400, 'invalid_input'],
     [
-      'an answer in a thread that is none',
+      'an answer in an invalid thread',
       input({ messages: [], ...resumption([{ id: 'x' }]) }),
       {},
       404,

@@ -247,7 +247,7 @@ describe('toAGUI', () => {
 
   it.each([
     ['a limit', { limits: { maxSteps: 1 } }, { type: 'cancelled' }, 'MAX_STEPS'],
-    ['nothing but the end', {}, { type: 'success' }, undefined],
+    ['only the end', {}, { type: 'success' }, undefined],
   ])('reports that %s ended a run', async (_, options, outcome, halt) => {
     const { agent } = await stage([call('look'), text('Done.')], { tools: [tool('look')], ...options })
     const { page, input } = asking()

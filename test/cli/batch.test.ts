@@ -212,30 +212,25 @@ test('a line of JSON may contain any separator but a line feed, and a file may h
 
 test.each([
   [
-    'two lines of one id',
+    'two lines with one id',
     lines({ id: 'a', input: 'x' }, '', { id: 'a', input: 'y' }),
     [],
     "Lines 1 and 3 of 'in.jsonl' have the same id, 'a'",
   ],
   ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must have 1 to 100 letters'],
   [
-    'nothing at once',
+    'a concurrency of zero',
     questions(1),
     ['--concurrency', '0'],
     '--concurrency must be a whole number of at least 1',
   ],
-  [
-    'a limit of nothing',
-    questions(1),
-    ['--cost-limit', '0'],
-    '--cost-limit must be a positive amount in USD',
-  ],
-  ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(got 'five')"],
+  ['a limit of zero', questions(1), ['--cost-limit', '0'], '--cost-limit must be a positive amount in USD'],
+  ['a limit that is not a number', questions(1), ['--cost-limit', 'five'], "(got 'five')"],
   ['two inputs', questions(1), ['more.jsonl'], "Unexpected argument 'more.jsonl'."],
-  ['a file of something else', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' does not contain results"],
+  ['a file with other content', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' does not contain results"],
   ['results in a folder', questions(1), ['--out', '.'], "--out: '.' is a folder"],
   [
-    'results in no folder',
+    'results in a missing folder',
     questions(1),
     ['--out', 'none/out.jsonl'],
     "--out: there is no folder for 'none/out.jsonl'.",
@@ -252,11 +247,7 @@ test.each([
 test.each([
   ['no input', ['batch', '--agent', 'a.mjs'], 'Name a file of lines'],
   ['no agent', ['batch', 'in.jsonl'], 'Name the module of the agent: --agent ./agent.mjs.'],
-  [
-    'an input that is not there',
-    ['batch', 'none.jsonl', '--agent', 'a.mjs'],
-    "INPUT: there is no file 'none.jsonl'",
-  ],
+  ['a missing input', ['batch', 'none.jsonl', '--agent', 'a.mjs'], "INPUT: there is no file 'none.jsonl'"],
   [
     'an input that is a folder',
     ['batch', '.', '--agent', 'a.mjs', '--id', 'b'],

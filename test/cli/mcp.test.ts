@@ -38,7 +38,7 @@ describe('--mcp', () => {
 
   test.each([
     ['a server that cannot be started', 'no-such-command-here', /--mcp: .*no-such-command-here/],
-    ['a quote that is not closed', `"npx`, /--mcp: a quote is not closed/],
+    ['an unclosed quote', `"npx`, /--mcp: a quote is not closed/],
   ])('%s is an error before anything runs', async (_what, server, message) => {
     const { run } = await kept({ 'play.json': says('Hi.') })
     const { code, err } = await run(['run', '--rehearsal=play.json', '--mcp', server, 'Go'])

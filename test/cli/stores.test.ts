@@ -51,7 +51,7 @@ describe('the sessions of the command line', () => {
       '--store: The text does not name a session store. Use memory:, file:DIR, file:///DIR or',
     ],
     [
-      'a URL of another kind',
+      'a URL of another scheme',
       'redis://me:secret@host',
       '--store: A URL with redis: does not name a session store.',
     ],

@@ -67,11 +67,11 @@ const listed = { ai: { defaults: { 'wire/text': 'a reason' } } }
 describe('the verdict of a run', () => {
   test.each([
     ['a pass', result({}), {}, true],
-    ['a failure that is listed', result({ result: 'expected_fail' }), listed, true],
-    ['what a library does not claim', result({ result: 'not_claimed' }), {}, true],
+    ['a listed failure', result({ result: 'expected_fail' }), listed, true],
+    ['an unclaimed feature', result({ result: 'not_claimed' }), {}, true],
     ['a failure', result({ result: 'fail', evidence: 'no end' }), {}, false],
     ['a pass that is listed as a failure', result({}), listed, false],
-    ['a fault that did not land', result({ result: 'not_certified' }), {}, false],
+    ['a fault that was not injected', result({ result: 'not_certified' }), {}, false],
   ])('%s', (_, told, expected, isGood) => {
     expect(summarize(report([told]), expected).isGood).toBe(isGood)
   })
@@ -231,7 +231,7 @@ describe('the command', () => {
       ['--peer', 'statewright', '--seed', 'x'],
       "--seed: 'x' is not a whole number",
     ],
-    ['a case that is not there', ['--peer', 'statewright', '--case', 'nothing'], 'no case has this text'],
+    ['a case that does not exist', ['--peer', 'statewright', '--case', 'nothing'], 'no case has this text'],
     ['an unknown option', ['--fast'], '--fast'],
   ])('refuses %s', (_, options, why) => {
     const { status, stderr } = main(...options)

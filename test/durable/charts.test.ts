@@ -295,7 +295,7 @@ describe('a session whose state does not fit a changed chart', () => {
       { p: { type: 'parallel', states: { q: {}, r: {} } } },
       /'m.p' needs all of .*q, r/,
     ],
-    ['a state is gone', { q: {} }, /the state 'p' is missing/],
+    ['a state is missing', { q: {} }, /the state 'p' is missing/],
     ['an actor has another id', { p: { invoke: { id: 'x', src: 'pay' } } }, /id: '0.m.p', src: 'pay'/],
     ['an actor has no state', { p: {} }, /id: '0.m.p', src: 'pay'/],
   ])('does not open if %s', async (_, states, message) => {
@@ -313,10 +313,10 @@ describe('a session whose state does not fit a changed chart', () => {
   it.each([
     ['throws', () => Promise.reject(new Error('No.')), /failed for session 's': No\./],
     ['returns nothing', () => undefined, /returned no object/],
-    ['returns text', () => 'p', /returned no object/],
+    ['returns a string', () => 'p', /returned no object/],
     ['returns no state', () => ({ value: null }), /'m' needs one of its states p/],
     ['returns two states', () => ({ value: { p: {}, q: {} } }), /the state 'q' is missing/],
-    ['moves from a running actor', () => ({ value: 'idle' }), /id: '0.m.p', src: 'pay'/],
+    ['leaves the state of a running actor', () => ({ value: 'idle' }), /id: '0.m.p', src: 'pay'/],
   ])('does not open if migrate %s', async (_, migrate, message) => {
     const { open, until, shared, leave } = setUp()
     await leave(v1, 's')

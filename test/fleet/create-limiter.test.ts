@@ -506,14 +506,14 @@ test.each([
 test.each([
   ['no id', { requestsPerMinute: 1 }, 'id'],
   ['no limit', { id: 'a' }, 'requestsPerMinute'],
-  ['nothing at once', { id: 'a', concurrency: 0 }, 'concurrency'],
-  ['half a request at once', { id: 'a', concurrency: 1.5 }, 'concurrency'],
+  ['a concurrency of zero', { id: 'a', concurrency: 0 }, 'concurrency'],
+  ['a concurrency of one half', { id: 'a', concurrency: 1.5 }, 'concurrency'],
   ['no requests', { id: 'a', requestsPerMinute: 0 }, 'requestsPerMinute'],
   ['NaN', { id: 'a', requestsPerMinute: Number.NaN }, 'requestsPerMinute'],
-  ['less than nothing', { id: 'a', tokensPerMinute: -5 }, 'tokensPerMinute'],
+  ['a negative number', { id: 'a', tokensPerMinute: -5 }, 'tokensPerMinute'],
   ['no burst', { id: 'a', concurrency: 1, burst: 0 }, 'burst'],
-  ['more than a minute at once', { id: 'a', concurrency: 1, burst: 2 }, 'burst'],
-  ['an option that it does not have', { id: 'a', concurrency: 1, rpm: 5 }, 'rpm'],
+  ['a burst above the rate', { id: 'a', concurrency: 1, burst: 2 }, 'burst'],
+  ['an unknown option', { id: 'a', concurrency: 1, rpm: 5 }, 'rpm'],
 ])('%s is refused, naming the option', (_name, options, subject) => {
   expect(() => createLimiter(options as never)).toThrow(
     expect.objectContaining({ code: 'invalid_option', subject }),

@@ -295,12 +295,12 @@ test('a session that was started with another input is refused before it continu
   expect([paid, store.get('bills.1')?.head]).toEqual([[], head])
 })
 
-test.each(sampledKinds(['at once', 'by promises']))(
+test.each(sampledKinds(['synchronously', 'asynchronously']))(
   'the same batch retries items that a shared budget cannot pay for, in a store that answers %s',
   async (kind) => {
     const { model, log } = echo()
     const inner = memoryStore()
-    const store: SessionStore = kind === 'at once' ? inner : distant(inner)
+    const store: SessionStore = kind === 'synchronously' ? inner : distant(inner)
     const budgetOf = (tokens: number) => createBudget({ id: 'tenant', tokens, store: inner })
     const agent = createAgent({ model, store, sampling: { maxTokens: 100 } })
     const told: BatchProgress[] = []
@@ -468,9 +468,9 @@ describe('the end of a batch', () => {
   const agent = createAgent({ model, store: memoryStore() })
 
   test.each([
-    ['two items of one id', [...items(2), ...items(1)], { code: 'duplicate_item', subject: 'i0' }],
+    ['two items with one id', [...items(2), ...items(1)], { code: 'duplicate_item', subject: 'i0' }],
     ['an item without an id', [...items(2), { input: 'Go.' }], { code: 'invalid_item', subject: 'items[2]' }],
-    ['an item that is none', [...items(2), 'Go.'], { code: 'invalid_item', subject: 'items[2]' }],
+    ['an invalid item', [...items(2), 'Go.'], { code: 'invalid_item', subject: 'items[2]' }],
   ])('%s: after the earlier results', async (_name, given, error) => {
     const done: string[] = []
     const run = async (): Promise<void> => {
@@ -515,12 +515,12 @@ test.each([
   ['no id', {}, 'id'],
   ['an id with a dot', { id: 'a.b' }, 'id'],
   ['an id with a slash', { id: 'a/b' }, 'id'],
-  ['nothing at once', { id: 'b', concurrency: 0 }, 'concurrency'],
-  ['half an item at once', { id: 'b', concurrency: 1.5 }, 'concurrency'],
-  ['a signal that is none', { id: 'b', signal: {} }, 'signal'],
-  ['a listener that is none', { id: 'b', onProgress: 'log' }, 'onProgress'],
-  ['less than nothing', { id: 'b', total: -1 }, 'total'],
-  ['an option that it does not have', { id: 'b', parallel: 4 }, 'parallel'],
+  ['a concurrency of zero', { id: 'b', concurrency: 0 }, 'concurrency'],
+  ['a concurrency of one half', { id: 'b', concurrency: 1.5 }, 'concurrency'],
+  ['an invalid signal', { id: 'b', signal: {} }, 'signal'],
+  ['an invalid listener', { id: 'b', onProgress: 'log' }, 'onProgress'],
+  ['a negative number', { id: 'b', total: -1 }, 'total'],
+  ['an unknown option', { id: 'b', parallel: 4 }, 'parallel'],
 ])('%s is refused immediately, naming the option', (_name, options, subject) => {
   const agent = createAgent({ model: echo().model })
   expect(() => runAll(agent, [], options as never)).toThrow(

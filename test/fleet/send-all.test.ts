@@ -175,21 +175,15 @@ test('its signal stops it', async () => {
 test.each<[string, unknown, unknown, unknown, string]>([
   ['no selection', undefined, { type: 'cancel' }, {}, 'which'],
   ['an empty selection', {}, { type: 'cancel' }, {}, 'which'],
-  ['a selection of nothing known', { tenant: 'acme' }, { type: 'cancel' }, {}, 'which'],
-  [
-    'a key beside others that does not exist',
-    { prefix: 'a', tenant: 'acme' },
-    { type: 'cancel' },
-    {},
-    'tenant',
-  ],
-  ['tags that are lost', { prefix: 'a', tags: undefined }, { type: 'cancel' }, {}, 'tags'],
+  ['a selection without known keys', { tenant: 'acme' }, { type: 'cancel' }, {}, 'which'],
+  ['an unknown key next to others', { prefix: 'a', tenant: 'acme' }, { type: 'cancel' }, {}, 'tenant'],
+  ['undefined tags', { prefix: 'a', tags: undefined }, { type: 'cancel' }, {}, 'tags'],
   ['an answer', acme, { type: 'approve', callId: 'a' }, {}, 'type'],
-  ['a key that is empty', acme, { type: 'cancel' }, { key: '' }, 'key'],
-  ['nothing at once', acme, { type: 'cancel' }, { concurrency: 0 }, 'concurrency'],
+  ['an empty key', acme, { type: 'cancel' }, { key: '' }, 'key'],
+  ['a concurrency of zero', acme, { type: 'cancel' }, { concurrency: 0 }, 'concurrency'],
   ['an unknown option', acme, { type: 'cancel' }, { all: true }, 'all'],
-  ['an onProgress that is none', acme, { type: 'cancel' }, { onProgress: 1 }, 'onProgress'],
-  ['a signal that is none', acme, { type: 'cancel' }, { signal: 1 }, 'signal'],
+  ['an invalid onProgress', acme, { type: 'cancel' }, { onProgress: 1 }, 'onProgress'],
+  ['an invalid signal', acme, { type: 'cancel' }, { signal: 1 }, 'signal'],
 ])('%s is refused, naming the key', async (_name, which, message, options, subject) => {
   const telling = sendAll(memoryStore(), which as never, message as never, options as never)
   await expect(telling).rejects.toMatchObject({ subject })

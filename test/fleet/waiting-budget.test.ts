@@ -227,7 +227,7 @@ describe('a run whose shared budget is empty', () => {
 describe('a budget with waiting runs', () => {
   it.each([
     ['without a window', { per: undefined }, /needs per/],
-    ['with another word', { onEmpty: 'sleep' }, /'end' or 'wait'/],
+    ['with another value', { onEmpty: 'sleep' }, /'end' or 'wait'/],
   ])('is refused %s', (_what, options, message) => {
     const given = { id: 'tenant', tokens: 1, per: 'day', onEmpty: 'wait', store: memoryStore(), ...options }
     expect(() => createBudget(given as never)).toThrow(

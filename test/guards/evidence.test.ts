@@ -15,7 +15,7 @@ const secrets: [kind: string, text: string, secret: string][] = [
   ['a bearer token', 'Authorization: Bearer abc.def-123456', 'abc.def-123456'],
   ['a web token', ['eyJhbGciOi', 'eyJzdWIiOi', 'c2lnbmF0dXJl'].join('.'), 'c2lnbmF0dXJl'],
   ['a private key', '-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc=\n-----END RSA PRIVATE KEY-----', 'MIIEow'],
-  ['a private key that was cut off', '-----BEGIN PRIVATE KEY-----\nMIIEow', 'MIIEow'],
+  ['a truncated private key', '-----BEGIN PRIVATE KEY-----\nMIIEow', 'MIIEow'],
   ['a password in a URL', 'postgres://app:hunter22@db.example/main', 'hunter22'],
   ['a password with a colon in a URL', 'redis://:hun:ter22@db.example', 'ter22'],
   ['a password in JSON', '{"user":"me","password":"correct \\"horse\\" battery"}', 'battery'],

@@ -187,7 +187,7 @@ it('another process can answer an elicitation and continue the call: of 2026', a
 
 it.each([
   ['is reported as interrupted', false],
-  ['is made again, and the answer with it, where it may be repeated', true],
+  ['is repeated with its answer, if it is repeatable', true],
 ] as const)('a call of 2025 whose process has died %s', async (_, isRepeatable) => {
   const { result, theatre, server, store } = await rest(eras[1], 'book', { trustAnnotations: isRepeatable })
   const [question] = result.pending ?? []

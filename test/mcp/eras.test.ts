@@ -116,7 +116,7 @@ describe('findHeaderFault', () => {
     ],
     ['an argument of that name', { properties: { 'x-mcp-header': { type: 'string' } } }, undefined],
     [
-      'one deep down',
+      'a nested one',
       { properties: { a: { properties: { b: { type: 'boolean', 'x-mcp-header': 'B' } } } } },
       undefined,
     ],
@@ -141,7 +141,7 @@ describe('findHeaderFault', () => {
       'has an x-mcp-header outside of the arguments',
     ],
     [
-      'one of the whole',
+      'the whole schema',
       { type: 'string', 'x-mcp-header': 'A' },
       'has an x-mcp-header outside of the arguments',
     ],

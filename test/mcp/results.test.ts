@@ -25,25 +25,25 @@ describe('the result of a call', () => {
       'a\nb',
     ],
     [
-      'an image of a kind that models do not take by type and size',
+      'an image of a type that models do not accept, by type and size',
       { content: [{ ...png, mimeType: 'image/svg+xml' }] },
       '[image: image/svg+xml, 3 bytes]',
     ],
-    ['an image that is none', { content: [{ ...png, data: 'http://x' }] }, '[image: image/png, 6 bytes]'],
+    ['an invalid image', { content: [{ ...png, data: 'http://x' }] }, '[image: image/png, 6 bytes]'],
     [
-      'sound by type and size, without the padding',
+      'audio by type and size, without the padding',
       { content: [{ type: 'audio', mimeType: 'audio/ogg', data: 'AAA=' }] },
       '[audio: audio/ogg, 2 bytes]',
     ],
     [
-      'a resource that is a text, whole',
+      'a text resource, whole',
       {
         content: [{ type: 'resource', resource: { uri: 'file:///a', mimeType: 'text/plain', text: 'Hi.' } }],
       },
       '[resource: file:///a, text/plain, 3 characters]\nHi.',
     ],
     [
-      'a resource that is binary, by size',
+      'a binary resource, by size',
       { content: [{ type: 'resource', resource: { uri: 'file:///a', blob: 'AA==' } }] },
       '[resource: file:///a, unknown type, 1 bytes]',
     ],
@@ -52,28 +52,24 @@ describe('the result of a call', () => {
       { content: [{ type: 'resource_link', uri: 'file:///a', name: 'A', mimeType: 'text/plain', size: 7 }] },
       '[resource: A, file:///a, text/plain, 7 bytes]',
     ],
-    ['structured content as it is', { content: [], structuredContent: { a: 1 } }, { a: 1 }],
+    ['structured content unchanged', { content: [], structuredContent: { a: 1 } }, { a: 1 }],
     [
-      'the text and not the structured content, which says the same',
+      'the text and not the equal structured content',
       { content: [{ type: 'text', text: 'one' }], structuredContent: { a: 1 } },
       'one',
     ],
     [
-      'content of a kind that is not known by its name',
+      'content of an unknown type, by its name',
       { content: [{ type: 'smell' }] },
       "[content of type 'smell']",
     ],
-    [
-      'parts that are no parts',
-      { content: [null, 3, {}] },
-      Array(3).fill("[content of type 'unknown']").join('\n'),
-    ],
+    ['invalid parts', { content: [null, 3, {}] }, Array(3).fill("[content of type 'unknown']").join('\n')],
     ['nothing', { content: [] }, undefined],
-    ['content that is a plain text', { content: 'text' }, 'text'],
-    ['parts that are plain texts', { content: ['a', { type: 'text', text: 'b' }] }, 'a\nb'],
-    ['a text that is a value as JSON', { content: [{ type: 'text', text: { a: 1 } }] }, '{"a":1}'],
+    ['content that is a plain string', { content: 'text' }, 'text'],
+    ['parts that are plain strings', { content: ['a', { type: 'text', text: 'b' }] }, 'a\nb'],
+    ['a text that equals a value as JSON', { content: [{ type: 'text', text: { a: 1 } }] }, '{"a":1}'],
     [
-      'structured content behind an empty text',
+      'structured content after an empty text',
       { content: [{ type: 'text', text: ' \n' }], structuredContent: { a: 1 } },
       { a: 1 },
     ],
@@ -130,7 +126,7 @@ describe('the result of a call', () => {
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
     ],
     [
-      'in the alphabet of addresses',
+      'in the URL alphabet',
       { ...png, data: '-_-_' },
       { type: 'image_url', image_url: { url: 'data:image/png;base64,+/+/' } },
     ],
@@ -140,7 +136,7 @@ describe('the result of a call', () => {
       { type: 'image_url', image_url: { url: 'data:image/webp;base64,AAAA' } },
     ],
     [
-      'that is sound of another name',
+      'that is audio under another name',
       { type: 'audio', mimeType: 'audio/wave', data: 'AA\nA=' },
       { type: 'input_audio', input_audio: { data: 'AAA=', format: 'wav' } },
     ],
@@ -152,9 +148,9 @@ describe('the result of a call', () => {
   })
 
   it.each<[string, JsonObject, string]>([
-    ['its words', { isError: true, content: [{ type: 'text', text: 'No such file.' }] }, 'No such file.'],
+    ['its text', { isError: true, content: [{ type: 'text', text: 'No such file.' }] }, 'No such file.'],
     ['its structured content', { isError: true, structuredContent: { a: 1 } }, '{"a":1}'],
-    ['a sentence when it says nothing', { isError: true }, 'The server gave no reason.'],
+    ['a default sentence if it is empty', { isError: true }, 'The server gave no reason.'],
   ])('that is an error fails with %s', async (_, result, message) => {
     const server = await odd('results')
     const failure = await failureOf(use(server, 'results_answer', { result }))

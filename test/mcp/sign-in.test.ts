@@ -144,7 +144,7 @@ describe('a server that requires a sign-in', () => {
       const store = textStore(new Map())
       return () => store
     },
-    'a store object for each request': () => {
+    'a store object per request': () => {
       const texts = new Map<string, string>()
       return () => textStore(texts)
     },
@@ -214,7 +214,7 @@ describe('a server that requires a sign-in', () => {
     ['no state', (back: URL) => back.searchParams.delete('state')],
     ['another code', (back: URL) => back.searchParams.set('code', 'forged')],
     [
-      'an error in place of a code',
+      'an error instead of a code',
       (back: URL) => (back.search = `?error=access_denied&state=${back.searchParams.get('state')}`),
     ],
   ])('is refused if the callback has %s', async (_, change) => {

@@ -61,7 +61,7 @@ describe('a type that contradicts the content is refused', () => {
   it.each([
     ['a PDF as text', '%PDF-1.7', 'a.txt', 'text/plain', 'a PDF'],
     ['text as a PDF', 'hello', 'a.pdf', 'application/pdf', 'not a PDF'],
-    ['nothing as a PDF', '', 'a.pdf', 'application/pdf', 'empty'],
+    ['no bytes as a PDF', '', 'a.pdf', 'application/pdf', 'empty'],
     [
       'a ZIP archive as a PDF',
       'PK\x03\x04',
@@ -71,7 +71,7 @@ describe('a type that contradicts the content is refused', () => {
     ],
     ['a ZIP archive as CSV', 'PK\x03\x04', 'a.csv', 'text/csv', 'a ZIP archive, as Office documents are'],
     ['zero bytes as text', 'a\0b', 'a.md', 'text/markdown', 'binary data'],
-    ['cut JSON as JSON', '{"a":', 'a.json', 'application/json', 'not valid JSON'],
+    ['truncated JSON as JSON', '{"a":', 'a.json', 'application/json', 'not valid JSON'],
   ])('%s', async (_, data, name, claimed, actual) => {
     const error = await refusal(loadAttachment({ data, name }), 'type_mismatch')
     expect(error).toMatchObject({ subject: name, claimed, actual })
@@ -105,8 +105,8 @@ describe('unloadable input is refused', () => {
 
   it.each([
     ['null', null],
-    ['a text', 'a.txt'],
-    ['nothing in it', {}],
+    ['a string', 'a.txt'],
+    ['an empty object', {}],
     ['data and path', { data: 'x', path: 'x', name: 'x' }],
     ['data without a name', { data: 'x' }],
     ['data that is a number', { data: 1, name: 'x' }],

@@ -97,9 +97,9 @@ describe('a path that is not a file is refused immediately', () => {
   it.each([
     ['a file that does not exist', 'nothing.txt', 'not_found'],
     ['a path through a file', 'notes.txt/x.txt', 'not_found'],
-    ['a link that leads to itself', 'loop.txt', 'not_found'],
+    ['a circular link', 'loop.txt', 'not_found'],
     ['a path with a zero byte', 'a\0.txt', 'invalid_attachment'],
-    ['a path without end', `${'a'.repeat(5000)}.txt`, 'not_found'],
+    ['an endless path', `${'a'.repeat(5000)}.txt`, 'not_found'],
   ] as const)('%s', async (_, path, code) => {
     await refusal(loadAttachment({ path }, { root }), code)
   })

@@ -183,7 +183,7 @@ describe('redirects', () => {
     ['this machine', 'http://127.0.0.2/a.txt', 'blocked_address'],
     ['a file', 'file:///etc/passwd', 'invalid_url'],
     ['a password', 'http://a:b@example.com/', 'invalid_url'],
-    ['nothing that is a URL', 'http://[', 'invalid_url'],
+    ['an invalid URL', 'http://[', 'invalid_url'],
   ] as const)('to %s are refused', async (_, where, code) => {
     await refusal(load(`/to?where=${encodeURIComponent(where)}`), code)
   })

@@ -135,8 +135,8 @@ it('a cancelled search stops a request that no other search needs', async () => 
 it.each([
   ['no data', {}],
   ['too few vectors', { data: [{ index: 0, embedding: [1, 2] }] }],
-  ['a text instead of a vector', { data: [0, 1, 2].map((index) => ({ index, embedding: 'AAAA' })) }],
-  ['null for a number', { data: [0, 1, 2].map((index) => ({ index, embedding: [null] })) }],
+  ['a string instead of a vector', { data: [0, 1, 2].map((index) => ({ index, embedding: 'AAAA' })) }],
+  ['null instead of a number', { data: [0, 1, 2].map((index) => ({ index, embedding: [null] })) }],
   ['one index twice', { data: [0, 0, 1].map((index) => ({ index, embedding: [1] })) }],
   ['an index out of range', { data: [0, 1, 1e9].map((index) => ({ index, embedding: [1] })) }],
   [

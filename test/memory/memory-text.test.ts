@@ -131,8 +131,8 @@ describe('documents', () => {
   })
 
   it.each([
-    ['no list', 'x', 'documents'],
-    ['no object', [null], 'documents[0]'],
+    ['not a list', 'x', 'documents'],
+    ['not an object', [null], 'documents[0]'],
     ['no source', [{ text: 'x' }], 'documents[0]'],
     ['an empty source', [{ source: ' ', text: 'x' }], 'documents[0]'],
     ['no text', [{ source: 'a' }], 'documents[0].text'],

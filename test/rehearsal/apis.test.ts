@@ -204,7 +204,7 @@ describe.each(Object.entries({ messages, gemini }))(
 
 const strict: [what: string, api: Api, extra: object, says: RegExp][] = [
   [
-    'more than four marks',
+    'more than four cache markers',
     messages,
     {
       messages: [
@@ -221,7 +221,7 @@ const strict: [what: string, api: Api, extra: object, says: RegExp][] = [
     /5 cache_control marks, but the maximum is 4/,
   ],
   [
-    'a thought that was changed',
+    'edited reasoning',
     messages,
     {
       messages: [
@@ -239,7 +239,7 @@ const strict: [what: string, api: Api, extra: object, says: RegExp][] = [
     /Invalid `signature` in `thinking` block/,
   ],
   [
-    'calls without the thoughts that led to them',
+    'calls without their reasoning',
     messages,
     {
       thinking: { type: 'enabled' },
@@ -252,7 +252,7 @@ const strict: [what: string, api: Api, extra: object, says: RegExp][] = [
     /Expected `thinking` or `redacted_thinking`, but found `tool_use`/,
   ],
   [
-    'an id that is no name',
+    'an id that is not a name',
     messages,
     {
       messages: [

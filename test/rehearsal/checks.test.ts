@@ -44,10 +44,10 @@ describe('a history', () => {
       [user, calling('a', 'a'), result('a'), result('a')],
       'messages[1] has two tool calls with',
     ],
-    ['no calls in a list', [user, calling()], 'messages[1] has an empty list of tool calls.'],
-    ['an answer of nothing', [user, { role: 'assistant', content: null }], 'messages[1] has no content.'],
+    ['calls that are not a list', [user, calling()], 'messages[1] has an empty list of tool calls.'],
+    ['an empty answer', [user, { role: 'assistant', content: null }], 'messages[1] has no content.'],
     [
-      'a result of nothing',
+      'an empty result',
       [user, calling('a'), { role: 'tool', tool_call_id: 'a' }],
       'messages[2] has no content.',
     ],

@@ -126,27 +126,31 @@ test.each([
     { input: [user, call, output, call, output] },
     /input\[3\] has the call_id 'c1', which another/,
   ],
+  ['reasoning without its result', { input: [user, thought, user] }, /'rs_1', which was provided without/],
   [
-    'reasoning without what it led to',
-    { input: [user, thought, user] },
-    /'rs_1', which was provided without/,
-  ],
-  [
-    'reasoning that nobody has kept',
+    'reasoning that was not stored',
     { input: [user, { ...thought, encrypted_content: null }, call, output] },
     /'rs_1', which is not found/,
   ],
   ['an id that is too long', { input: [user, { ...call, call_id: 'c'.repeat(65) }] }, /1 to 64 characters/],
-  ['an approval that nobody asks for', { input: [user, allowed] }, /answers 'mcpr_1', but no such approval/],
+  [
+    'an approval that was not requested',
+    { input: [user, allowed] },
+    /answers 'mcpr_1', but no such approval/,
+  ],
   ['an approval twice', { input: [user, asked, allowed, allowed] }, /answers 'mcpr_1'/],
-  ['no yes and no no', { input: [user, asked, { ...allowed, approve: 'yes' }] }, /'approve': true or false/],
-  ['two requests of one id', { input: [user, asked, asked, allowed] }, /must have a unique id/],
+  [
+    'neither yes nor no',
+    { input: [user, asked, { ...allowed, approve: 'yes' }] },
+    /'approve': true or false/,
+  ],
+  ['two requests with one id', { input: [user, asked, asked, allowed] }, /must have a unique id/],
   [
     'a request without its server',
     { input: [user, { ...asked, server_label: undefined }] },
     /'server_label'/,
   ],
-  ['a name that is none', { input: [user, { ...call, name: 'a b' }, output] }, /must have 1 to 64 letters/],
+  ['an invalid name', { input: [user, { ...call, name: 'a b' }, output] }, /must have 1 to 64 letters/],
 ])('a strict rehearsal refuses %s, with a sentence', async (_what, body, sentence) => {
   const rehearsal = await start({ scenario: { turns: [{ text: 'Hi.' }] }, strict: true })
   const client = new OpenAI({ baseURL: rehearsal.url, apiKey: 'none', maxRetries: 0 })

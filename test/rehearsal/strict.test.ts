@@ -39,7 +39,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     /JSON object, but is "\[\]"/,
   ],
   [
-    'arguments that are no JSON',
+    'arguments that are not JSON',
     { messages: [ask, called({ arguments: '{"a' }), result] },
     'messages[1].tool_calls[0].function.arguments',
     /JSON object/,
@@ -69,7 +69,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     /1 to 40/,
   ],
   [
-    'two calls of one id',
+    'two calls with one id',
     {
       messages: [
         ask,
@@ -155,19 +155,19 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     /129 tools, but the maximum is 128/,
   ],
   [
-    'a tool with a bad name',
+    'a tool with an invalid name',
     { messages: [ask], tools: [tool({ name: 'a b' })] },
     'tools[0].function.name',
     /1 to 64/,
   ],
   [
-    'two tools of one name',
+    'two tools with one name',
     { messages: [ask], tools: [tool(), tool()] },
     'tools[1].function.name',
     /another tool/,
   ],
   [
-    'a tool that takes no object',
+    'a tool that accepts no object',
     { messages: [ask], tools: [tool({ parameters: { type: 'string' } })] },
     'tools[0].function.parameters',
     /type 'object'/,

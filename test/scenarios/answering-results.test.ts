@@ -51,7 +51,7 @@ describe('a tool that ends the run', () => {
   it.each([
     ['fails', { tools: [endingTool('submit', () => Promise.reject(new Error('No.')))] }, 'error'],
     [
-      'gets arguments that do not fit',
+      'has invalid arguments',
       { tools: [endingTool('submit', undefined, { input: z.object({ n: z.number() }) })] },
       'invalid_arguments',
     ],

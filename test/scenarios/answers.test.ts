@@ -19,8 +19,8 @@ const done = text('Done.')
 
 const stores: [string, () => { store?: SessionStore }][] = [
   ['no store', () => ({})],
-  ['a store that answers at once', () => ({ store: memoryStore() })],
-  ['a store that answers by promises', () => ({ store: distant(memoryStore()) })],
+  ['a synchronous store', () => ({ store: memoryStore() })],
+  ['an asynchronous store', () => ({ store: distant(memoryStore()) })],
 ]
 
 /** One response with a call for a person and a call for a client. */

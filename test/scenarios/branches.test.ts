@@ -35,7 +35,7 @@ afterEach(async () => {
 
 const kinds: [string, () => Promise<SessionStore>][] = [
   ['in memory', async () => memoryStore()],
-  ['later', async () => distant(memoryStore())],
+  ['asynchronously', async () => distant(memoryStore())],
   [
     'in files',
     async () => {

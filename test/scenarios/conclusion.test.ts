@@ -75,10 +75,10 @@ describe.each(cases)('the last request over the API %s (stream: %s)', (_api, str
 
 describe('the last request', () => {
   const elsewhere: [what: string, options: Options, providers: string[]][] = [
-    ['nobody knows whether that is heeded', {}, ['mine']],
-    ['another may be asked in its place who does not', {}, ['openai', 'mine']],
+    ['the model may ignore the tool choice', {}, ['mine']],
+    ['another model may answer that ignores it', {}, ['openai', 'mine']],
     ['there are none', { tools: [] }, ['openai']],
-    ['extraBody has a choice of its own', { extraBody: { tool_choice: null } }, ['openai']],
+    ['extraBody sets another choice', { extraBody: { tool_choice: null } }, ['openai']],
   ]
 
   it.each(elsewhere)('has no tools if %s', async (_what, options, providers) => {

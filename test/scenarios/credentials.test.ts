@@ -29,7 +29,7 @@ function agentOf(options: Partial<OpenAIChatOptions>) {
 describe('a missing key', () => {
   it.each([
     ['without a store', {}],
-    ['with one', { store: memoryStore() }],
+    ['with a store', { store: memoryStore() }],
   ])('is refused by run() with a sentence, %s', (_how, options) => {
     const agent = createAgent({ model: openaiChat({ model: 'gpt-test' }), ...options })
     expect(() => agent.run('Hi.')).toThrow(
@@ -85,8 +85,11 @@ describe('a missing key', () => {
 describe('in a browser', () => {
   it.each([
     ['a key', { apiKey: 'sk-secret', baseURL: 'http://127.0.0.1:1/v1' }],
-    ['a function that gets one', { apiKey: () => Promise.resolve('sk-secret') }],
-    ['a header that holds one', { headers: { Authorization: 'Bearer s' }, baseURL: 'http://127.0.0.1:1/v1' }],
+    ['a function that returns a key', { apiKey: () => Promise.resolve('sk-secret') }],
+    [
+      'a header that contains a key',
+      { headers: { Authorization: 'Bearer s' }, baseURL: 'http://127.0.0.1:1/v1' },
+    ],
   ])('%s is refused by run(), naming dangerouslyAllowBrowser', (_what, options) => {
     pretendBrowser()
     expect(() => agentOf(options).run('Hi.')).toThrow(

@@ -91,7 +91,7 @@ test('an impossible log is reported with one of our errors', async () => {
 
 test.each([
   ['a section of the configuration that is null', (start: object) => withIn(start, 'context', null)],
-  ['a version that is no number', (start: object) => ({ ...start, version: { toString: '' } })],
+  ['a version that is not a number', (start: object) => ({ ...start, version: { toString: '' } })],
   ['a tool that has no traits', (start: object) => withIn(start, 'tools', { pay: null })],
 ])('%s is reported as damage', async (_what, change) => {
   const store = memoryStore()

@@ -199,13 +199,13 @@ it.each([
   ['nothing', undefined],
   ['null', null],
   ['an owner without a name', {}],
-  ['a prefix that is missing', { prefix: undefined }],
+  ['a missing prefix', { prefix: undefined }],
   ['an empty prefix', { prefix: '' }],
   ['a prefix with its colon', { prefix: 'ann:' }],
   ['no tags', { tags: {} }],
   ['tags without a value', { tags: { user: undefined } }],
-  ['a prefix, and tags that are missing', { prefix: 'ann', tags: undefined }],
-  ['another option', { prefix: 'ann', state: 'PAUSED' }],
+  ['a prefix, and missing tags', { prefix: 'ann', tags: undefined }],
+  ['an unknown option', { prefix: 'ann', state: 'PAUSED' }],
 ])('%s is refused, and nothing is deleted', async (_, owner) => {
   const store = memoryStore()
   for (const id of ['ann:1', 'bo:1']) write(store, id)

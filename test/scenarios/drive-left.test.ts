@@ -36,8 +36,8 @@ function watched(store: SyncSessionStore, asked: () => void): SyncSessionStore {
 }
 
 test.each([
-  ['at once', (store: SyncSessionStore) => store],
-  ['later', (store: SyncSessionStore) => distant(store)],
+  ['synchronously', (store: SyncSessionStore) => store],
+  ['asynchronously', (store: SyncSessionStore) => distant(store)],
 ])(
   'a drive that is stopped at any call to a store that answers %s leaves nothing locked and loses no answer',
   async (_, reached) => {

@@ -76,8 +76,8 @@ describe('runSession', () => {
   })
 
   test.each([
-    ['at once', () => memoryStore()],
-    ['later', () => distant(memoryStore())],
+    ['synchronously', () => memoryStore()],
+    ['asynchronously', () => distant(memoryStore())],
   ])('starts, continues and returns the result, with a store that answers %s', async (_, open) => {
     const done: string[] = []
     const pay = tool('pay', ({ text }) => void done.push(String(text)), { needsApproval: true })
@@ -194,10 +194,10 @@ describe('runSession', () => {
   })
 
   test.each([
-    ['at once', () => memoryStore(), undefined],
-    ['later', () => distant(memoryStore()), undefined],
-    ['at once, and it is edited', () => memoryStore(), { text: 'June' }],
-    ['later, and it is edited', () => distant(memoryStore()), { text: 'June' }],
+    ['synchronously', () => memoryStore(), undefined],
+    ['asynchronously', () => distant(memoryStore()), undefined],
+    ['synchronously, with an edit', () => memoryStore(), { text: 'June' }],
+    ['asynchronously, with an edit', () => distant(memoryStore()), { text: 'June' }],
   ])('an answer survives a stop, with a store that answers %s', async (_, open, editedInput) => {
     const paid: string[] = []
     const options = { needsApproval: true, idempotent: true }

@@ -333,8 +333,8 @@ describe('a session that was deleted at a rest and created again under its id', 
   const asked = [calls(call('a', 'pay', { text: '1' })), { text: 'Done.' }]
 
   test.each([
-    ['at once', () => memoryStore()],
-    ['later', () => later(memoryStore())],
+    ['synchronously', () => memoryStore()],
+    ['asynchronously', () => later(memoryStore())],
   ])('refuses an answer of the old handle, with a store that answers %s', async (_, open) => {
     const store = open()
     const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
@@ -370,9 +370,9 @@ describe('a call that was running when the process died', () => {
   const once = { readOnly: false, idempotent: true }
 
   test.each([
-    ['is repeated when both programs say that it may be', once, once, 2],
-    ['is not repeated when the program that goes on says that it may not', once, { idempotent: false }, 1],
-    ['is not repeated when the program that began said that it may not', { idempotent: false }, once, 1],
+    ['is repeated if both programs allow it', once, once, 2],
+    ['is not repeated if the continuing program forbids it', once, { idempotent: false }, 1],
+    ['is not repeated if the starting program forbade it', { idempotent: false }, once, 1],
   ])('%s', async (_, before, after, times) => {
     let runs = 0
     const work = (traits: typeof before) =>

@@ -89,8 +89,8 @@ test('approvals can be answered in another process, in any order, by another han
 })
 
 test.each([
-  ['at once', memoryStore],
-  ['later', () => distant(memoryStore())],
+  ['synchronously', memoryStore],
+  ['asynchronously', () => distant(memoryStore())],
 ])('an answer counts at any time, with a store that answers %s', async (_, open) => {
   const store = open()
   const done: string[] = []
@@ -209,8 +209,8 @@ async function passSeconds({ clock }: Stage): Promise<void> {
 }
 
 test.each([
-  ['at once', (near: SessionStore) => near],
-  ['later', (near: SessionStore) => distant(near)],
+  ['synchronously', (near: SessionStore) => near],
+  ['asynchronously', (near: SessionStore) => distant(near)],
 ])(
   'an answer waits for the session while another run that is refused has it: a store that answers %s',
   async (_, toStore) => {

@@ -48,14 +48,14 @@ describe('a tool that asks a person during its call', () => {
 
   const misfits: [string, unknown, string][] = [
     ['no action', { content: {} }, 'action'],
-    ['a text', 'yes', 'action'],
+    ['a string', 'yes', 'action'],
     ['no content', { action: 'accept' }, 'content.seat'],
     ['a list', { action: 'accept', content: [] }, 'content'],
     ['another type', { action: 'accept', content: { seat: 12 } }, 'content.seat'],
     ['a short text', { action: 'accept', content: { seat: 'A' } }, 'content.seat'],
     ['a number that is too large', { action: 'accept', content: { seat: '12A', meals: 3 } }, 'content.meals'],
-    ['no whole number', { action: 'accept', content: { seat: '12A', meals: 0.5 } }, 'content.meals'],
-    ['a field of its own', { action: 'accept', content: { seat: '12A', row: 1 } }, 'content.row'],
+    ['a fraction', { action: 'accept', content: { seat: '12A', meals: 0.5 } }, 'content.meals'],
+    ['an unknown field', { action: 'accept', content: { seat: '12A', row: 1 } }, 'content.row'],
     [
       'an inherited field',
       { action: 'accept', content: { seat: '12A', constructor: 1 } },

@@ -11,14 +11,14 @@ describe('a permanent failure', () => {
       'insufficient_quota',
       /balance/,
     ],
-    ['a wrong key', { status: 401 }, 'invalid_api_key', /API key/],
+    ['an invalid key', { status: 401 }, 'invalid_api_key', /API key/],
     [
       'a model that does not exist',
       { status: 404, error: { message: 'The model does not exist.', code: 'model_not_found' } },
       'model_not_found',
       /model name/,
     ],
-    ['a bad request', { status: 400 }, 'invalid_request_error', /parameters/],
+    ['an invalid request', { status: 400 }, 'invalid_request_error', /parameters/],
     ['a forbidden region', { status: 403, error: { message: 'No.' } }, 'invalid_request_error', /region/],
   ]
 

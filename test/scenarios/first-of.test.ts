@@ -96,9 +96,9 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
 
   it.each([
     ['a rate limit', { status: 429, retryAfter: 60 }, 1],
-    ['a used-up account', { status: 429, error: { message: 'Pay.', code: 'insufficient_quota' } }, 1],
+    ['an exhausted account', { status: 429, error: { message: 'Pay.', code: 'insufficient_quota' } }, 1],
     ['a cut connection', { text: 'Half', cutAfter: 0 }, 1],
-    ['a wrong request', { status: 400, error: { message: 'No.', code: 'bad' } }, 0],
+    ['an invalid request', { status: 400, error: { message: 'No.', code: 'bad' } }, 0],
     ['a refused key', { status: 401, error: { message: 'Who?', code: 'invalid_api_key' } }, 0],
   ])('%s: whether another model may do better', async (_what, turn, asked) => {
     const { two, play } = await theatre([turn], [{ text: 'Hi.', usage }], {
@@ -122,7 +122,7 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
   })
 
   it.each([
-    ['has used up its account', { status: 402, error: { message: 'Pay.', code: 'no_credit' } }],
+    ['has an exhausted account', { status: 402, error: { message: 'Pay.', code: 'no_credit' } }],
     ['is out of quota', { status: 429, error: { message: 'Pay.', code: 'insufficient_quota' } }],
   ])('one that %s does not exclude the other, which is overloaded', async (_what, turn) => {
     const { one, two, play } = await theatre([overloaded, { text: 'Hi.', usage }], [turn], { stream })
@@ -342,8 +342,8 @@ const good = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1', apiKey: 
 
 it.each([
   ['an empty list', [], /needs a list of models/],
-  ['no list', good, /needs a list of models/],
-  ['what is no model', [good, 'gpt-5'], /models\[1\] must be a model/],
+  ['not a list', good, /needs a list of models/],
+  ['not a model', [good, 'gpt-5'], /models\[1\] must be a model/],
 ])('%s is refused', (_what, models, sentence) => {
   const make = () => withFallbacks(models as ModelProvider[])
   expect(make).toThrow(ConfigError)

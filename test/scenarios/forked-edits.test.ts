@@ -65,26 +65,29 @@ test('at the end of a run, the conversation continues from the edit, without the
   expect(play.wire(-1).map(textOf)).toEqual(['It is green.', 'It is blue.', 'Which colour?'])
 })
 
-test.each(['the result of a batch at hand', 'one that is settled'])('another result: %s', async (where) => {
-  const slow = tool('slow', () => 'slow')
-  const scene = await kept(
-    [{ toolCalls: [{ id: 'a', name: 'slow', arguments: {} }] }, text('One.'), text('Another.')],
-    { tools: [slow] },
-  )
-  const { agent, play } = scene
-  await agent.run('Go.', { session: 's' }).result
-  const asked = await recordWhere(scene, (state) => state.includes('executing'))
-  const seq = where === 'one that is settled' ? asked + 1 : asked
-  const forked = agent.fork('s', seq, { edit: { call: 'a', result: { total: 12 } } })
-  if (seq === asked) {
-    await expect(forked).rejects.toMatchObject({ code: 'unknown_call', subject: 'a' })
-    return
-  }
-  const result = await (await agent.resume(await forked)).result
-  expect(result).toMatchObject({ state: 'COMPLETED', output: 'Another.' })
-  expect(play.wire(-1).map(textOf)).toEqual(['Go.', '', '{"total":12}'])
-  expect(slow.inputs).toHaveLength(1)
-})
+test.each(['the result of a batch in progress', 'one that is settled'])(
+  'another result: %s',
+  async (where) => {
+    const slow = tool('slow', () => 'slow')
+    const scene = await kept(
+      [{ toolCalls: [{ id: 'a', name: 'slow', arguments: {} }] }, text('One.'), text('Another.')],
+      { tools: [slow] },
+    )
+    const { agent, play } = scene
+    await agent.run('Go.', { session: 's' }).result
+    const asked = await recordWhere(scene, (state) => state.includes('executing'))
+    const seq = where === 'one that is settled' ? asked + 1 : asked
+    const forked = agent.fork('s', seq, { edit: { call: 'a', result: { total: 12 } } })
+    if (seq === asked) {
+      await expect(forked).rejects.toMatchObject({ code: 'unknown_call', subject: 'a' })
+      return
+    }
+    const result = await (await agent.resume(await forked)).result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Another.' })
+    expect(play.wire(-1).map(textOf)).toEqual(['Go.', '', '{"total":12}'])
+    expect(slow.inputs).toHaveLength(1)
+  },
+)
 
 test('an edited result that is an Error is an error result', async () => {
   const { agent, store } = await kept([call('look', {}), text('One.')], { tools: [tool('look')] })

@@ -128,8 +128,8 @@ describe('a call that has saved a handle', () => {
   })
 
   test.each([
-    ['began with no such tool', false, true],
-    ['goes on with no such tool', true, false],
+    ['started with no such tool', false, true],
+    ['continues with no such tool', true, false],
   ])('is not repeated when the program %s', async (_, before, after) => {
     const store = memoryStore()
     const service = new Service()

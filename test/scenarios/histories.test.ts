@@ -26,7 +26,7 @@ const mistakes: [what: string, turn: Turn, kept: object, sent: object][] = [
   ['a name of 80 characters', call('n'.repeat(80)), { name: 'n'.repeat(80) }, { name: 'n'.repeat(64) }],
   ['a list as arguments', call('look', '[]'), { arguments: '[]' }, { arguments: '{"no_object":[]}' }],
   ['a number as arguments', call('look', '42'), { arguments: '42' }, { arguments: '{"no_object":42}' }],
-  ['a text as arguments', call('look', '"a"'), { arguments: '"a"' }, { arguments: '{"no_object":"a"}' }],
+  ['a string as arguments', call('look', '"a"'), { arguments: '"a"' }, { arguments: '{"no_object":"a"}' }],
   [
     'arguments nested too deeply',
     call('look', deep),

@@ -12,8 +12,8 @@ import { filePlace } from '../stores/folder.js'
 import { sampledKinds } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
-  ['at once', memoryStore],
-  ['later', () => distant(memoryStore())],
+  ['synchronously', memoryStore],
+  ['asynchronously', () => distant(memoryStore())],
 ]
 
 async function refused(work: Promise<unknown>): Promise<{ code: string; message: string }> {

@@ -6,8 +6,8 @@ import { tool } from '../support/tools.js'
 import { sampledKinds } from '../support/extent.js'
 
 const stores = [
-  ['at once', (near: SessionStore) => near],
-  ['later', (near: SessionStore) => distant(near)],
+  ['synchronously', (near: SessionStore) => near],
+  ['asynchronously', (near: SessionStore) => distant(near)],
 ] as const
 
 async function until(holds: () => unknown): Promise<void> {

@@ -125,7 +125,7 @@ describe('a batch of very many calls', () => {
 
   test.each([
     ['its calls', {}, 3],
-    ['the looks at their arguments', { shields: {} }, 3],
+    ['the checks of their arguments', { shields: {} }, 3],
   ])('is cancelled between turns, in %s, and starts nothing more', async (_, options, at) => {
     const { seen, result } = await inCompany(options, (run, turn) => {
       if (turn === at) run.cancel()
@@ -178,9 +178,9 @@ describe('a response with very many calls', () => {
   )
 
   test.each([
-    ['at once', memoryStore],
-    ['later', () => distant(memoryStore())],
-    ['never, for there is none', () => undefined],
+    ['synchronously', memoryStore],
+    ['asynchronously', () => distant(memoryStore())],
+    ['never, because there is none', () => undefined],
   ])('is approved call by call, with a store that answers %s', async (_, open) => {
     const count = sampled(500)
     const store = open()

@@ -34,7 +34,7 @@ describe("the user's message", () => {
   const said: [what: string, input: RunInput][] = [
     ['parts', [{ type: 'text', text: 'What is this?' }, picture]],
     [
-      'an address that holds it',
+      'a data address',
       [
         { type: 'text', text: 'What is this?' },
         { type: 'image', image: url },
@@ -49,7 +49,7 @@ describe("the user's message", () => {
     ],
     ['a message of parts', [{ content: [{ type: 'text', text: 'What is this?' }, picture] }]],
     [
-      'a message as chats have it',
+      'a message in the format of chats',
       [
         {
           role: 'user',
@@ -290,11 +290,11 @@ describe('a model that does not accept pictures', () => {
   })
 
   it.each<[what: string, name: string, media: MediaKind[] | undefined, seen: boolean]>([
-    ['is said to take none', 'gpt-4o', [], false],
-    ['takes other things', 'gpt-4o', ['audio'], false],
-    ['nobody knows', 'gpt-test', undefined, false],
-    ['is said to take them', 'gpt-test', ['image'], true],
-    ['is known to take them', 'gpt-4o', undefined, true],
+    ['is declared to accept none', 'gpt-4o', [], false],
+    ['accepts other types', 'gpt-4o', ['audio'], false],
+    ['is unknown', 'gpt-test', undefined, false],
+    ['is declared to accept them', 'gpt-test', ['image'], true],
+    ['is known to accept them', 'gpt-4o', undefined, true],
   ])('reads the text of a result that can be text, if it %s', async (_what, name, media, seen) => {
     const theatre = await stage([call('screenshot'), call('screenshot'), text('Done.')], {}, 'loop')
     const parts = [{ type: 'text' as const, text: 'The page:' }, picture]

@@ -9,7 +9,7 @@ jest.unstable_mockModule('@orama/orama', () => {
 
 test.each([
   ['without a store', undefined],
-  ['with one', memoryStore()],
+  ['with a store', memoryStore()],
 ])(
   'toolSearch without its package is refused at the start of the run, %s, and names the package to install',
   async (_, store) => {

@@ -9,7 +9,7 @@ jest.unstable_mockModule('gpt-tokenizer/encoding/o200k_base', () => {
 
 test.each([
   ['without a store', undefined],
-  ['with one', memoryStore()],
+  ['with a store', memoryStore()],
 ])(
   'context.window without a tokenizer is refused at the start of the run, %s, and names the key',
   async (_, store) => {

@@ -49,8 +49,8 @@ describe('a late subscriber', () => {
 })
 
 describe.each([
-  ['at once', memoryStore],
-  ['by promises', () => distant(memoryStore())],
+  ['synchronously', memoryStore],
+  ['asynchronously', () => distant(memoryStore())],
 ])('another process that continues a run, with a store that answers %s', (_, open) => {
   it('continues the numbers from the rest of the run, and repeats its questions', async () => {
     const options = { store: open(), tools: [pay()] }

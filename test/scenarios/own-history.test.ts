@@ -103,7 +103,7 @@ describe('a custom message history', () => {
 
   it.each([
     ['memory', memoryStore],
-    ['memory, by promises', () => asynchronous(memoryStore())],
+    ['asynchronous memory', () => asynchronous(memoryStore())],
   ])('is accepted by a session of a store (%s), but only by a new one', async (_, make) => {
     const store = make()
     const opened = await stage([text('From Ada.'), text('Sure.')], { store })
@@ -184,39 +184,34 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'input[2]',
     /no such call is waiting/,
   ],
+  ['a late result', [asked('c1'), user('a'), result('c1'), user('b')], 'input[0].tool_calls[0]', /no result/],
   [
-    'a result that comes late',
-    [asked('c1'), user('a'), result('c1'), user('b')],
-    'input[0].tool_calls[0]',
-    /no result/,
-  ],
-  [
-    'a role of old',
+    'a legacy role',
     [user('a'), { role: 'function', name: 'f', content: 'x' }, user('b')],
     'input[1].role',
     /'function': it must be/,
   ],
   ['a mistyped role', [{ role: 'assitant', content: 'x' }, user('b')], 'input[0].role', /'assitant'/],
   [
-    'no message',
+    'not a message',
     [user('a'), null, { role: 'assistant', content: 'x' }, user('b')],
     'input[1]',
     /message object/,
   ],
   [
-    'an answer without anything',
+    'an empty answer',
     [{ role: 'assistant' }, user('b')],
     'input[0].content',
     /missing, and there are no tool_calls/,
   ],
   [
-    'a call of old',
+    'a legacy call',
     [{ role: 'assistant', content: null, function_call: { name: 'f' } }, user('b')],
     'input[0].function_call',
     /tool_calls/,
   ],
   [
-    'calls that are no list',
+    'calls that are not a list',
     [{ role: 'assistant', tool_calls: {} }, user('b')],
     'input[0].tool_calls',
     /list/,
@@ -227,7 +222,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'input[0].tool_calls[0].id',
     /id/,
   ],
-  ['two calls of one id', [asked('c1', 'c1'), user('b')], 'input[0].tool_calls[1].id', /another call/],
+  ['two calls with one id', [asked('c1', 'c1'), user('b')], 'input[0].tool_calls[1].id', /another call/],
   [
     'a call of another type',
     [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom' }] }, user('b')],
@@ -259,7 +254,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     /text/,
   ],
   [
-    'a system message of parts that are no text',
+    'a system message with parts that are not text',
     [{ role: 'system', content: [{ type: 'image_url' }] }, user('b')],
     'input[0].content',
     /text parts/,
@@ -271,7 +266,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     /string or a non-empty list/,
   ],
   [
-    'what the user says now, empty',
+    'an empty current user message',
     [{ role: 'assistant', content: 'x' }, user(' ')],
     'input[1].content',
     /empty/,

@@ -112,7 +112,11 @@ describe('a policy', () => {
     ['returns true', () => true as never, 'policy_invalid'],
     ['returns an unknown word', () => 'permit' as never, 'policy_invalid'],
     ['returns an unknown key', () => ({ decision: 'allow', until: 5 }) as never, 'policy_invalid'],
-    ['returns a reason that is no text', () => ({ decision: 'allow', reason: 5 }) as never, 'policy_invalid'],
+    [
+      'returns a reason that is not a string',
+      () => ({ decision: 'allow', reason: 5 }) as never,
+      'policy_invalid',
+    ],
     ['returns a list', () => ['allow'] as never, 'policy_invalid'],
     [
       'returns a getter that throws',

@@ -225,16 +225,16 @@ describe('prepareStep', () => {
       'prepareStep returned tools that are not a list of names.',
     ],
     [
-      'chooses a tool that the step leaves out',
+      'selects a tool that the step omits',
       () => ({ tools: ['look'], toolChoice: { name: 'book' } }),
       "prepareStep returned the toolChoice 'book'",
     ],
     [
-      'demands a call of no tool',
+      'requires a call without tools',
       () => ({ tools: [], toolChoice: 'required' }),
       "prepareStep returned the toolChoice 'required' without tools.",
     ],
-    ['returns wrong sampling', () => ({ sampling: { temperature: 7 } }), 'temperature'],
+    ['returns invalid sampling', () => ({ sampling: { temperature: 7 } }), 'temperature'],
     [
       'returns no messages',
       () => ({ messages: [] }),
@@ -527,7 +527,7 @@ describe('an instructions function', () => {
       },
       'instructions threw: Oh.',
     ],
-    ['are no text', () => 7 as never, 'instructions must return a string.'],
+    ['returns no text', () => 7 as never, 'instructions must return a string.'],
   ] as [string, () => string, string][])('ends the run if it %s', async (_, instructions, message) => {
     const { result } = await unsent({ instructions })
     expect(result).toMatchObject({

@@ -20,8 +20,8 @@ import { tool } from '../support/tools.js'
 import { sampled, sampledKinds } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
-  ['at once', memoryStore],
-  ['later', () => distant(memoryStore())],
+  ['synchronously', memoryStore],
+  ['asynchronously', () => distant(memoryStore())],
 ]
 
 async function refused(work: Promise<unknown>): Promise<string> {

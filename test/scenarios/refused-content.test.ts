@@ -230,7 +230,7 @@ describe('stored reasoning', () => {
 
 describe('other failures', () => {
   it.each<[string, Turn, number]>([
-    ['a wrong key', { status: 401, error: { message: 'Incorrect API key provided.' } }, 1],
+    ['an invalid key', { status: 401, error: { message: 'Incorrect API key provided.' } }, 1],
     [
       'an unknown model',
       { status: 404, error: { message: 'The model gpt-4-vision does not exist.', code: 'model_not_found' } },
@@ -238,7 +238,7 @@ describe('other failures', () => {
     ],
     ['a parameter', refusal("Invalid 'temperature'.", { param: 'temperature' }), 1],
     ['a request that is too long', refusal('prompt is too long: 210000 tokens > 200000 maximum'), 1],
-    ['another wrong request', refusal('messages: roles must alternate.'), 1],
+    ['another invalid request', refusal('messages: roles must alternate.'), 1],
   ])('%s is not sent again', async (_name, turn, count) => {
     const opened = await stage([turn], {}, 'repeatLast')
     expect(await opened.run([picture]).end(count)).toMatchObject({ state: 'ERROR' })

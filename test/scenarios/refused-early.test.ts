@@ -40,8 +40,8 @@ describe('needsApproval that never settles', () => {
   }
 
   test.each([
-    ['the time of its tool', { timeoutMs: 5_000 }, 5_000],
-    ['that of all tools', {}, 9_000],
+    ['the time limit of its tool', { timeoutMs: 5_000 }, 5_000],
+    ['the time limit of all tools', {}, 9_000],
   ])(
     'ends with %s as an error result, and the call does not run',
     async (_, { timeoutMs }: { timeoutMs?: number }, ends) => {
@@ -137,7 +137,7 @@ describe('a session of a store, for a custom actor', () => {
 describe('a forgotten session', () => {
   test.each([
     ['without a store', undefined],
-    ['with one', memoryStore()],
+    ['with a store', memoryStore()],
   ])('starts again %s, but not while a run uses it', async (_, store) => {
     const theatre = await stage([text('One.'), call('there'), text('Anew.')], {
       tools: [clientTool('there')],

@@ -6,8 +6,8 @@ import { distant } from '../support/distant.js'
 const tries = 500
 
 it.each([
-  ['at once', (store: SessionStore) => store],
-  ['by promises', distant],
+  ['synchronously', (store: SessionStore) => store],
+  ['asynchronously', distant],
 ])(
   'a reply is delivered, whatever waits in the inbox of the session, in a store that answers %s',
   async (_how, wrap) => {

@@ -252,7 +252,7 @@ test('an actor without input is refused', () => {
 })
 
 test.each([
-  ['nothing of a run', {}],
+  ['an empty object', {}],
   ['a run without its transcript', { status: 'active', value: 'PAUSED', context: { runId: 'r', calls: [] } }],
   ['a list', []],
   [

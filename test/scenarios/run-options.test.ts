@@ -4,11 +4,11 @@ import { ManualModel, settled } from '../support/manual-model.js'
 const agent = () => createAgent({ model: new ManualModel() })
 
 test.each([
-  ['a limit beside limits', { maxSteps: 1 }, /no option 'maxSteps'.*limits/],
+  ['a limit next to limits', { maxSteps: 1 }, /no option 'maxSteps'.*limits/],
   ['a misspelt option', { sesion: 's' }, /no option 'sesion'/],
-  ['a signal that is none', { signal: 'now' }, /AbortSignal/],
-  ['a journal that is none', { journal: {} }, /append/],
-  ['options that are none', 'fast', /must be an object/],
+  ['an invalid signal', { signal: 'now' }, /AbortSignal/],
+  ['an invalid journal', { journal: {} }, /append/],
+  ['invalid options', 'fast', /must be an object/],
 ])('%s is refused with a sentence', (_, options, sentence) => {
   expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(sentence)
   expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(UsageError)

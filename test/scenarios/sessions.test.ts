@@ -73,7 +73,7 @@ describe('a session', () => {
   it.each([
     ['an empty text', '  '],
     ['no messages', []],
-    ['a message that is none', [null]],
+    ['an invalid message', [null]],
     ['an assistant message', [{ role: 'assistant', content: 'I said so.' }]],
     ['a part of no known type', [{ content: [{ type: 'video' }] }]],
     ['a number', 7],

@@ -473,8 +473,8 @@ describe('a shared budget', () => {
 })
 
 test.each([
-  ['no list', 'tenant', 'budgets'],
-  ['what is no budget', [{ id: 'a' }], 'budgets[0]'],
+  ['not a list', 'tenant', 'budgets'],
+  ['not a budget', [{ id: 'a' }], 'budgets[0]'],
   ['one budget twice', [budgetOf(), budgetOf()], 'budgets'],
 ])('budgets refuses %s', (_name, budgets, subject) => {
   const refusal = expect.objectContaining({ code: 'invalid_config', subject })

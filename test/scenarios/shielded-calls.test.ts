@@ -193,7 +193,7 @@ describe('arguments that a person edits on approval', () => {
 describe('a run that stops before shields have checked the calls does not reveal them', () => {
   const cases: [what: string, turns: Turn[], options: Partial<AgentOptions>, state: string][] = [
     [
-      'cancelled meanwhile',
+      'cancelled during the check',
       [call('note', { text: secret })],
       { shields: { toolInput: [hangs()] } },
       'CANCELLED',
@@ -205,7 +205,7 @@ describe('a run that stops before shields have checked the calls does not reveal
       'BUDGET_EXCEEDED',
     ],
     [
-      'the call was cut off',
+      'the call was truncated',
       [call('note', `{"text":"${secret}`, { finishReason: 'length' }), text('Done.')],
       {},
       'COMPLETED',

@@ -97,7 +97,7 @@ describe('a user message', () => {
   const image = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
 
   test.each([
-    ['right after one another', ['It is falcon-', '4711.']],
+    ['without a separator', ['It is falcon-', '4711.']],
     ['on two lines', ['It is falcon', '-4711.', '']],
   ])('in parts is checked as a whole: %s', async (_, parts) => {
     const lines = patternShield({ name: 'lines', patterns: [/falcon\n?-4711/], action: 'block' })

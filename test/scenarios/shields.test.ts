@@ -233,7 +233,7 @@ test.each([
       throw new Error('out of order')
     },
   ],
-  ['answers nonsense', () => ({ action: 'maybe' }) as never],
+  ['returns nonsense', () => ({ action: 'maybe' }) as never],
   ['redacts without a text', () => ({ action: 'redact' }) as never],
 ])('a shield that %s blocks unless it fails open', async (_, check) => {
   const shields = { input: [defineShield({ name: 'broken', check })] }

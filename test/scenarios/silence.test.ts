@@ -79,7 +79,7 @@ describe('an interrupted answer', () => {
 describe('an answer without content', () => {
   it.each([
     ['comments', comment],
-    ['empty pieces', piece({})],
+    ['empty chunks', piece({})],
     ['empty texts', piece({ role: 'assistant', content: '', reasoning_content: null })],
     ['empty calls', piece({ tool_calls: [] })],
   ])('is kept alive by %s for contentIdleMs, and no longer', async (_name, empty) => {
@@ -98,8 +98,8 @@ describe('an answer without content', () => {
   })
 
   it.each([
-    ['a text', piece({ content: 'Hel' })],
-    ['a thought', piece({ reasoning_content: 'Hm.' })],
+    ['text', piece({ content: 'Hel' })],
+    ['reasoning', piece({ reasoning_content: 'Hm.' })],
     ['a part of a call', piece({ tool_calls: [{ index: 0, function: { name: 'f', arguments: '{' } }] })],
   ])('has its time limit reset by %s', async (_name, content) => {
     await using it = await listening()

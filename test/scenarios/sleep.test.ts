@@ -59,7 +59,7 @@ describe('a run sleeps', () => {
   test.each([
     ['the earlier date first', [at(1), at(2)]],
     ['the later date first', [at(2), at(1)]],
-    ['one date is over', [at(-1), at(2)]],
+    ['one date in the past', [at(-1), at(2)]],
   ])('until the latest date: %s', async (_, dates) => {
     const { agent, asks } = setUp({ naps: dates.map((date) => () => sleepUntil(date)) })
     const run = agent.run('Go.')
@@ -79,8 +79,8 @@ describe('a run sleeps', () => {
   test.each([
     ['no date', () => sleepUntil(new Date('tomorrow'))],
     ['NaN', () => sleepUntil(Number.NaN)],
-    ['a text', () => sleepUntil('2026-05-04' as never)],
-    ['a date that none has', () => sleepUntil(1e18)],
+    ['a string', () => sleepUntil('2026-05-04' as never)],
+    ['an invalid date', () => sleepUntil(1e18)],
     ['a duration', () => sleepUntil(hour)],
   ])('not for %s: the call fails, and the model reads why', async (_, nap) => {
     const { agent, asks, says, results } = setUp({ naps: [nap] })
@@ -183,8 +183,8 @@ describe('a run sleeps', () => {
 })
 
 describe.each([
-  ['at once', (store: SessionStore) => store],
-  ['later', (store: SessionStore) => distant(store as never)],
+  ['synchronously', (store: SessionStore) => store],
+  ['asynchronously', (store: SessionStore) => distant(store as never)],
 ])('with a store that answers %s', (_, reach) => {
   test('its row and its timers contain the wake time, and runSession wakes it', async () => {
     const kept = memoryStore()

@@ -75,7 +75,7 @@ test('keys that a snapshot lacks have their defaults', async () => {
 test.each([
   ['nothing', undefined],
   ['null', null],
-  ['a text', 'RUNNING'],
+  ['a string', 'RUNNING'],
   ['the snapshot of another machine', { status: 'active', value: 'idle', context: { count: 1 } }],
 ])('%s is refused with a remedy', (_, given) => {
   for (const read of [pendingCalls, outputOf, usageOf])

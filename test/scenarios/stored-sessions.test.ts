@@ -154,14 +154,14 @@ describe('restoreSession', () => {
     ['nothing', undefined, /It must be the object that session\.toJSON\(\) returns/],
     ['null', null, /It must be the object/],
     ['a list', [], /It must be the object/],
-    ['the text of one', '{"version":1}', /Parse it with JSON\.parse/],
+    ['a list as text', '{"version":1}', /Parse it with JSON\.parse/],
     ['an empty object', {}, /id must be a non-empty string \(got nothing\)[^]*messages must be a list/],
     ['an empty id', { id: '', messages: [] }, /id must be a non-empty string/],
-    ['messages that are none', { id: 's', messages: {} }, /messages must be a list \(got an object\)/],
-    ['a message that is none', { id: 's', messages: [7] }, /messages\[0\] must be/],
+    ['invalid messages', { id: 's', messages: {} }, /messages must be a list \(got an object\)/],
+    ['an invalid message', { id: 's', messages: [7] }, /messages\[0\] must be/],
     ['an unknown role', { id: 's', messages: [{ id: 'm1', role: 'bot' }] }, /messages\[0\]\.role must be/],
     [
-      'a user message of a number',
+      'a user message that is a number',
       { id: 's', messages: [{ id: 'm1', createdAt: 0, role: 'user', content: 1 }] },
       /messages\[0\]\.content must be a string or a list of parts/,
     ],
@@ -170,11 +170,7 @@ describe('restoreSession', () => {
       { id: 's', messages: [], usage: { inputTokens: -1 } },
       /usage\.inputTokens must be a non-negative number/,
     ],
-    [
-      'a version that is none',
-      { version: 'x', id: 's', messages: [] },
-      /version must be a non-negative number/,
-    ],
+    ['an invalid version', { version: 'x', id: 's', messages: [] }, /version must be a non-negative number/],
   ])('refuses %s, and names the problem', (_, value, words) => {
     const { code, message } = refusal(value)
     expect(code).toBe('invalid_session')

@@ -5,8 +5,8 @@ import { call, text, tool } from '../support/tools.js'
 import { sampledKinds } from '../support/extent.js'
 
 const stores = [
-  ['at once', (near: SessionStore) => near],
-  ['later', (near: SessionStore) => distant(near)],
+  ['synchronously', (near: SessionStore) => near],
+  ['asynchronously', (near: SessionStore) => distant(near)],
 ] as const
 
 /** A run whose sub-agent asks about a payment, and the sub-agent's session. */

@@ -85,7 +85,7 @@ describe('terminal delegation', () => {
   it.each([
     ['402 of an unknown type', { status: 402, error: { message: 'No.', type: 'unheard_of' } }],
     [
-      '429 whose words say so',
+      '429 with a message about it',
       { status: 429, error: { message: 'Your team has used all available credits.' } },
     ],
   ])('is an exhausted account (%s), at the first request', async (_, turn: Turn) => {

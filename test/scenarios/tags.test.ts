@@ -153,19 +153,19 @@ describe('tags are refused', () => {
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`t${from + n}`, 'x']))
 
   it.each([
-    ['as a text', 'ann', /must be an object of strings/],
+    ['as a string', 'ann', /must be an object of strings/],
     ['as a list', ['ann'], /must be an object of strings/],
     ['as a map', new Map([['user', 'ann']]), /must be an object of strings/],
     ['as null', null, /must be an object of strings/],
     ['with a number', { user: 7 }, /invalid value for "user"/],
-    ['with a value that is missing', { user: undefined }, /invalid value for "user"/],
+    ['with an undefined value', { user: undefined }, /invalid value for "user"/],
     ['with an empty value', { user: '' }, /invalid value/],
     ['with an empty name', { '': 'ann' }, /name ""/],
     ['with NUL', { user: 'a\0' }, /invalid value/],
     ['with half a character', { ['\uDC00']: 'a' }, /name/],
     ['with a long value', { user: 'x'.repeat(201) }, /1 to 200/],
     ['with a long name', { ['x'.repeat(65)]: 'a' }, /1 to 64/],
-    ['when they are too many', many(21), /the maximum is 20/],
+    ['if there are too many', many(21), /the maximum is 20/],
   ])('%s', async (_, tags, sentence) => {
     const store = memoryStore()
     const agent = createAgent({ model: new ManualModel(), store })

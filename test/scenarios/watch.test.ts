@@ -9,8 +9,8 @@ import { call, text, tool } from '../support/tools.js'
 import { sampledKinds } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
-  ['at once', memoryStore],
-  ['later', () => distant(memoryStore())],
+  ['synchronously', memoryStore],
+  ['asynchronously', () => distant(memoryStore())],
 ]
 
 async function all(events: AsyncIterable<WatchedEvent>): Promise<WatchedEvent[]> {

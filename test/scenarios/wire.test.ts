@@ -86,13 +86,13 @@ it.each([true, false])(
 
 it.each([
   [
-    'thoughts that only the total has',
+    'reasoning that is only in the total',
     { prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 },
     35,
     74,
   ],
   [
-    'sound that only the total has',
+    'audio that is only in the total',
     {
       prompt_tokens: 3,
       completion_tokens: 1,

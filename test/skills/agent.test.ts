@@ -198,7 +198,7 @@ test('a branch from before a skill was unloaded has it, and calls that it refuse
 
 test.each([
   ['blocks', 'block' as const, false],
-  ['lets it pass', 'allow' as const, true],
+  ['passes it', 'allow' as const, true],
 ])('a result shield that %s decides whether the skill is loaded', async (_, action, isLoaded) => {
   const store = memoryStore()
   const shield = defineShield({ name: 'words', check: () => ({ action, message: 'No.' }) })

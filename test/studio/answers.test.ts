@@ -184,9 +184,9 @@ test('an edit keeps hidden content: a secret, and the end of a long text', async
 test.each<[string, string, object]>([
   ['a secret', 'It is sk-abcdefghijklmnopqrstuvwx.', { content: 'It was [redacted].' }],
   ['its end', 'long '.repeat(9_000), { content: `short ${'long '.repeat(3_999)}…` }],
-  ['its end, without a mark of it,', 'long '.repeat(9_000), { content: `short ${'long '.repeat(3_999)}` }],
+  ['its end, without its marker,', 'long '.repeat(9_000), { content: `short ${'long '.repeat(3_999)}` }],
   [
-    'its end, with something said after it,',
+    'its end, with more text after it,',
     'long '.repeat(9_000),
     { content: `${'long '.repeat(3_999)}… Thanks.` },
   ],

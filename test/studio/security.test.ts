@@ -15,8 +15,8 @@ async function waiting() {
 test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
   ['no cookie', ({ base }) => [`${base}/`]],
   ['another cookie', ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie: `${cookie}x` } }]],
-  ['the cookie at another place', ({ origin, cookie }) => [`${origin}/`, { headers: { cookie } }]],
-  ['the cookie at half of the place', ({ base, cookie }) => [base.slice(0, -2), { headers: { cookie } }]],
+  ['the cookie in another header', ({ origin, cookie }) => [`${origin}/`, { headers: { cookie } }]],
+  ['the cookie in half of the header', ({ base, cookie }) => [base.slice(0, -2), { headers: { cookie } }]],
   ['a wrong token', ({ origin }) => [`${origin}/?token=${'a'.repeat(32)}`]],
   ['half a token', ({ studio }) => [studio.url.slice(0, -4)]],
   ['no token', ({ origin }) => [`${origin}/?token=`]],
@@ -25,7 +25,7 @@ test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
     ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie, host: 'evil.example' } }],
   ],
   [
-    'a host that only begins like ours',
+    'a host that starts like ours',
     ({ base, cookie, origin }) => [
       `${base}/api/sessions`,
       { headers: { cookie, host: `127.0.0.1.evil.example:${new URL(origin).port}` } },
@@ -37,7 +37,7 @@ test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
     ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie, origin: 'https://evil.example' } }],
   ],
   [
-    'another page of this machine, which sends no origin',
+    'another page of this machine without an origin',
     ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie, 'sec-fetch-site': 'same-site' } }],
   ],
   [
@@ -58,9 +58,9 @@ describe('a post', () => {
   test.each<[string, (visitor: Visitor) => Record<string, string>]>([
     ['without an origin', () => ({ 'content-type': json })],
     ['of another origin', () => ({ 'content-type': json, origin: 'https://evil.example' })],
-    ['of no origin', () => ({ 'content-type': json, origin: 'null' })],
-    ['as a form sends it', ({ origin }) => ({ 'content-type': 'text/plain', origin })],
-    ['as another form sends it', ({ origin }) => ({ 'content-type': 'multipart/form-data', origin })],
+    ['of an opaque origin', () => ({ 'content-type': json, origin: 'null' })],
+    ['in the encoding of a form', ({ origin }) => ({ 'content-type': 'text/plain', origin })],
+    ['in another encoding of a form', ({ origin }) => ({ 'content-type': 'multipart/form-data', origin })],
     ['without a type', ({ origin }) => ({ origin })],
   ])('%s is refused, and nothing is approved', async (_, headersFor) => {
     const { visitor, paid, close, approve } = await waiting()

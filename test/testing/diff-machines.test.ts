@@ -162,9 +162,9 @@ describe('diffMachines', () => {
   test.each([
     ['no events', [detour, detour, {}], /needs \{ events \}/],
     ['no options', [detour, detour, undefined], /needs \{ events \}/],
-    ['events that are none', [detour, detour, { events: [{}] }], /'events' must be made of events/],
+    ['invalid events', [detour, detour, { events: [{}] }], /'events' must be made of events/],
     [
-      'what is no machine',
+      'not a machine',
       [detour, {}, { events: [] }],
       /^diffMachines\(before, after\): 'after': Expected an XState/,
     ],

@@ -132,7 +132,7 @@ test('a violation that only the merged state shows is reported where it occurs',
 
 test.each([
   ['no invariants', []],
-  ['no list', undefined],
+  ['not a list', undefined],
   ['an invariant without a rule', [{ name: 'x' }]],
   ['an asynchronous rule', [{ name: 'x', holds: () => Promise.resolve(true) }]],
 ])('%s is refused', (_, invariants) => {

@@ -209,10 +209,10 @@ describe('an unplayable recording is refused, with a remedy', () => {
   const take = async () => (await recorded(plainOptions(), asked)).recording
 
   test.each([
-    ['a text', () => '{}' as unknown as object, /invalid_recording.*Parse it with JSON.parse/],
+    ['a string', () => '{}' as unknown as object, /invalid_recording.*Parse it with JSON.parse/],
     ['nothing', () => null as unknown as object, /invalid_recording/],
     ['an empty log', () => [], /invalid_recording.*no such session/],
-    ['a list of something', () => [1, 2], /invalid_recording.*store\.read/],
+    ['a list of other values', () => [1, 2], /invalid_recording.*store\.read/],
     ['a session as JSON', () => ({ version: 1, messages: [], usage: {} }), /invalid_recording.*no log/],
   ])('%s', async (_what, given, expected) => {
     const { code, message } = await refusal(played(plainOptions(), given()))

@@ -22,8 +22,8 @@ afterEach(async () => {
 })
 
 const kinds: [string, () => Promise<SessionStore>][] = [
-  ['at once', async () => memoryStore()],
-  ['by promises', async () => distant(memoryStore())],
+  ['synchronously', async () => memoryStore()],
+  ['asynchronously', async () => distant(memoryStore())],
   [
     'from files',
     async () => {

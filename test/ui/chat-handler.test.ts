@@ -11,8 +11,8 @@ import { Chat, chunksOf, type Handler, protocol, textOf } from './client.js'
 import { sampledKinds } from '../support/extent.js'
 
 const stores = [
-  ['a store that answers at once', () => memoryStore()],
-  ['a store that answers by promises', () => distant(memoryStore())],
+  ['a synchronous store', () => memoryStore()],
+  ['an asynchronous store', () => distant(memoryStore())],
 ] as const
 
 const done = text('Done.')
@@ -324,14 +324,14 @@ it('a header selects the client version, and ai 6 survives a retry', async () =>
 
 describe('what is refused', () => {
   it.each([
-    ['no JSON', () => post('{'), 400, 'invalid_input'],
+    ['invalid JSON', () => post('{'), 400, 'invalid_input'],
     ['another content type', () => post({}, { 'content-type': 'text/plain' }), 415, 'wrong_content_type'],
     ['no messages', () => post({ id: 'c1' }), 400, 'invalid_input'],
     ['an empty message', () => said('c1', 'u1', ' '), 400, 'invalid_input'],
-    ['an id that is none', () => said('../c', 'u1', 'Hi.'), 400, 'invalid_session'],
-    ['the prefix of others', () => said('bob:c1', 'u1', 'Hi.'), 400, 'invalid_session'],
+    ['an invalid id', () => said('../c', 'u1', 'Hi.'), 400, 'invalid_session'],
+    ['the prefix of other users', () => said('bob:c1', 'u1', 'Hi.'), 400, 'invalid_session'],
     [
-      'an answer anew',
+      'a regeneration',
       () => post({ id: 'c1', messages: [{}], trigger: 'regenerate-message' }),
       400,
       'invalid_input',

@@ -280,9 +280,9 @@ describe('while the server is unreachable', () => {
   })
 
   it.each([
-    ['a proxy says so', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
+    ['a proxy requests it', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
     [
-      'its store is away',
+      'its store is unavailable',
       () => Response.json({ error: { code: 'store_unavailable', message: 'x' } }, { status: 503 }),
     ],
   ])('retries if %s', async (_, instead) => {

@@ -417,9 +417,9 @@ describe('a queued message keeps its sender if another person sends its id', () 
   })
 
   it.each([
-    ['with the same words', said('u2', 'Two?'), 200, undefined],
-    ['with other words', said('u2', 'Three?'), 409, 'message_changed'],
-    ['with a file that is none', picture, 400, 'invalid_input'],
+    ['with the same text', said('u2', 'Two?'), 200, undefined],
+    ['with different text', said('u2', 'Three?'), 409, 'message_changed'],
+    ['with an invalid file', picture, 400, 'invalid_input'],
   ])('%s', async (_, request, status, code) => {
     const users: unknown[] = []
     const pay = tool('pay', (_input, { context }) => {

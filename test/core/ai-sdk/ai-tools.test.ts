@@ -31,7 +31,7 @@ describe('tools of the AI SDK', () => {
       'a schema of zod 3 in zodSchema()',
       zodSchema(z3.object({ city: z3.string(), days: z3.number().default(1) })),
     ],
-    ['a schema that is made later', () => zodSchema(city)],
+    ['a lazy schema', () => zodSchema(city)],
   ])('with %s receive the parsed arguments of the schema', async (_, inputSchema) => {
     const seen: unknown[] = []
     const weather = tool({
@@ -71,7 +71,7 @@ describe('tools of the AI SDK', () => {
       jsonSchema({ type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }),
     ],
     [
-      'a JSON Schema with a check of its own',
+      'a JSON Schema with a custom check',
       jsonSchema<object>(
         { type: 'object', properties: { city: { type: 'string' } } },
         { validate: () => ({ success: false, error: new Error('city is no text') }) },

@@ -13,26 +13,31 @@ const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
   ['a promise', Promise.resolve(whole), 'invalid_model', /Await it first/],
   ['any object', { model: 'gpt' }, 'invalid_model', /this object has no specificationVersion/],
   [
-    'one of AI SDK 4',
+    'a model of AI SDK 4',
     { ...whole, specificationVersion: 'v1' },
     'unsupported_model_version',
     /npm install @ai-sdk\/NAME@latest/,
   ],
   [
-    'one of the future',
+    'a model of a later specification',
     { ...whole, specificationVersion: 'v9' },
     'unsupported_model_version',
     /'v9', but this version of Statewright supports v2, v3, v4/,
   ],
-  ['a version that is no text', { ...whole, specificationVersion: 3 }, 'unsupported_model_version', /number/],
   [
-    'one for embeddings',
+    'a version that is not a string',
+    { ...whole, specificationVersion: 3 },
+    'unsupported_model_version',
+    /number/,
+  ],
+  [
+    'an embedding model',
     { specificationVersion: 'v3', provider: 'mine', modelId: 'e-1', doEmbed() {} },
     'invalid_model',
     /e-1 \('mine'\) is not a language model/,
   ],
   [
-    'what cannot be read',
+    'an unreadable object',
     new Proxy(whole, {
       get: () => {
         throw new Error('Hands off.')
@@ -41,7 +46,7 @@ const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
     'invalid_model',
     /cannot be read \(Hands off\.\)\. Pass a model from a provider package/,
   ],
-  ['one without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider or modelId/],
+  ['a model without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider or modelId/],
 ]
 
 it.each(wrong)('%s is refused, with a remedy', (_what, model, code, says) => {

@@ -5,8 +5,8 @@ const given = { outputTokens: 5, cachedInputTokens: 700 }
 const anthropic = { cacheCreationInputTokens: 200, usage: { input_tokens: 100 } }
 
 it.each([
-  ['leaves the cached tokens out, as its package does', 100],
-  ['has put them in, as what wraps its model may', 1000],
+  ['excludes cached tokens, as its package does', 100],
+  ['includes cached tokens, as a wrapper may', 1000],
 ])('input of specification v2 that %s is counted once', (_what, inputTokens) => {
   const usage = toUsage({ ...given, inputTokens }, { ...source, metadata: { anthropic } })
   expect(usage).toMatchObject({ inputTokens: 1000, cachedInputTokens: 700, cacheWriteTokens: 200 })
@@ -36,8 +36,8 @@ describe("the input of Gemini's built-in tools", () => {
 
   it.each([
     ['v3', v3(15, said), {}],
-    ['v3, whose total is not told', v3(15, { toolUsePromptTokenCount: 770 }), {}],
-    ['v3, by a package that has counted it', v3(785, said), {}],
+    ['v3, whose total is missing', v3(15, { toolUsePromptTokenCount: 770 }), {}],
+    ['v3, from a package that has counted it', v3(785, said), {}],
     [
       'v2',
       { inputTokens: 15, outputTokens: 41, totalTokens: 873, reasoningTokens: 47 },

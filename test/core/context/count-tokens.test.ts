@@ -47,12 +47,12 @@ it.each<[string, Parameters<typeof stamped>[0][number], number]>([
   ],
   ['a refusal', { role: 'assistant', content: null, refusal: 'No.' }, 4 + 3],
   [
-    'no thoughts, which are not sent back',
+    'no reasoning, which is not sent back',
     { role: 'assistant', content: 'Yes', reasoning: 'Hm, hm, hm.' },
     4 + 3,
   ],
   [
-    'reasoning details, which are',
+    'reasoning details, which are sent back',
     { role: 'assistant', content: 'Yes', reasoning_details: [1, 2] },
     4 + 3 + 5,
   ],

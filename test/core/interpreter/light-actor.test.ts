@@ -94,9 +94,9 @@ const deeds: Record<string, [kind: 'effect' | 'callback' | 'throwing', act: (sta
       settle.resolve('late')
     },
   ],
-  'is started again': ['effect', ({ parent }) => parent.send({ type: 'AGAIN' })],
+  'is restarted': ['effect', ({ parent }) => parent.send({ type: 'AGAIN' })],
   'is stopped with its parent': ['effect', ({ parent }) => parent.stop()],
-  'does not know an event': ['effect', ({ child }) => child.send({ type: 'HELLO' })],
+  'ignores an event': ['effect', ({ child }) => child.send({ type: 'HELLO' })],
   'sends events': [
     'callback',
     ({ sendBack }) => {
@@ -107,7 +107,7 @@ const deeds: Record<string, [kind: 'effect' | 'callback' | 'throwing', act: (sta
   ],
   'receives events': ['callback', ({ child }) => child.send({ type: 'HELLO' })],
   'is stopped, and disposes': ['callback', ({ parent }) => parent.send({ type: 'LEAVE' })],
-  'throws as it starts': ['throwing', () => undefined],
+  'throws when it starts': ['throwing', () => undefined],
 }
 
 test.each(Object.entries(deeds))(

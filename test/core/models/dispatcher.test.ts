@@ -147,10 +147,10 @@ test('headers that do not arrive in time are a timeout', async () => {
 })
 
 test.each([
-  ['no dispatcher', { dispatcher: {} }, /dispatcher must be a dispatcher of undici/],
+  ['not a dispatcher', { dispatcher: {} }, /dispatcher must be a dispatcher of undici/],
   ['null', { dispatcher: null }, /dispatcher must be a dispatcher of undici/],
   [
-    'beside a fetch',
+    'next to a fetch',
     { dispatcher: new Agent(), fetch },
     /dispatcher cannot be combined with client or fetch/,
   ],

@@ -105,16 +105,16 @@ test.each([
   ],
   ['a refused connection', Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), 'connection'],
   [
-    'a cut socket',
+    'a closed socket',
     Object.assign(new TypeError('terminated'), { cause: { code: 'UND_ERR_SOCKET' } }),
     'connection',
   ],
-  ['a browser without network', new TypeError('Failed to fetch'), 'connection'],
+  ['a browser without a network', new TypeError('Failed to fetch'), 'connection'],
   ['a body that breaks off in Deno', new TypeError('error reading a body from connection'), 'connection'],
-  ['a server that Deno does not reach', new TypeError('error sending request for url'), 'connection'],
+  ['a server that Deno cannot reach', new TypeError('error sending request for url'), 'connection'],
   ['a timeout of the client', new Error('Request timed out.'), 'timeout'],
   ['a timeout signal', new DOMException('The operation timed out.', 'TimeoutError'), 'timeout'],
-  ['headers that never came', { cause: { code: 'UND_ERR_HEADERS_TIMEOUT' } }, 'timeout'],
+  ['headers that never arrived', { cause: { code: 'UND_ERR_HEADERS_TIMEOUT' } }, 'timeout'],
 ])('%s is transient', (_what, error, code) => {
   expect(toModelFailure(error, now)).toMatchObject({ kind: 'transient', code })
 })

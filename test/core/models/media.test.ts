@@ -15,13 +15,13 @@ const large = 'A'.repeat(300_000)
 
 it.each([
   ['nothing', ''],
-  ['padding alone', '=='],
+  ['only padding', '=='],
   ['one letter too many', `${large}A`],
-  ['a letter of no such alphabet at its beginning', `*${large.slice(1)}`],
-  ['one at its end', `${large.slice(1)}*`],
-  ['padding at its beginning', `=${large.slice(1)}`],
+  ['an invalid letter at its start', `*${large.slice(1)}`],
+  ['an invalid letter at its end', `${large.slice(1)}*`],
+  ['padding at its start', `=${large.slice(1)}`],
   ['too much padding', `${large.slice(3)}===`],
-  ['an address of this machine', 'file:///etc/passwd'],
+  ['a local address', 'file:///etc/passwd'],
 ])('base64 is not %s', (_what, image) => {
   expect(() => toContentPart({ type: 'image', image }, 'parts[0]')).toThrow(/^parts\[0\]/)
 })

@@ -69,9 +69,9 @@ const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string
     { apiKey: 'k' },
     { OPENAI_ORG_ID: 'org', OPENAI_PROJECT_ID: 'p' },
   ],
-  ['headers of its own', { apiKey: 'k', headers: { Authorization: 'Basic x', ACCEPT: 'text/plain' } }, {}],
+  ['custom headers', { apiKey: 'k', headers: { Authorization: 'Basic x', ACCEPT: 'text/plain' } }, {}],
   ['another content type', { apiKey: 'k', headers: { 'Content-Type': 'text/plain' } }, {}],
-  ['marks in the query', { apiKey: 'k', query: { "a!'()*": 'ü &=+#/?', b: '' } }, {}],
+  ['special characters in the query', { apiKey: 'k', query: { "a!'()*": 'ü &=+#/?', b: '' } }, {}],
   ['an address that ends in a slash', { apiKey: 'k' }, {}, '/'],
   [
     'neither organization nor project',
@@ -114,7 +114,7 @@ test.each([
 
 test.each([
   ['rejects', () => Promise.reject(new Error('No token today.')), 'No token today.'],
-  ['gives nothing', () => Promise.resolve(''), "Expected 'apiKey' function argument to return a string"],
+  ['returns nothing', () => Promise.resolve(''), "Expected 'apiKey' function argument to return a string"],
 ])('a key function that %s is the reason', async (_, apiKey, reason) => {
   await using server = await serve(json(200, completion))
   const asked = ask(server.baseURL, { apiKey: apiKey as () => Promise<string> })

@@ -60,7 +60,7 @@ describe('a picture that the provider generated', () => {
 
   test.each([
     ['without any message', [drawn()]],
-    ['of no kind that it names', [drawn({ output_format: null })]],
+    ['of an unnamed type', [drawn({ output_format: null })]],
   ])('is the answer %s', async (_how, items) => {
     const { first } = await drawing(items)
     expect(first).toMatchObject({ state: 'COMPLETED', steps: 1 })

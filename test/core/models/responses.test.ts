@@ -72,8 +72,8 @@ describe('the items of a stream', () => {
 
   test.each([
     ['in many deltas', ['{"q"', ':1}'], ''],
-    ['at its end alone', [], '{"q":1}'],
-    ['from its beginning', [], 'added'],
+    ['only at its end', [], '{"q":1}'],
+    ['from its start', [], 'added'],
   ])('have arguments %s', async (_how, deltas, last) => {
     const { response } = await ask(
       events(

@@ -28,12 +28,12 @@ describe('defineShield', () => {
     ['a name with spaces', { name: 'my shield', check }, /cannot be named 'my shield'/],
     ['a name of 65 characters', { name: 'x'.repeat(65), check }, /cannot be named/],
     ['no check', { name: 's' }, /Shield 's': check must be a function/],
-    ['a check that is none', { name: 's', check: true }, /check must be a function/],
+    ['an invalid check', { name: 's', check: true }, /check must be a function/],
     ['a mistyped option', { name: 's', check, timeout: 5 }, /there is no option 'timeout'.*timeoutMs/],
     ['a time of zero', { name: 's', check, timeoutMs: 0 }, /timeoutMs must be/],
-    ['a time that is none', { name: 's', check, timeoutMs: Number.NaN }, /timeoutMs must be/],
+    ['an invalid time', { name: 's', check, timeoutMs: Number.NaN }, /timeoutMs must be/],
     ['an endless time', { name: 's', check, timeoutMs: Infinity }, /from 1 to 2147483647/],
-    ['a time as text', { name: 's', check, timeoutMs: '5' }, /timeoutMs must be/],
+    ['a time as a string', { name: 's', check, timeoutMs: '5' }, /timeoutMs must be/],
   ])('refuses %s with a sentence', (_, definition, words) => {
     const { code, message } = refusal(() => defineShield(definition as Shield))
     expect(code).toBe('invalid_shield')
@@ -65,30 +65,20 @@ describe('the shields of an agent', () => {
   holes.length = 2
   it.each<[string, unknown, string, RegExp]>([
     [
-      'two of one name at one point',
+      'two with one name at one point',
       { input: [shield, shield] },
       'duplicate_shield',
       /shields\.input.*'twin'/,
     ],
     ['null among them', { output: [null] }, 'invalid_shield', /shields\.output\[0\] is not a shield/],
     ['a hole among them', { output: holes }, 'invalid_shield', /shields\.output\[0\] is not a shield/],
-    ['a definition that is none', { output: [{ name: 'x' }] }, 'invalid_shield', /check must be a function/],
-    [
-      'a point that there is not',
-      { tool: [] },
-      'invalid_option',
-      /shields\.tool is not an option.*toolInput/,
-    ],
-    ['no list', { input: shield }, 'invalid_option', /shields\.input must be an array/],
+    ['an invalid definition', { output: [{ name: 'x' }] }, 'invalid_shield', /check must be a function/],
+    ['an unknown point', { tool: [] }, 'invalid_option', /shields\.tool is not an option.*toolInput/],
+    ['not a list', { input: shield }, 'invalid_option', /shields\.input must be an array/],
     ['a list instead of the points', [shield], 'invalid_option', /must be an object/],
     ['null', null, 'invalid_option', /must be an object/],
-    ['a time that is none', { timeoutMs: -1 }, 'invalid_option', /shields\.timeoutMs must be/],
-    [
-      'a failOpen that is a word',
-      { failOpen: 'no' },
-      'invalid_option',
-      /shields\.failOpen must be true or false/,
-    ],
+    ['an invalid time', { timeoutMs: -1 }, 'invalid_option', /shields\.timeoutMs must be/],
+    ['a string as failOpen', { failOpen: 'no' }, 'invalid_option', /shields\.failOpen must be true or false/],
   ])('are refused with %s', (_, options, code, words) => {
     const error = refusal(() => createShieldSet(options as ShieldsOptions))
     expect(error.code).toBe(code)

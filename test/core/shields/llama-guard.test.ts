@@ -231,19 +231,15 @@ const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'n
 it.each<[string, unknown, RegExp]>([
   ['nothing', undefined, /the options must be an object/],
   ['no model', {}, /model must be a ModelProvider/],
-  ['the name of a model alone', { model: 'llama-guard3' }, /model must be a ModelProvider/],
+  ['only the name of a model', { model: 'llama-guard3' }, /model must be a ModelProvider/],
   [
     'a client without a name',
     { model: { client: new OpenAI({ apiKey: 'k' }) } },
     /model must be a ModelProvider/,
   ],
-  [
-    'a category that there is not',
-    { model, categories: ['S15'] },
-    /categories must be an array of one or more of S1/,
-  ],
+  ['an unknown category', { model, categories: ['S15'] }, /categories must be an array of one or more of S1/],
   ['no categories', { model, categories: [] }, /categories must be/],
-  ['a template that there is not', { model, template: 'chat' }, /template must be/],
+  ['an unknown template', { model, template: 'chat' }, /template must be/],
   ['redaction', { model, action: 'redact' }, /cannot redact/],
   ['a mistyped option', { model, category: 'S1' }, /no option 'category'/],
 ])('refuses %s', (_, options, words) => {

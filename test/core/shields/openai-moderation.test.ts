@@ -72,7 +72,7 @@ it('sends no request for an empty text', async () => {
 it.each<[string, Options, ShieldOutcome['action'], string | null]>([
   ['all categories', {}, 'block', "OpenAI's moderation flagged the text: hate, violence."],
   [
-    'the chosen ones',
+    'the selected ones',
     { categories: ['violence'] },
     'block',
     "OpenAI's moderation flagged the text: violence.",
@@ -112,13 +112,13 @@ it.each<[string, Answer, Options, RegExp]>([
     /did not rate the category 'illicit'/,
   ],
   [
-    'a category that there is not',
+    'an unknown category',
     says(harmless),
     { categories: ['hat' as 'hate'] },
     /did not rate the category 'hat'/,
   ],
   ['no results', says(), {}, /returned no results/],
-  ['a result of nothing', says(null), {}, /unreadable result/],
+  ['an empty result', says(null), {}, /unreadable result/],
   [
     'a result without scores',
     says({ flagged: false, categories: {} }),
@@ -126,13 +126,13 @@ it.each<[string, Answer, Options, RegExp]>([
     /unreadable result/,
   ],
   [
-    'a score that is a word',
+    'a score that is a string',
     says({ ...harmless, category_scores: { hate: 'low' } }),
     { threshold: 0.5 },
     /did not rate/,
   ],
   ['another API', json(200, { object: 'list', data: [] }), {}, /returned no results/],
-  ['a body that is no JSON', json(200, '<html>'), {}, /'openai-moderation' failed/],
+  ['a body that is not JSON', json(200, '<html>'), {}, /'openai-moderation' failed/],
   [
     'a wrong key',
     json(401, { error: { message: 'Incorrect API key provided' } }),
@@ -175,17 +175,17 @@ const client = new OpenAI({ apiKey: 'test-key' })
 it.each<[string, unknown, RegExp]>([
   ['nothing', undefined, /the options must be an object/],
   ['no client', {}, /client must be an OpenAI client/],
-  ['a client that is none', { client: { moderations: {} } }, /client must be/],
+  ['an invalid client', { client: { moderations: {} } }, /client must be/],
   ['an empty model', { client, model: '' }, /model must be/],
   ['no categories', { client, categories: [] }, /categories must be/],
-  ['a category for categories', { client, categories: 'hate' }, /categories must be/],
+  ['a string instead of categories', { client, categories: 'hate' }, /categories must be/],
   ['a number among them', { client, categories: ['hate', 1] }, /categories must be/],
   ['a threshold of 0', { client, threshold: 0 }, /threshold must be/],
   ['a threshold in percent', { client, threshold: 70 }, /threshold must be/],
-  ['a threshold that is none', { client, threshold: Number.NaN }, /threshold must be/],
+  ['an invalid threshold', { client, threshold: Number.NaN }, /threshold must be/],
   ['redaction', { client, action: 'redact' }, /cannot redact/],
   ['a mistyped option', { client, treshold: 1 }, /no option 'treshold'/],
-  ['a time that is none', { client, timeoutMs: -1 }, /timeoutMs must be/],
+  ['an invalid time', { client, timeoutMs: -1 }, /timeoutMs must be/],
 ])('refuses %s', (_, options, words) => {
   const { code, message } = refusal(() => openaiModeration(options as OpenAIModerationOptions))
   expect(code).toBe('invalid_shield')

@@ -89,9 +89,17 @@ describe('patternShield', () => {
     ['no options', undefined, /the options must be an object/],
     ['no patterns', { action: 'block' }, /patterns must be an array of at least one/],
     ['an empty list', { patterns: [], action: 'block' }, /at least one/],
-    ['a text for a pattern', { patterns: ['a'], action: 'block' }, /patterns\[0\] must be a RegExp/],
-    ['a hole for a pattern', { patterns: Array(1), action: 'block' }, /patterns\[0\] must be a RegExp/],
-    ['null for a pattern', { patterns: [/a/, null], action: 'block' }, /patterns\[1\] must be a RegExp/],
+    ['a string instead of a pattern', { patterns: ['a'], action: 'block' }, /patterns\[0\] must be a RegExp/],
+    [
+      'a hole instead of a pattern',
+      { patterns: Array(1), action: 'block' },
+      /patterns\[0\] must be a RegExp/,
+    ],
+    [
+      'null instead of a pattern',
+      { patterns: [/a/, null], action: 'block' },
+      /patterns\[1\] must be a RegExp/,
+    ],
     ['a name without a pattern', { patterns: [{ name: 'a' }], action: 'block' }, /patterns\[0\] must be/],
     [
       'a pattern with an empty name',
@@ -100,15 +108,11 @@ describe('patternShield', () => {
     ],
     ['a pattern that matches everything', { patterns: [/x*/], action: 'block' }, /matches the empty string/],
     ['no action', { patterns: [/a/] }, /action must be/],
-    ['an action that there is not', { patterns: [/a/], action: 'deny' }, /action must be/],
-    ['a message that is none', { patterns: [/a/], action: 'block', message: 5 }, /message must be a string/],
+    ['an unknown action', { patterns: [/a/], action: 'deny' }, /action must be/],
+    ['an invalid message', { patterns: [/a/], action: 'block', message: 5 }, /message must be a string/],
+    ['an invalid replacement', { patterns: [/a/], action: 'redact', replacement: 5 }, /replacement must be/],
     [
-      'a replacement that is none',
-      { patterns: [/a/], action: 'redact', replacement: 5 },
-      /replacement must be/,
-    ],
-    [
-      'a replacement function that returns none',
+      'a replacement function that returns no string',
       { patterns: [/a/], action: 'redact', replacement: () => 5 },
       /must be/,
     ],
@@ -118,7 +122,7 @@ describe('patternShield', () => {
       /matches the pattern that it replaces/,
     ],
     ['a mistyped option', { patterns: [/a/], action: 'block', pattern: /a/ }, /no option 'pattern'/],
-    ['a name that is none', { patterns: [/a/], action: 'block', name: 'a b' }, /cannot be named/],
+    ['an invalid name', { patterns: [/a/], action: 'block', name: 'a b' }, /cannot be named/],
   ])('refuses %s with a sentence', (_, options, words) => {
     const { code, message } = refusal(() => patternShield(options as PatternShieldOptions))
     expect(code).toBe('invalid_shield')

@@ -54,12 +54,12 @@ describe('piiShield', () => {
   })
 
   it.each([
-    ['a card behind another number', 'order 12 4111 1111 1111 1111', 'order 12 [redacted credit_card]'],
+    ['a card after another number', 'order 12 4111 1111 1111 1111', 'order 12 [redacted credit_card]'],
     ['a card before its code', '4111 1111 1111 1111 123 12/27', '[redacted credit_card] 123 12/27'],
-    ['the first of cards that overlap', '4242 4242 4242 4242 4242 4242', '[redacted credit_card] 4242 4242'],
+    ['the first of overlapping cards', '4242 4242 4242 4242 4242 4242', '[redacted credit_card] 4242 4242'],
     ['two cards', '4111111111111111 4111111111111111', '[redacted credit_card] [redacted credit_card]'],
     ['an IBAN before a word', 'DE89370400440532013000 IS MINE', '[redacted iban] IS MINE'],
-    ['an IBAN behind what looks like one', 'AB12 DE89 3704 0044 0532 0130 00', 'AB12 [redacted iban]'],
+    ['an IBAN after something similar', 'AB12 DE89 3704 0044 0532 0130 00', 'AB12 [redacted iban]'],
     ['two IBANs', 'NO9386011117947 NO9386011117947', '[redacted iban] [redacted iban]'],
     ['an address in brackets', 'Jane <jane@example.com>', 'Jane <[redacted email]>'],
     ['an address in a link', 'mailto:jane@example.com?subject=x', 'mailto:[redacted email]?subject=x'],

@@ -134,7 +134,7 @@ describe('a shield that fails', () => {
       /it threw: no connection/,
     ],
     [
-      'rejects with nothing',
+      'rejects without a reason',
       // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what others' code does
       defineShield({ name: 'bad', check: () => Promise.reject(undefined) }),
       /it threw: undefined was thrown/,
@@ -142,12 +142,12 @@ describe('a shield that fails', () => {
     ['returns nothing', says('bad', undefined), /returned a value of type undefined/],
     ['returns null', says('bad', null), /returned null/],
     ['returns true', says('bad', true), /returned true/],
-    ['returns a word', says('bad', 'allow'), /returned a value of type string/],
+    ['returns a string', says('bad', 'allow'), /returned a value of type string/],
     ['returns an empty object', says('bad', {}), /without a valid action/],
-    ['returns an action that there is not', says('bad', { action: 'deny' }), /without a valid action/],
+    ['returns an unknown action', says('bad', { action: 'deny' }), /without a valid action/],
     ['redacts without a text', says('bad', { action: 'redact' }), /'redact' without content/],
     ['redacts to a number', says('bad', { action: 'redact', content: 5 }), /'redact' without content/],
-    ['returns what cannot be read', says('bad', hostile), /it threw: hands off/],
+    ['returns an unreadable value', says('bad', hostile), /it threw: hands off/],
   ]
 
   it.each(failures)('blocks if it %s, by name and with the reason', async (_, shield, words) => {
@@ -206,8 +206,8 @@ describe('a shield that times out', () => {
 
   it.each<[string, number | undefined, Partial<RunShieldsOptions>, number]>([
     ['after ten seconds', undefined, {}, 10_000],
-    ['after the time of all', undefined, { timeoutMs: 300 }, 300],
-    ['after its own time before that of all', 20, { timeoutMs: 300 }, 20],
+    ['after the time limit of all', undefined, { timeoutMs: 300 }, 300],
+    ['after its own time limit, before that of all', 20, { timeoutMs: 300 }, 20],
   ])('blocks %s, and its signal aborts', async (_, timeoutMs, options, expected) => {
     const clock = new SimulatedClock()
     const { shield, signal } = hangs(timeoutMs)

@@ -202,14 +202,14 @@ describe('secretsShield', () => {
   it.each<[string, unknown, RegExp]>([
     ['null', null, /the options must be an object/],
     [
-      'a kind that there is not',
+      'an unknown kind',
       { kinds: ['aws', 'gcp'] },
       /kinds must be an array of one or more of private_key, jwt/,
     ],
     ['no kinds', { kinds: [] }, /one or more/],
-    ['kinds as a word', { kinds: 'aws' }, /one or more/],
+    ['kinds as a string', { kinds: 'aws' }, /one or more/],
     ['a mistyped option', { kind: ['aws'] }, /no option 'kind'/],
-    ['an action that there is not', { action: 'hide' }, /action must be/],
+    ['an unknown action', { action: 'hide' }, /action must be/],
   ])('refuses %s', (_, options, words) => {
     const { code, message } = refusal(() => secretsShield(options as SecretsShieldOptions))
     expect(code).toBe('invalid_shield')
@@ -224,11 +224,11 @@ describe('a key in disguise', () => {
   const disguises: [how: string, text: string][] = [
     ['zero-width characters', letters.join('\u200b')],
     ['a zero-width joiner', `${key.slice(0, 3)}\u200d${key.slice(3)}`],
-    ['a soft hyphen and a mark of direction', `${key.slice(0, 9)}\u00ad\u202e${key.slice(9)}`],
+    ['a soft hyphen and a direction mark', `${key.slice(0, 9)}\u00ad\u202e${key.slice(9)}`],
     ['full-width letters', fullWidth],
     ['bold letters', `\u{1d400}${key.slice(1)}`],
     ['a line break', `${key.slice(0, 8)}\n${key.slice(8)}`],
-    ['a line break of Windows, indented', `${key.slice(0, 8)}\r\n    ${key.slice(8)}`],
+    ['an indented Windows line break', `${key.slice(0, 8)}\r\n    ${key.slice(8)}`],
     [
       'line breaks and zero-width characters',
       `${key.slice(0, 2)}\u200b\n${key.slice(2, 12)}\n${key.slice(12)}`,

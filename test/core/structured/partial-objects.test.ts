@@ -47,7 +47,7 @@ test('an answer in a code fence counts, and an answer without an object does not
 test.each([
   ['a key', '{"city":"Pa', 'ris","__proto__":{"isAdmin":true}}'],
   ['an escaped key', '{"city":"Pa', 'ris","\\u005F_proto__":{"isAdmin":true}}'],
-  ['a key of which all is escaped', '{"city":"Paris",', `"${escaped('__proto__')}":{"isAdmin":`, 'true}}'],
+  ['a completely escaped key', '{"city":"Paris",', `"${escaped('__proto__')}":{"isAdmin":`, 'true}}'],
 ])('%s cannot set a prototype', (_, ...pieces) => {
   const told = read(...pieces)
   expect(told.at(-1)).toEqual({ city: 'Paris' })

@@ -16,12 +16,12 @@ const paris = '{"city":"Paris","days":[1,2]}'
 
 describe('an answer', () => {
   it.each([
-    ['as it is', paris],
-    ['with space around it', `\n  ${paris}\n\n`],
+    ['unchanged', paris],
+    ['with whitespace around it', `\n  ${paris}\n\n`],
     ['in a json fence', `\`\`\`json\n${paris}\n\`\`\``],
     ['in a fence of any kind', `\`\`\`\n${paris}\n\`\`\``],
     ['in a fence on one line', `\`\`\`json ${paris} \`\`\``],
-    ['in a fence with words around it', `Here it is:\n\n\`\`\`JSON\n${paris}\n\`\`\`\nAnything else?`],
+    ['in a fence with text around it', `Here it is:\n\n\`\`\`JSON\n${paris}\n\`\`\`\nAnything else?`],
   ])('is read %s', (_, text) => {
     expect(read(text)).toEqual({ ok: true, value: { city: 'Paris', days: [1, 2] } })
   })

@@ -101,7 +101,7 @@ describe('a strict schema', () => {
   it.each<[string, JsonObject]>([
     ['an optional property', { type: 'object', properties: { a: { type: 'string' } }, required: [] }],
     [
-      'a property that is optional deep inside',
+      'a nested optional property',
       object({ a: { type: 'array', items: { type: 'object', properties: { b: { type: 'null' } } } } }),
     ],
     ['an open object', object({ a: { type: 'string' } }, { additionalProperties: true })],
@@ -113,8 +113,8 @@ describe('a strict schema', () => {
     ['an intersection', object({ a: { allOf: [{ type: 'string' }] } })],
     ['a negation', object({ a: { type: 'string', not: { const: 'x' } } })],
     ['a condition', object({ a: { type: 'string' } }, { if: {} })],
-    ['a keyword that nobody knows', object({ a: { type: 'string', 'x-unit': 'm' } })],
-    ['a reference to elsewhere', object({ a: { $ref: 'https://example.com/a.json' } })],
+    ['an unknown keyword', object({ a: { type: 'string', 'x-unit': 'm' } })],
+    ['an external reference', object({ a: { $ref: 'https://example.com/a.json' } })],
     ['a union at the top', object({ a: { type: 'string' } }, { anyOf: [{ required: ['a'] }] })],
   ])('does not exist for %s', (_, schema) => {
     expect(toStrictSchema(schema)).toBeNull()

@@ -43,14 +43,14 @@ describe('output', () => {
   })
 
   it.each([
-    ['a text', 'city'],
+    ['a string', 'city'],
     ['null', null],
     ['a number', 7],
     ['a list', []],
-    ['nothing in an object', {}],
+    ['an empty object', {}],
     ['an array schema', z.array(z.string())],
     ['a union at the top', z.union([schema, z.object({ n: z.number() })])],
-    ['a schema that JSON cannot say', z.object({ at: z.date() })],
+    ['a schema that JSON cannot represent', z.object({ at: z.date() })],
     [
       'a schema of a library without JSON Schema',
       { '~standard': { version: 1, vendor: 'x', validate: () => ({}) } },

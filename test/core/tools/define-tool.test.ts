@@ -119,14 +119,14 @@ test.each([
     'in a field',
   ],
   ['a schema that has no JSON Schema', { input: validatingOnly() }, 'zod 4.2 or later'],
-  ['a schema of a library that is too old', { input: { parse: () => ({}) } }, 'zod 4.2 or later'],
+  ['a schema of an outdated library', { input: { parse: () => ({}) } }, 'zod 4.2 or later'],
   [
     'parameters in place of input',
     { input: undefined, parameters: z.object({}) },
     "use input instead of 'parameters'",
   ],
   ['neither execute nor client', { execute: undefined }, 'or client: true'],
-  ['an execute that is no function', { execute: 'x' }, 'execute must be a function'],
+  ['an execute that is not a function', { execute: 'x' }, 'execute must be a function'],
   ['both client and execute', { client: true }, 'cannot have execute'],
   [
     'client and needsApproval',
@@ -139,7 +139,7 @@ test.each([
   ['an endless timeout', { timeoutMs: Infinity }, 'timeoutMs must be'],
   ['a timeout that is NaN', { timeoutMs: NaN }, 'timeoutMs must be'],
   ['a timeout that is null', { timeoutMs: null }, 'timeoutMs must be'],
-  ['a needsApproval that is a word', { needsApproval: 'always' }, 'needsApproval must be'],
+  ['a needsApproval that is a string', { needsApproval: 'always' }, 'needsApproval must be'],
   ['a misspelled option', { needApproval: true }, "no option 'needApproval'"],
 ])('%s is refused, and the tool is named', (_, change, problem) => {
   const { message, subject } = refusal({ ...valid, ...change })

@@ -15,7 +15,7 @@ class Point {
 }
 
 test.each([
-  ['text as it is', ' a\n"b" ', ' a\n"b" '],
+  ['text, unchanged', ' a\n"b" ', ' a\n"b" '],
   ['an empty text', '', ''],
   ['undefined', undefined, 'Done. The tool returned nothing.'],
   ['null', null, 'Done. The tool returned nothing.'],
@@ -40,7 +40,7 @@ test.each([
   ['an object twice', [{ a: 1 }, { a: 1 }].map((value, _, [first]) => first ?? value), '[{"a":1},{"a":1}]'],
   ['a class', new Point(), '{"x":1}'],
   ['a Buffer', Buffer.from('abc'), '[binary data: 3 bytes]'],
-  ['bytes within', { png: new Uint8Array(2048) }, '{"png":"[binary data: 2048 bytes]"}'],
+  ['nested bytes', { png: new Uint8Array(2048) }, '{"png":"[binary data: 2048 bytes]"}'],
   ['an ArrayBuffer', new ArrayBuffer(8), '[binary data: 8 bytes]'],
   ['a Blob', new Blob(['abc'], { type: 'image/png' }), '[binary data: 3 bytes, image/png]'],
   ['a Response', new Response('x'), '[Response]'],

@@ -47,16 +47,16 @@ describe('defineGuard', () => {
     ['the name __proto__', { name: '__proto__', verdict }, /cannot be named '__proto__'/],
     ['a name of 65 characters', { name: 'x'.repeat(65), verdict }, /cannot be named/],
     ['no verdict', { name: 'g' }, /Guard 'g': verdict must be a function/],
-    ['an observe that is none', { name: 'g', verdict, observe: true }, /observe must be a function/],
+    ['an invalid observe', { name: 'g', verdict, observe: true }, /observe must be a function/],
     ['a mistyped option', { name: 'g', verdict, timeout: 5 }, /there is no option 'timeout'.*timeoutMs/],
     ['a time of zero', { name: 'g', verdict, timeoutMs: 0 }, /timeoutMs must be/],
-    ['a time that is none', { name: 'g', verdict, timeoutMs: Number.NaN }, /timeoutMs must be/],
+    ['an invalid time', { name: 'g', verdict, timeoutMs: Number.NaN }, /timeoutMs must be/],
     ['an endless time', { name: 'g', verdict, timeoutMs: Infinity }, /from 1 to 2147483647/],
-    ['a time as text', { name: 'g', verdict, timeoutMs: '5' }, /timeoutMs must be/],
+    ['a time as a string', { name: 'g', verdict, timeoutMs: '5' }, /timeoutMs must be/],
     ['an onHalt of null', { name: 'g', verdict, onHalt: null }, /onHalt must be 'error' or 'pause'/],
     ['an unknown onError', { name: 'g', verdict, onError: 'retry' }, /onError must be 'halt' or 'ignore'/],
     [
-      'an initial state that is no JSON',
+      'an initial state that is not JSON',
       { name: 'g', verdict, initial: new Set() },
       /initial is not plain JSON/,
     ],
@@ -78,16 +78,16 @@ describe('defineGuard', () => {
 
 describe('the guards of an agent', () => {
   it.each<[string, unknown, string, RegExp]>([
-    ['no list', { name: 'g', verdict }, 'invalid_guard', /guards must be an array/],
+    ['not a list', { name: 'g', verdict }, 'invalid_guard', /guards must be an array/],
     [
-      'an entry that is none',
+      'an invalid entry',
       [defineGuard({ name: 'g', verdict }), 7],
       'invalid_guard',
       /guards\[1\] is not a guard/,
     ],
-    ['a definition that is wrong', [{ name: 'g' }], 'invalid_guard', /Guard 'g': verdict must be/],
+    ['an invalid definition', [{ name: 'g' }], 'invalid_guard', /Guard 'g': verdict must be/],
     [
-      'two of one name',
+      'two with one name',
       [1, 2].map(() => defineGuard({ name: 'g', verdict })),
       'duplicate_guard',
       /Rename one/,

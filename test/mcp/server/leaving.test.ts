@@ -17,7 +17,7 @@ function manual(more: Partial<McpServerOptions> = {}) {
 
 test.each([
   ['is cancelled when its call has neither a key nor a session', {}, 'CANCELLED'],
-  ['works on when its call has a session', { session: 's' }, 'RUNNING'],
+  ['continues when its call has a session', { session: 's' }, 'RUNNING'],
 ])('a run whose client disconnects %s', async (_, named, state) => {
   const { model, store, handler, until } = manual()
   const client = await connect(handler)

@@ -219,17 +219,17 @@ describe('random faults', () => {
 })
 
 test.each<[string, unknown, string]>([
-  ['no plan', undefined, 'faults must be a list of { at, fault }, or { seed, rate }'],
+  ['not a plan', undefined, 'faults must be a list of { at, fault }, or { seed, rate }'],
   ['an empty list', [], 'the list of faults is empty'],
-  ['a fault that is not there', [{ at: 1, fault: 'slow' }], "unknown fault 'slow'. Available: overloaded"],
+  ['an unknown fault', [{ at: 1, fault: 'slow' }], "unknown fault 'slow'. Available: overloaded"],
   [
-    'a place before the first',
+    'a position before the first',
     [{ at: 0, fault: 'cut' }],
     'at must be the number of a request, a positive integer (got 0)',
   ],
   ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (got 2)'],
-  ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed must be an integer (got x)'],
-  ['no faults to draw', { seed: 1, rate: 0, faults: [] }, 'faults must be a list of at least one fault'],
+  ['a seed that is not a number', { seed: 'x', rate: 0 }, 'seed must be an integer (got x)'],
+  ['no faults', { seed: 1, rate: 0, faults: [] }, 'faults must be a list of at least one fault'],
 ])('a plan that is %s is refused', (_, plan, why) => {
   expect(() => chaosModel(answers(), plan as FaultPlan<ModelFault>)).toThrow(why)
 })

@@ -129,9 +129,9 @@ describe('a problem of an agent is found:', () => {
   const isLoose = { guardrails: { progress: null }, limits: { maxSteps: 1000 } } as const
 
   test.each<[string, Parameters<typeof checkAgent>[0], string]>([
-    ['a model of its own', () => sound({ ...silent }), 'basics/answer'],
+    ['a custom model', () => sound({ ...silent }), 'basics/answer'],
     ['no limit that stops a loop', withConfig(isLoose), 'loops/new-arguments'],
-    ['no limit of its own', withConfig(isLoose), 'limits/own-limit'],
+    ['no own limit', withConfig(isLoose), 'limits/own-limit'],
     ['no time limit for tools', withConfig({ toolCalls: { timeoutMs: 0 } }), 'faults/tool-deaf'],
     ['no time limit for silence', withConfig({ streamIdleMs: 0, contentIdleMs: 0 }), 'faults/stalled'],
     [
@@ -139,10 +139,10 @@ describe('a problem of an agent is found:', () => {
       withConfig({ completion: { onMissingEnd: 'accept' } }),
       'truncation/unfinished-stream',
     ],
-    ['a model wrapper that hides the reason of an end', hidingTheEnd, 'truncation/whole-looking-call'],
+    ['a model wrapper that hides the finish reason', hidingTheEnd, 'truncation/whole-looking-call'],
     ['a model wrapper that hides half an answer', hidingTheEnd, 'truncation/cut-text'],
     [
-      'a model wrapper that loses what the user says first',
+      'a model wrapper that drops the first user message',
       between({ request: (one) => ({ ...one, messages: one.messages.filter(isNoResult) }) }),
       'history/end',
     ],
@@ -151,12 +151,8 @@ describe('a problem of an agent is found:', () => {
       between({ response: (one) => ({ ...one, text: one.text || '…' }) }),
       'faults/empty',
     ],
-    ['a model wrapper that forgets what was said before the last message', forgetful, 'concurrency/two-runs'],
-    [
-      'a model wrapper that forgets what was said before the last message',
-      forgetful,
-      'concurrency/two-processes',
-    ],
+    ['a model wrapper that drops the messages before the last', forgetful, 'concurrency/two-runs'],
+    ['a model wrapper that drops the messages before the last', forgetful, 'concurrency/two-processes'],
     ['a model wrapper that sends the results of one run in another', mixing, 'concurrency/many-runs'],
     [
       'usage that is not counted',
@@ -301,26 +297,14 @@ test('the answers for an agent with an output schema are objects', async () => {
 
 describe('checkAgent refuses', () => {
   test.each<[string, CheckAgentOptions, string]>([
-    [
-      'a check that is not there',
-      { only: ['cancel/nothing'] },
-      "only names the unknown check 'cancel/nothing'",
-    ],
+    ['an unknown check', { only: ['cancel/nothing'] }, "only names the unknown check 'cancel/nothing'"],
     ['an empty list', { only: [] }, 'only must be a list of at least one name'],
-    ['a seed that is no number', { seed: 0.5 }, 'seed must be a whole number'],
-    ['an input of a tool that is not there', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
-    [
-      'an input that the tool does not take',
-      { inputs: { read: { path: 7 } } },
-      "tool 'read' does not take it",
-    ],
+    ['a seed that is not a number', { seed: 0.5 }, 'seed must be a whole number'],
+    ['an input of an unknown tool', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
+    ['an input that the tool refuses', { inputs: { read: { path: 7 } } }, "tool 'read' does not take it"],
     ['an empty message', { input: ' ' }, 'input must be a non-empty string'],
-    ['no time', { withinMs: 0 }, 'withinMs must be a positive number of milliseconds'],
-    [
-      'an option that it does not know',
-      { onl: ['cancel'] } as never,
-      "checkAgent has no option 'onl'. Did you mean only?",
-    ],
+    ['an empty time limit', { withinMs: 0 }, 'withinMs must be a positive number of milliseconds'],
+    ['an unknown option', { onl: ['cancel'] } as never, "checkAgent has no option 'onl'. Did you mean only?"],
   ])('%s', async (_, options, why) => {
     await expect(check(sound, options)).rejects.toThrow(why)
   })

@@ -42,12 +42,12 @@ function answering(
 
 const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: string[]][] = [
   [
-    'tries again by itself',
+    'retries itself',
     (request) => (asked, options) => request(asked, options).catch(() => request(asked, options)),
     ['a rate limit', 'an outage (503)', 'an outage (529)'],
   ],
   [
-    'throws what says nothing',
+    'throws an empty error',
     (request) => (asked, options) =>
       request(asked, options).catch(() => {
         throw new Error('It failed.')
@@ -64,23 +64,23 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
     ],
   ],
   [
-    'hears no signal',
+    'ignores the signal',
     (request) => (asked, options) => request(asked, { ...options, signal: new AbortController().signal }),
     ['an abort midway', 'an abort before the response', 'an abort before the request'],
   ],
   [
-    'tells no pieces',
+    'emits no deltas',
     (request) => (asked, options) => request(asked, { ...options, onDelta: () => undefined }),
     ['text', 'reasoning'],
   ],
   [
-    'says of nothing that it arrives',
+    'does not report received bytes',
     (request) => (asked, options) => request(asked, { ...options, onActivity: () => undefined }),
     ['text'],
   ],
   ['never streams', (request) => (asked, options) => request({ ...asked, stream: false }, options), ['text']],
   [
-    'takes thoughts for words',
+    'treats reasoning as text',
     answering(({ text, reasoning }) => ({ text: reasoning + text, reasoning: '' })),
     ['reasoning'],
   ],
@@ -90,7 +90,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
     ['calls in parallel', 'results and the messages sent with them'],
   ],
   [
-    'has arguments of its own',
+    'invents arguments',
     answering(({ toolCalls }) => ({
       toolCalls: toolCalls.map((call) => ({
         ...call,
@@ -99,26 +99,26 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
     })),
     ['calls in parallel', 'empty arguments'],
   ],
-  ['counts nothing', answering(() => ({ usage: null })), ['usage']],
+  ['reports no usage', answering(() => ({ usage: null })), ['usage']],
   [
-    'counts tokens that the provider did not count',
+    'reports tokens that the provider did not count',
     answering(() => ({
       usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 },
     })),
     ['usage', 'missing usage'],
   ],
   [
-    'takes every end for a good one',
+    'accepts every end as complete',
     answering(() => ({ complete: true, finishReason: 'stop' })),
     ['a truncated answer', 'a filtered answer', 'a stream without an end', 'an unreadable stream'],
   ],
   [
-    'forgets what was said',
+    'drops the history',
     (request) => (asked, options) => request({ ...asked, messages: asked.messages.slice(0, 1) }, options),
     ['results and the messages sent with them'],
   ],
   [
-    'forgets the rules and the guards',
+    'drops the instructions and nudges',
     (request) => (asked, options) => request({ ...asked, instructions: null, nudges: [] }, options),
     ['results and the messages sent with them'],
   ],
@@ -128,7 +128,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
     ['calls in parallel'],
   ],
   [
-    'puts the time into the rules',
+    'puts the time into the instructions',
     (request) => (asked, options) =>
       request({ ...asked, instructions: `Now: ${performance.now()}` }, options),
     ['a stable prefix'],

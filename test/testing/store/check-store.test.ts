@@ -150,7 +150,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'forgets a title with the next append',
+    'drops a title with the next append',
     (inner) => ({
       append: (lease, ...asked) => {
         inner.setTitle?.(lease.sessionId, null)
@@ -165,7 +165,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'says that it has given a session free, and has not',
+    'reports that it has released a session, and has not',
     (inner) => ({
       append: (lease, records, summary) => {
         inner.append(lease, records, summary)
@@ -180,7 +180,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'gives a session free with an append, and does not say so',
+    'releases a session with an append, and does not report it',
     (inner) => ({
       append: (...asked) => {
         inner.append(...asked)
@@ -206,7 +206,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'uses the numbers of messages again',
+    'reuses the numbers of messages',
     ofInbox((inbox) => {
       const kept = new Map<string, InboxMessage[]>()
       const of = (id: string) => kept.get(id) ?? []
@@ -237,7 +237,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'tells its holder of no message',
+    'reports no message to the lease owner',
     (inner) => ({ append: (...asked) => void inner.append(...asked) }),
     [
       [
@@ -258,7 +258,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'begins anew with each page',
+    'restarts with each page',
     (inner) => ({ list: ({ after: _after, ...options } = {}) => inner.list(options) }),
     [['the list filters by state and agent and pages without duplicates', /by pages of three should be/]],
   ],
@@ -278,7 +278,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'keeps the first of an append that is refused',
+    'keeps the first record of a refused append',
     (inner) => ({
       append: (lease, records, ...asked) => {
         for (const record of records) inner.append(lease, [record], ...asked)
@@ -293,7 +293,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'gives a session to all who want it',
+    'grants a session to all who request it',
     (inner) => ({
       acquire: (id, options) => {
         try {
@@ -310,7 +310,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'does not say who holds a session',
+    'does not name the lease owner',
     (inner) => ({
       acquire: (id, options) => {
         try {
@@ -328,7 +328,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'refuses with errors of its own',
+    'refuses with untyped errors',
     (inner) => ({
       append: (lease, ...asked) => {
         try {
@@ -346,7 +346,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
-    'deletes what is being written',
+    'deletes a session that is being written',
     (inner) => ({
       delete: (id) => {
         const [listed] = inner.list().filter((one) => one.id === id)
@@ -419,18 +419,18 @@ it('other seeds make other choices, and the same seed the same', async () => {
 describe('invalid options are refused', () => {
   it.each([
     [
-      'a name that no check has',
+      'an unknown check name',
       inMemory,
       { skip: { speed: 'no' } },
       /^skip: unknown check 'speed'\. Available: the log /,
     ],
     [
-      'a time that is none',
+      'an invalid time',
       inMemory,
       { withinMs: Number.NaN },
       /withinMs must be a positive number of milliseconds/,
     ],
-    ['a lease that is none', inMemory, { leaseMs: 0 }, /leaseMs must be a positive number of milliseconds/],
+    ['an invalid lease', inMemory, { leaseMs: 0 }, /leaseMs must be a positive number of milliseconds/],
   ])('%s', async (_what, open, options, message) => {
     await expect(checkStore(open as typeof inMemory, options)).rejects.toMatchObject({
       code: 'bad_option',
