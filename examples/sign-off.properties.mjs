@@ -11,8 +11,8 @@ export const properties = {
     (moment) => !isWaiting(moment) && (moment.event.type !== 'SIGN' || moment.context.signedBy.length === 2),
     { from: isWaiting, fair: ['xstate.after.*'] },
   ),
-  'a call that waits is decided in the end': leadsTo(isWaiting, (moment) => !isWaiting(moment), {
+  'a waiting call is eventually decided': leadsTo(isWaiting, (moment) => !isWaiting(moment), {
     fair: ['xstate.after.*'],
   }),
-  'there is a way to an end': canReach(isFinal),
+  'an end is always reachable': canReach(isFinal),
 }
