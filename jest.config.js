@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os'
 
-/** Suites that need more than Node, or much time. `STATEWRIGHT_SUITE=postgres` takes one in. */
+/** Suites that need more than Node, or a long time. `STATEWRIGHT_SUITE=postgres` includes one. */
 const apart = ['postgres', 'crash', 'browser', 'ai-sdk'].filter(
   (suite) => suite !== process.env.STATEWRIGHT_SUITE,
 )
 
-/** The suite of the chat plays all pages once more with the client of `ai` 7. */
+/** The chat suite repeats all pages with the client of `ai` 7. */
 const newestAi = process.env.AI_NEWEST === 'installed' && {
   '^ai$': '<rootDir>/test/ui/newest/node_modules/ai/dist/index.js',
 }
@@ -25,9 +25,9 @@ export default {
       { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
-  // For what hangs: nothing waits for real time, and a machine may have much else to do.
+  // Only for hangs. No test waits for real time, and the machine may be busy.
   testTimeout: 60_000,
-  // Jest leaves a core to itself, which on two is half of them; and each worker waits for a fifth of its time, mostly for processes.
+  // Jest reserves one core for itself, which is half of a two-core machine. Each worker waits a fifth of its time, mostly for processes.
   maxWorkers: Math.ceil(1.5 * availableParallelism()),
   workerIdleMemoryLimit: '600MB',
 }

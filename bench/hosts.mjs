@@ -95,7 +95,7 @@ async function atOnce(ask, count, name) {
   return { floor: median(rates.floor), ours: median(rates.ours) }
 }
 
-/** Statements that Postgres has executed since then: those of the store, and all others. */
+/** Statements that Postgres has executed since then, by the store and by others. */
 async function counting(pool) {
   const counts = async () => {
     const { rows } = await pool.query(

@@ -115,7 +115,7 @@ const measurements = {
       counted[key] = (counted[key] ?? 0) + 1
     }
     const { AbortController, setTimeout } = globalThis
-    // oxlint-disable-next-line unbound-method -- called on whatever it was called on
+    // oxlint-disable-next-line unbound-method -- called on the original receiver
     const { addEventListener } = EventTarget.prototype
     const counting = {
       AbortController: class extends AbortController {

@@ -206,7 +206,7 @@ await build({
 await build({ ...page, entryPoints: [{ in: 'src/studio/client/main.tsx', out: 'file' }] })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
-// What the studio's chart page shows of the generated coverage.
+// The generated coverage that the studio's chart page shows.
 const visualizations = join(root, 'visualizations')
 const chart = join(root, 'dist/src/studio/chart')
 mkdirSync(chart)

@@ -1,4 +1,4 @@
-// What check-pack.mjs holds the packed package at: its size, and one clear sentence where something is missing.
+// The goals that check-pack.mjs enforces for the packed package: its sizes, and one clear sentence for each missing dependency.
 import { execFileSync, spawn } from 'node:child_process'
 import {
   chmodSync,

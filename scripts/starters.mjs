@@ -77,7 +77,7 @@ try {
     run('npm', ['install', '--silent', '--no-audit', '--no-fund'], cwd)
     run('npm', ['run', 'check'], cwd)
     const said = run('npm', ['test'], cwd)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that an error stands alone
+    // oxlint-disable-next-line no-await-in-loop -- sequential, so that errors are separate
     await starts[name](cwd)
     const count = (word) => Number(new RegExp(`^# ${word} (\\d+)`, 'm').exec(said)?.[1] ?? Number.NaN)
     if (!(count('pass') + count('skipped') > 0)) throw new Error(`${name} has no tests:\n${said}`)

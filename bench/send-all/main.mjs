@@ -36,7 +36,7 @@ async function countSessions(store, options) {
   let count = 0
   let after
   do {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const page = await store.list({ ...options, limit: 500, after })
     count += page.length
     after = page.length === 500 ? page.at(-1) : undefined

@@ -82,7 +82,7 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       let end
       for (const [toolCallId, isApproved] of Object.entries(said)) {
         const given = { runId: asked, toolCallId }
-        // oxlint-disable-next-line no-await-in-loop -- one call after the other
+        // oxlint-disable-next-line no-await-in-loop -- one call at a time
         end = await go(() => (isApproved ? agent.approveToolCall(given) : agent.declineToolCall(given)))
       }
       return end

@@ -84,7 +84,7 @@ class Lane {
       // Splits at seeded positions, because a client must not rely on chunk boundaries.
       while (rest.length > 0) {
         const size = 1 + Math.floor(this.#random() ** 2 * 3000)
-        // oxlint-disable-next-line no-await-in-loop -- one piece after the other
+        // oxlint-disable-next-line no-await-in-loop -- one piece at a time
         await written(response, rest.subarray(0, size))
         rest = rest.subarray(size)
       }

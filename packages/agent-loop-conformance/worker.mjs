@@ -1,4 +1,4 @@
-// Runs the cases of one adapter in one variant, in a process of its own. The parent receives each result as a message.
+// Runs the cases of one adapter in one variant, in a separate process. The parent receives each result as a message.
 import { cases } from './cases/index.mjs'
 import { checkLacks } from './features.mjs'
 import { runCase } from './run-case.mjs'
@@ -37,7 +37,7 @@ async function runCases(selected, context) {
   }
   const queue = selected.filter(({ alone }) => !alone).values()
   const runLane = async () => {
-    // oxlint-disable-next-line no-await-in-loop -- a lane runs its cases one after the other
+    // oxlint-disable-next-line no-await-in-loop -- a lane runs one case at a time
     for (const one of queue) await run(one)
   }
   // A case mostly waits for retries, so several run at a time.

@@ -9,7 +9,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url))
 
 const { version } = JSON.parse(readFileSync(here('../../package.json'), 'utf8'))
 
-// Two steps of CI assemble at once, so each writes a folder of its own and replaces the other's at the end.
+// Two steps of CI assemble at once, so each writes a separate folder and replaces the target at the end.
 const fresh = mkdtempSync(here('.assembled-'))
 for (const [name, { parts }] of Object.entries(templates)) {
   const template = join(fresh, 'templates', name)

@@ -84,7 +84,7 @@ export type DeedName = keyof typeof deeds
 
 export const deedNames = Object.keys(deeds) as DeedName[]
 
-/** The behavior of those who must answer a run. */
+/** The behavior of the people who must answer a run. */
 export const manners = ['approve', 'reject', 'edit', 'come late', 'answer twice', 'stay away'] as const
 
 export type Manner = (typeof manners)[number]

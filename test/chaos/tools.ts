@@ -35,7 +35,7 @@ function fail(): never {
 function thenable(
   then: (resolve: (value: unknown) => void, reject: (error: unknown) => void) => void,
 ): object {
-  // oxlint-disable-next-line unicorn/no-thenable -- that is what it is for
+  // oxlint-disable-next-line unicorn/no-thenable -- intended
   return { then }
 }
 

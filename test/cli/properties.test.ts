@@ -128,7 +128,7 @@ and then repeats:
       await import(join(cwd, 'granted.mjs')),
     ]
     const body = text.replace(/^import .*$/gm, '')
-    // oxlint-disable-next-line no-implied-eval, no-new-func -- the file's own text, with its imports given
+    // oxlint-disable-next-line no-implied-eval, no-new-func -- the file's own text, with injected imports
     new Function('checkStory', 'machine', 'ofMachine', 'ofProperties', 'describe', 'test', 'expect', body)(
       checkStory,
       machine.default,

@@ -71,7 +71,7 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
     // A fixed share of the remaining work, so that the kills spread over the whole batch.
     const left = requests * lines - asked
     const share = Math.max(1, Math.floor(left / (kills - generation + 1)))
-    // oxlint-disable-next-line no-await-in-loop -- one process after the other
+    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     const told = await runBatch({ ...of('killed'), generation }, generation < kills ? share : Infinity)
     asked += told.asked
     if (told.isKilled) met += 1

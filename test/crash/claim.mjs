@@ -1,4 +1,4 @@
-// Claims in a durable machine. Its processes are killed around each of its records, those of its agents, and
+// Claims in a durable machine. Its processes are killed around each record of the claim and of its agents, and around
 // its payment. Each claim must be paid once and end like a claim without kills.
 // Usage: npm run build && node test/crash/claim.mjs [POSTGRES_URL]
 import { fork } from 'node:child_process'
@@ -44,7 +44,7 @@ async function runProcesses(task) {
   }
 }
 
-/** The events of a claim's log, without those that had no effect, and the state of all its sessions. */
+/** The effective events of a claim's log, and the state of all its sessions. */
 async function look(store, id) {
   const records = await store.read(id)
   const children = []

@@ -19,7 +19,7 @@ export async function playSession({ name, kills, isSlow, damage, losesEffects },
   try {
     let outcome = null
     for (const { kind, fault, afterMs } of kills) {
-      // oxlint-disable-next-line no-await-in-loop -- one process after the other
+      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       outcome = await runProcess({ dir, baseURL, fault, isSlow }, { killAfterMs: afterMs })
       if (outcome !== null) break
       damage?.(dir)

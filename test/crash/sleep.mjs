@@ -52,7 +52,7 @@ async function look(agent, store, id, effects) {
     return event?.type === 'RESUME' && event.inbox === undefined ? [{ seq, now: event.now }] : []
   })
   for (const { seq, now } of woken) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     const { context } = (await agent.replay(id, { to: seq - 1 })).snapshot
     if (context.state !== 'PAUSED' || context.wakeAt === null || context.wakeAt > now)
       problems.push(`record ${seq} wakes it at ${now}, and it was ${context.state} until ${context.wakeAt}`)
@@ -117,20 +117,22 @@ export async function playSleep({ sessions, kills, seed }) {
   const isOver = () =>
     readTimers().length === 0 && ids.every((id) => store.get(id)?.summary.state === 'COMPLETED')
   const until = Date.now() + 600_000
-  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  // oxlint-disable-next-line no-await-in-loop -- polling
   while (!isOver() && Date.now() < until) await wait(100)
   await crew.stop()
   const passedMs = Date.now() - startedAt
   const effects = effectsIn(dir)
   const looks = []
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const id of ids) looks.push(await look(agent, store, id, effects))
   const sum = (key) => looks.reduce((total, each) => total + each[key], 0)
   const problems = looks.flatMap((each) => each.problems)
   for (const { id } of readTimers()) problems.push(`The timer ${id} is left.`)
   const isEnough = crew.kills >= kills / 2 && sum('putOff') > 0 && sum('paid') > 0 && sum('woken') >= sessions
   if (!isEnough)
-    problems.push(`${crew.kills} kills, ${sum('woken')} woken, ${sum('putOff')} put off: too few to tell.`)
+    problems.push(
+      `${crew.kills} kills, ${sum('woken')} woken, ${sum('putOff')} postponed. These are too few to judge.`,
+    )
   store.close()
   if (problems.length === 0) rmSync(dir, { recursive: true, force: true })
   return {

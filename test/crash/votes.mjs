@@ -21,7 +21,7 @@ const oneAfterTheOther = [
 const atOnce = [
   [{ votes: [] }],
   [{ votes: [byInbox('ann'), byHandle('bob')] }, { votes: [byHandle('cyd')] }],
-  // Whatever the two have left unread or undone.
+  // A third process finishes the remaining work.
   [{ votes: ['ann', 'bob', 'cyd'].map(byHandle) }],
 ]
 
@@ -73,7 +73,7 @@ async function playCase({ groups, fault, mustStrike }) {
   }
   for (const group of groups) {
     const isFree = fault === undefined || kills === 0
-    // oxlint-disable-next-line no-await-in-loop -- one group after the other
+    // oxlint-disable-next-line no-await-in-loop -- one group at a time
     await Promise.all(group.map((task) => (isFree ? play(task) : runAgain(dir, task))))
   }
   const folder = await readFolder(dir)

@@ -161,7 +161,7 @@ test('a session has the keys of its agents, also if their state is left by anoth
       if (id !== 'case-1') throw new StoreError('corrupt_log', 'The log is damaged.', id)
       return read(id, ...more)
     }
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const key of ['year', 'yes']) await until(cases.send('case-1', steer, { key }))
     await hosts.settle()
     expect([left, ended].map((id) => shared.get(id)?.head)).toEqual(heads)

@@ -1,4 +1,4 @@
-/* oxlint-disable no-await-in-loop -- one step after the other */
+/* oxlint-disable no-await-in-loop -- one step at a time */
 import fc from 'fast-check'
 import { fromPromise } from 'xstate'
 import { memoryStore } from '../../src/index.js'

@@ -116,7 +116,7 @@ test('settled returns the state after every event that was sent before', async (
       await claims.send('c', { type: 'NOTE', text: 'two' })
       return (await claims.settled('c')).context.notes
     }
-    // oxlint-disable-next-line no-await-in-loop -- one session after the other
+    // oxlint-disable-next-line no-await-in-loop -- one session at a time
     expect([turns, await until(play())]).toEqual([turns, ['one', 'two']])
   }
 })
@@ -148,7 +148,7 @@ test('an event with a key is accepted once', async () => {
   const { claims } = open()
   await until(claims.start('c', { input }))
   for (const process of [claims, open().claims, claims]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     await until(process.send('c', { type: 'NOTE', text: 'once' }, { key: 'n1' }))
     // oxlint-disable-next-line no-await-in-loop -- as above
     await until(process.settled('c'))
@@ -314,7 +314,7 @@ test('a drain leaves unread events to another process', async () => {
       return durable(tallyMachine, { store: store as never, clock })
     }
     const first = open()
-    // oxlint-disable-next-line no-await-in-loop -- one drain after the other
+    // oxlint-disable-next-line no-await-in-loop -- one drain at a time
     await until(first.start('t'))
     const worker = first.worker()
     const sent = [1, 2, 3, 4, 5].map(async (n) => first.send('t', { type: 'COUNT', from: 'ann', n }))
@@ -362,7 +362,7 @@ test('after a drain, send still stores events, and nothing else runs in this pro
     async () => first.claims.settled('c'),
     async () => first.claims.worker(),
   ]
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const call of calls)
     await expect(until(call())).rejects.toMatchObject({ code: 'draining', retryable: true })
   expect(await until(first.claims.replay('c'))).toMatchObject({ value: 'reviewing' })
@@ -485,7 +485,7 @@ test('an invalid option is refused and named, and nothing is written', async () 
   }
   await until(claims.start('c', { input }))
   await until(claims.settled('c'))
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const timeoutMs of [NaN, -1, 2 ** 31, '9', null])
     expect([timeoutMs, await refused(() => claims.settled('c', { timeoutMs } as never))]).toEqual([
       timeoutMs,
@@ -666,7 +666,7 @@ test('functions for agents report that a session is a machine, and do not change
     () => runSession(agent, { session: 'c', input: 'Go.' }),
   ]
   for (const call of calls) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     await expect(call()).rejects.toMatchObject({
       code: 'machine_session',
       message: expect.stringContaining("the machine 'claim'"),
@@ -688,7 +688,7 @@ test('functions for agents report that a session is a machine, and do not change
     async () => claims.start('ann', { input }),
     async () => claims.delete('ann'),
   ]
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const call of others) await expect(until(call())).rejects.toMatchObject({ code: 'other_session' })
   expect(shared.get('ann')).not.toBeNull()
   expect(await until(claims.delete('c'))).toBe(true)

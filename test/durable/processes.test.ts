@@ -10,7 +10,7 @@ import { runsAll } from '../support/extent.js'
 import { claimMachine } from './claim.js'
 import { tallyMachine } from './tally.js'
 
-/* oxlint-disable no-await-in-loop -- one process after the other */
+/* oxlint-disable no-await-in-loop -- one process at a time */
 jest.setTimeout(300_000)
 
 let dir: string
@@ -59,7 +59,7 @@ test('each event of two processes that are killed is accepted once, in order per
   await tally.start('t')
   await tally.settled('t')
   // A session knows its last 100 keys. So a sender runs at most this many events ahead of its confirmations, and stops while the
-  // other sends again what it sent before its process was killed.
+  // other repeats the events that it sent before its process was killed.
   const ahead = 10
   const send = (from: string, first: number): Child => {
     const child = start(`

@@ -1,6 +1,6 @@
 import { assign, setup } from 'xstate'
 
-/** Counts the events of each sender, and those that are lost, doubled or out of order. */
+/** Counts the events of each sender, and the lost, duplicate and misordered events. */
 export const tallyMachine = setup({
   types: {
     context: {} as { last: Record<string, number>; faults: number },

@@ -105,7 +105,7 @@ export function checkBudgets(
             run.events$.subscribe((event) => {
               if (event.type === 'warning') warnings.push(event.code)
             })
-            // oxlint-disable-next-line no-await-in-loop -- one request after the other
+            // oxlint-disable-next-line no-await-in-loop -- one request at a time
             const { state } = await run.result
             expect(state).toBe(endings[one.ending])
             // oxlint-disable-next-line no-await-in-loop -- see above
@@ -136,7 +136,7 @@ export function checkBudgets(
       for (const value of [NaN, -1, Infinity, '5'] as number[]) {
         for (const key of ['tokens', 'usd']) {
           const wrong = { code: 'invalid_config', subject: key }
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(held.settle({ [key]: value })).rejects.toMatchObject(wrong)
           // oxlint-disable-next-line no-await-in-loop -- see above
           await expect(budget.reserve({ [key]: value })).rejects.toMatchObject(wrong)
@@ -155,7 +155,7 @@ export function checkBudgets(
     test('after a payment of any size the budget is readable, and its limit can be raised', async () => {
       const budget = createBudget({ id: 'sizes', tokens: 1000, usd: 1, store })
       for (const huge of [1e300, Number.MAX_VALUE]) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        // oxlint-disable-next-line no-await-in-loop -- sequential
         const held = await createBudget({ id: `sizes-${huge}`, tokens: 1000, usd: 1, store }).reserve({
           tokens: 1,
         })

@@ -184,7 +184,7 @@ test('the window follows the clock of the store, regardless of the clocks of pro
   const nextHour = Date.parse('2026-05-04T07:00:00Z')
   for (const ahead of [30 * 24 * hour, -30 * 24 * hour, hour, 0]) {
     const budget = budgetAt(ahead)
-    // oxlint-disable-next-line no-await-in-loop -- one process after the other
+    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     await (await budget.reserve({ usd: 0.2 })).settle({ usd: 0.2 })
     // oxlint-disable-next-line no-await-in-loop -- see above
     expect(await budget.status()).toMatchObject({ resetsAt: nextHour })

@@ -38,7 +38,7 @@ export class Hosts {
   async pass(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- whatever is ready first
+      // oxlint-disable-next-line no-await-in-loop -- runs ready work
       await this.settle()
       const [id, next] = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? []
       if (id === undefined || !next || next.at > end) break
@@ -52,7 +52,7 @@ export class Hosts {
 
   /** For lazily loaded code. Only the timeout of the test limits it: a busy machine loads code slowly. */
   async settleUntil(isSo: () => boolean | Promise<boolean>): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    // oxlint-disable-next-line no-await-in-loop -- polling
     while (!(await isSo())) await this.settle()
   }
 
@@ -74,7 +74,7 @@ export class Hosts {
     settled += 1
     const count = settled <= 20 ? turns.first : turns.later
     for (let left = count; left > 0; left = this.#awaitsStores && this.calls > 0 ? count : left - 1)
-      // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+      // oxlint-disable-next-line no-await-in-loop -- one turn at a time
       await new Promise((resolve) => setImmediate(resolve))
   }
 }

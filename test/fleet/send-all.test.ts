@@ -21,7 +21,7 @@ async function setUp(given: SessionStore = memoryStore()) {
     const agent = createAgent({ model, store, tools: [pay] })
     const run = agent.run('Go.', { session, tags: { tenant } })
     begun.push(run as Run)
-    // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+    // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
     for (let i = 0; i < 1000 && model.attempts.length === 0; i += 1) await settled()
     if (asks === 'approval')
       model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
@@ -95,7 +95,7 @@ test('a message is sent once, however often the same call is made', async () => 
   const heard: string[] = []
   waiting.run.events$.subscribe(({ type }) => heard.push(type))
   for (let i = 0; i < 3; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one call after the other
+    // oxlint-disable-next-line no-await-in-loop -- one call at a time
     const { sessions, refused } = await sendAll(store, which, steer, { key: 'notice-7' })
     expect([sessions, refused]).toEqual([1, 0])
     // oxlint-disable-next-line no-await-in-loop -- it reads its inbox
@@ -134,7 +134,7 @@ longTest(
     const store = memoryStore()
     const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
     const ids = Array.from({ length: 603 }, (_, i) => `tenant:${i}`)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const session of ids) await agent.run('Go.', { session }).result
     const receipt = await sendAll(store, { prefix: 'tenant' }, { type: 'cancel' })
     expect(receipt.sessions).toBe(603)
@@ -149,7 +149,7 @@ test('an outage stops it with the store’s error, and the same call continues',
   const memory = memoryStore()
   const agent = createAgent({ model: answering(), store: memory, interactive: true })
   for (let i = 0; i < 40; i += 1)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     await agent.run('Go.', { session: `t:${i}` }).result
   let left = 17
   const put: typeof memory.inbox.put = (...args) => {

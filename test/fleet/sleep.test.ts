@@ -95,7 +95,7 @@ test('a sleeping run that is read repeatedly, with a message for its next turn, 
   waker.start()
   for (let i = 0; i < 7; i += 1) {
     void runSession(agents, { session: 's' })
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    // oxlint-disable-next-line no-await-in-loop -- polling
     await hosts.pass(10 * minute)
   }
   expect(stateOf('s').state).toBe('COMPLETED')
@@ -249,7 +249,7 @@ test('random forks, resumes and deletions: a fork works only after a resume, and
         const fork = async () => {
           sessions.push(await agent.fork(id, undefined, type === 'askFirst' ? { askFirst: true } : undefined))
         }
-        /* oxlint-disable no-await-in-loop -- one after the other */
+        /* oxlint-disable no-await-in-loop -- sequential */
         if (type === 'pass') await hosts.pass(at * minute)
         else if (type === 'delete') {
           deleted.add(id)

@@ -1,6 +1,6 @@
 /** Listed subjects without a row, by reason. */
 const reasons: Record<string, readonly string[]> = {
-  'It takes what the app itself declares: options, tools, guards, agents, charts.': [
+  'Its input is declared by the app, such as options, tools, guards, agents and charts.': [
     'statewright defineAgents',
     'statewright defineGuard',
     'statewright defineShield',
@@ -38,7 +38,7 @@ const reasons: Record<string, readonly string[]> = {
     'agent asTool',
     'studio chart',
   ],
-  'It takes a number, an id, or one result.': [
+  'Its input is a number, an id, or one result.': [
     'statewright getCacheHitRate',
     'statewright pendingCalls',
     'statewright outputOf',
@@ -78,33 +78,33 @@ const reasons: Record<string, readonly string[]> = {
     'studio marks',
     'studio views',
   ],
-  'It hands over one message, and the row of a run measures what becomes of it.': [
+  'It sends one message, and the row of a run measures the processing.': [
     'agent createInput',
     'agent send',
     'run steer',
     'run reply',
   ],
-  'It is what the rows of sessions restore and read.': ['statewright Session'],
-  'It asks another model, which reads the text.': [
+  'The rows of sessions restore and read it.': ['statewright Session'],
+  'Another model reads the text.': [
     'statewright llamaGuard',
     'statewright openaiModeration',
     'statewright/testing judge',
   ],
-  'It reads a file as parseScenario does.': ['statewright/rehearsal loadScenario'],
+  'It reads a file like parseScenario.': ['statewright/rehearsal loadScenario'],
   'It works like the rows of agent.fork and of a moment.': ['studio fork'],
-  'It waits for what happens: the row of a watched session has its events.': ['studio live'],
-  'It waits for pages: the row of toAGUI has what it tells, and the row of a chat what it reads.': [
+  'It waits for events, which the row of a watched session measures.': ['studio live'],
+  'It waits for pages. The rows of toAGUI and of a chat measure its output and its input.': [
     'statewright/agui aguiHandler',
   ],
-  'It has the sessions of one Durable Object: one, and its sub-agents.': [
+  'It stores only the sessions of one Durable Object.': [
     'statewright/stores/durable-object durableObjectStore',
     'statewright/stores/durable-object wakeSessions',
   ],
-  'It needs a disk or a server: check:pack and bench:sessions measure it.': [
+  'It needs a disk or a server. check:pack and bench:sessions measure it.': [
     'statewright/stores/file fileStore',
     'statewright/stores/postgres postgresStore',
   ],
-  'It explores a machine, in tests: its size is the chart, and its limit an option.': [
+  'It explores a machine in tests. Its size is that of the chart, and its limit is an option.': [
     'statewright/testing listAgentEvents',
     'statewright/testing agentSpace',
     'statewright/testing serializeAgentState',
@@ -131,11 +131,11 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/testing formatPath',
     'statewright/testing replay',
   ],
-  'It reads what a server sends, no message of which is longer than maxMessageBytes.': [
+  'It reads messages of a server, which are limited by maxMessageBytes.': [
     'statewright/mcp mcpPrompt',
     'statewright/mcp mcpResources',
   ],
-  'It checks an agent, a provider or a store with inputs of its own.': [
+  'It checks an agent, a provider or a store with built-in inputs.': [
     'statewright/testing checkProvider',
     'statewright/testing formatProviderReports',
     'statewright/testing checkStore',

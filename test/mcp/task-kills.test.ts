@@ -49,7 +49,7 @@ test.each(sampledKinds(taskForms))(
     const { head = 0 } = store.get(name) ?? {}
     store.close()
     const table: string[] = []
-    /* oxlint-disable no-await-in-loop -- one kill after the other */
+    /* oxlint-disable no-await-in-loop -- one kill at a time */
     const kills = runsAll ? Array.from({ length: head }, (_, i) => i + 1) : sampledKills[form]
     for (const records of kills) {
       const { url, keys } = await taskServer(form)

@@ -16,7 +16,7 @@ export async function forkAsleep(agent: Agent, world: World, store: SessionStore
   if (run?.state !== 'PAUSED' || (run.wakeAt ?? 0) <= world.now()) return []
   const before = await readOrigin()
   const broken: string[] = []
-  /* oxlint-disable no-await-in-loop -- one fork after the other */
+  /* oxlint-disable no-await-in-loop -- one fork at a time */
   for (const isResumed of [false, true]) {
     const id = await wait(agent.fork('chaos', seq))
     if (isResumed) {

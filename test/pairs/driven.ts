@@ -79,7 +79,7 @@ export class Driving {
     const { world, broken } = this.#drives
     let options: Partial<RunSessionOptions> = {}
     for (let rests = 0; ; ) {
-      // oxlint-disable no-await-in-loop -- one drive after the other
+      // oxlint-disable no-await-in-loop -- one drive at a time
       const rest = await this.#drive(options)
       broken.push(...ofRest(rest))
       options = {}
@@ -150,7 +150,7 @@ export class Driving {
     const settle = (): void => void (isSettled = true)
     driving.then(settle, settle)
     for (let jumps = 0, moved = -1; ; ) {
-      // oxlint-disable no-await-in-loop -- one look after the other
+      // oxlint-disable no-await-in-loop -- polling
       await world.quiet(true)
       if (this.#telling.length > 0) {
         await Promise.all(this.#telling.splice(0))

@@ -25,7 +25,7 @@ export interface Feature {
   plan?: Partial<Plan>
   /** In addition to the plan's settings. */
   options?: Partial<AgentOptions>
-  /** Policies of the run, next to those of the other feature. */
+  /** Policies of the run, in addition to the policies of the other feature. */
   policies?: readonly Policy[]
   /** No call of the tool runs without approvals of this many different people. */
   votes?: { of: string; atLeast: number }

@@ -2,7 +2,7 @@ import { type AgentEvent, memoryStore, type Policy, type Principal } from '../..
 import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
-/** What one call of `pay` comes to under a policy: it ran, it asks, or it was denied by a rule. */
+/** The outcome of one call of `pay` under a policy: executed, waiting for approval, or denied by a rule. */
 export async function pay(policy: Policy, input: object, by: Principal | undefined = { id: 'ann' }) {
   const paid: unknown[] = []
   const { agent } = await stage([call('pay', input), text('Done.')], {

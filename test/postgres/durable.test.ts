@@ -40,7 +40,7 @@ test('two processes send events to one machine in Postgres, and each is accepted
   await Promise.all([sendAll(first, 'a'), sendAll(second, 'b')])
   // Both processes look, because either of them may hold the session.
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    // oxlint-disable-next-line no-await-in-loop -- polling
     const settled = await first?.settled('t')
     const { a, b } = settled?.context.last ?? {}
     if (a === each && b === each) {

@@ -232,7 +232,7 @@ describe('the store in Postgres', () => {
       ]
       for (const use of uses) {
         for (let count = 1; ; count += 1) {
-          /* oxlint-disable no-await-in-loop -- one after the other */
+          /* oxlint-disable no-await-in-loop -- sequential */
           await place.remove()
           const pool = new pg.Pool({ connectionString: gateway.url })
           const store = postgresStore({

@@ -721,7 +721,7 @@ export const nameOfSurface = ({ of, as }: Cell['surface']): string =>
 
 export function ruleOf({ surface, agent, who, standing }: Cell): Rule | undefined {
   const name = nameOfSurface(surface)
-  // Whoever may approve may also reject.
+  // A person who may approve may also reject.
   const mayReject = standing === 'waiting for one more' && surface.as?.includes('reject')
   return rules.find(
     (rule) =>

@@ -63,7 +63,7 @@ describe('speculative evaluation', () => {
       expect(foresight.apply(start, waiting, take)).toHaveLength(n + 1)
     }
     expect(taken).toBe(1_000)
-    // Some were heard: from the new state on, the others are taken anew.
+    // Some events were emitted, so the others are evaluated again in the new state.
     expect(foresight.apply([0, 1, 2], waiting.slice(2), take).at(-1)).toBe(1_000)
     expect(foresight.apply(start, [{ n: 7 }], take)).toEqual([0, 7])
     expect(foresight.apply(start, [], take)).toBe(start)

@@ -100,7 +100,7 @@ function listFeatures(url, { loadFileStore, objects }) {
 export async function playAll(url, stores) {
   const played = {}
   for (const [name, play] of Object.entries(listFeatures(url, stores))) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that an error stands alone
+    // oxlint-disable-next-line no-await-in-loop -- sequential, so that errors are separate
     played[name] = await play().then(
       () => null,
       (error) => `${error?.name}: ${error?.message}`,

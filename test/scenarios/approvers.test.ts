@@ -68,7 +68,7 @@ describe('approvers', () => {
     const { agent, paid, asked } = await asking({ count: 3 })
     for (const id of ['bob', 'cyd', 'dee']) {
       expect(paid).toEqual([])
-      // oxlint-disable-next-line no-await-in-loop -- one process after the other
+      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       await agent.send('s', { type: 'approve', ...asked, by: id })
       // oxlint-disable-next-line no-await-in-loop -- as above
       await (await agent.resume('s')).result
@@ -87,7 +87,7 @@ describe('approvers', () => {
     await run.result
     const fork = (await agent.resume(await agent.fork('s', undefined, options as never))) as Run
     for (const by of ['cyd', 'bob']) {
-      // oxlint-disable-next-line no-await-in-loop -- one vote after the other
+      // oxlint-disable-next-line no-await-in-loop -- one vote at a time
       const { pending = [] } = await fork.result
       expect([pending.length, paid]).toEqual([1, []])
       fork.approve(pending[0]!, undefined, { by })
@@ -207,7 +207,7 @@ describe('approvers', () => {
           }
           expect(hasCounted).toBe(counts)
           if (counts) counted.add(by.id)
-          // oxlint-disable-next-line no-await-in-loop -- one vote after the other
+          // oxlint-disable-next-line no-await-in-loop -- one vote at a time
           await run.result
         }
         expect(paid.length).toBe(counted.size >= count ? 1 : 0)

@@ -16,7 +16,7 @@ import { checkSessionLog } from '../../src/testing/index.js'
 const [hour, start] = [3_600_000, 1_790_000_000_000]
 
 async function asked(model: ManualModel, requests: number) {
-  // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && model.attempts.length < requests; i += 1) await settled()
   return model.attempts.length
 }
@@ -187,7 +187,7 @@ it('the next run of a session never starts before the last record, on any host',
         const model = new ManualModel()
         const agent = createAgent({ model, store, clock: hosts.start(store, () => skew).clock })
         const run = agent.run('Go.', { session: 's' })
-        // oxlint-disable-next-line no-await-in-loop -- one run after the other
+        // oxlint-disable-next-line no-await-in-loop -- one run at a time
         await asked(model, 1)
         model.pending?.answer({ text: 'Done.' })
         // oxlint-disable-next-line no-await-in-loop -- as above

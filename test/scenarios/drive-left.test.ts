@@ -61,7 +61,7 @@ test.each([
       }
       const leases = () => near.list().flatMap(({ id, holder }) => (holder === null ? [] : [id]))
 
-      // oxlint-disable no-await-in-loop -- one drive after the other
+      // oxlint-disable no-await-in-loop -- one drive at a time
       const { pending = [], head } = await driven()
       const answers = [{ type: 'approve', callId: pending[0]?.callId }]
       let rest: SessionResult | undefined

@@ -152,7 +152,7 @@ describe('a rest whose record is being written', () => {
     'a store whose %s throws anything refuses the run, typed',
     async (method) => {
       const fail = () => {
-        // oxlint-disable-next-line no-throw-literal only-throw-error -- a store of one's own may throw anything
+        // oxlint-disable-next-line no-throw-literal only-throw-error -- a custom store may throw anything
         throw 'junk'
       }
       for (const failing of [fail, async () => fail()]) {

@@ -166,7 +166,7 @@ test('the loaded tools are the same after a resume in another process and in a f
   const agent = createAgent({ model: second.model, tools: createTools(ran), store })
   const forked = await agent.fork('s', store.get('s')?.head ?? 0)
   for (const session of ['s', forked]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     const run = await agent.resume(session)
     run.approve('call_mayor')
     // oxlint-disable-next-line no-await-in-loop -- as above

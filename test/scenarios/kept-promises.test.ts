@@ -28,7 +28,7 @@ test('a wait before a retry continues in the resuming process until the same tim
   const resumed = await createAgent({ model, store, clock: play.clock }).resume(id)
   while (resumed.state === 'RUNNING') {
     play.clock.increment(1_000)
-    // oxlint-disable-next-line no-await-in-loop -- one second after the other
+    // oxlint-disable-next-line no-await-in-loop -- one second at a time
     await new Promise((resolve) => setImmediate(resolve))
   }
   expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
@@ -98,7 +98,7 @@ test('a custom provider declares where it accepts the response format', async ()
   const asked = []
   for (const structuredOutput of ['beside_tools', 'alone', undefined] as const) {
     const model = { ...inner, ...(structuredOutput && { structuredOutput }) }
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that the requests are in order
+    // oxlint-disable-next-line no-await-in-loop -- sequential, so that the requests are in order
     await createAgent({ model, output, tools: [tool('look')] }).run('Go.').result
     asked.push(play.requests.at(-1)?.body as { response_format?: object } | undefined)
   }

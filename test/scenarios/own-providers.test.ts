@@ -80,7 +80,7 @@ describe('usage with only a total', () => {
 describe('names and messages of a provider', () => {
   const escape = '\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e'
   const failure = new ModelError({ kind: 'fatal', code: `bad${escape}\ncode`, message: `No.${escape}` })
-  // oxlint-disable-next-line no-control-regex -- which is what is looked for
+  // oxlint-disable-next-line no-control-regex -- the test searches for them
   const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/
 
   it('contain no control characters in program output', async () => {

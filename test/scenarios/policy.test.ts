@@ -21,7 +21,7 @@ import { call, calls, clientTool, text, tool } from '../support/tools.js'
 const decideAs = (decision: unknown, more: object = {}): Policy =>
   ({ id: 'payments', decide: () => decision, ...more }) as Policy
 
-/** What one call of `pay` comes to under a policy. */
+/** The outcome of one call of `pay` under a policy. */
 async function pay(
   policy: Policy | Policy[],
   more: object = {},

@@ -49,11 +49,11 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
   const agent = createAgent({ model, store, clock: new SimulatedClock(), ...options })
   let isHeld = false
   const pump = async (): Promise<void> => {
-    // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the work is done
+    // oxlint-disable-next-line no-unmodified-loop-condition -- modified when the work is done
     while (!isHeld) {
       const last = model.pending?.request.messages.at(-1)
       if (model.pending) model.pending.answer({ text: `re: ${textOf(last?.content)}` })
-      // oxlint-disable-next-line no-await-in-loop -- the model is asked one after the other
+      // oxlint-disable-next-line no-await-in-loop -- one model request at a time
       await settled()
     }
   }
@@ -335,7 +335,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     const watched: unknown[] = []
     const readUntil = async (type: AgentEvent['type']): Promise<void> => {
       for (;;) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        // oxlint-disable-next-line no-await-in-loop -- sequential
         const { value } = await watch.next()
         const event = value as AgentEvent | undefined
         if (event?.type === 'message_dequeued') watched.push(event.messageId)

@@ -213,7 +213,7 @@ describe('an answer that does not match the output schema', () => {
           return new Promise(() => undefined)
         },
       })
-      // oxlint-disable-next-line no-await-in-loop -- one stage after the other
+      // oxlint-disable-next-line no-await-in-loop -- one stage at a time
       const play = await kept([text(wrong)], { output, shields: { output: [isCancelled ? stops : block] } })
       const run = play.run('Go.', { session: 's' })
       // oxlint-disable-next-line no-await-in-loop -- as above

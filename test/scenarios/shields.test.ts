@@ -104,7 +104,7 @@ describe('output', () => {
 
   test('a redacted answer is shown, stored and sent as redacted, streamed or not', async () => {
     for (const stream of [true, false]) {
-      // oxlint-disable-next-line no-await-in-loop -- one stage after the other
+      // oxlint-disable-next-line no-await-in-loop -- one stage at a time
       const play = await stage([text('It is swordfish, I think.')], {
         shields: { output: [hide('swordfish')] },
         stream,

@@ -101,7 +101,7 @@ class Story {
       this.steered.set(text, !this.paid.includes('last'))
     } else {
       const { pending = [] } = (await agent.replay('s')).run ?? {}
-      // oxlint-disable-next-line no-await-in-loop -- as a person says it: one after the other
+      // oxlint-disable-next-line no-await-in-loop -- one at a time, like a person
       for (const { callId, fingerprint } of pending)
         await agent.send('s', { type: 'approve', callId, fingerprint })
     }
@@ -123,7 +123,7 @@ class Story {
     let answers: NonNullable<RunSessionOptions['answers']> = []
     for (let i = 0; i < 40; i += 1) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one drive after the other
+        // oxlint-disable-next-line no-await-in-loop -- one drive at a time
         const rest: SessionResult = await place.of(runSession(agent, { session, input: 'Go.', answers }))
         if (rest.state !== 'WAITING_FOR_INPUT') return rest
         answers = (rest.pending ?? []).map(({ callId, fingerprint }) => ({
@@ -187,12 +187,12 @@ test('processes that share a session over a slow store complete it, and pay once
       const { place, sessions, steered, paid } = story
       story.begin({ gap: 0, by: 0, what: { type: 'drive', stopAfter: null } })
       for (const each of deeds) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        // oxlint-disable-next-line no-await-in-loop -- sequential
         await place.pass(each.gap)
         story.begin(each)
       }
       for (const session of sessions) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        // oxlint-disable-next-line no-await-in-loop -- sequential
         expect(await story.finish(session)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
       }
       await place.pass(100)

@@ -40,7 +40,7 @@ describe.each(sampledKinds(stores))(
           { type: 'reject', callId: 'call_1', why: 'No.' },
           { type: 'toolOutput', callId: 'call_1', value: 1 },
         ] as const) {
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(agent.send(child, message)).rejects.toMatchObject(refusal)
         }
       }
@@ -63,7 +63,7 @@ describe.each(sampledKinds(stores))(
           () => runSession(agent, { session: child, input: 'Again.', turn: 2 }),
         ]
         for (const attempt of attempts) {
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(attempt()).rejects.toMatchObject(refusal)
         }
       }

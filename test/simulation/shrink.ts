@@ -26,7 +26,7 @@ export async function shrink(plan: Plan, mostTries = 400): Promise<Plan> {
   let smallest = plan
   for (let before = ''; before !== JSON.stringify(smallest); ) {
     before = JSON.stringify(smallest)
-    // oxlint-disable no-await-in-loop -- each begins with what the one before has left
+    // oxlint-disable no-await-in-loop -- each starts from the result of the previous one
     for (const simpler of listSimpler(smallest)) {
       const candidate = simpler(smallest)
       if (JSON.stringify(candidate) !== JSON.stringify(smallest) && (await fails(candidate)))

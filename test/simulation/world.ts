@@ -144,7 +144,7 @@ export class World {
       }
       this.current = life
       work()
-      // oxlint-disable-next-line no-await-in-loop -- one thing after the other
+      // oxlint-disable-next-line no-await-in-loop -- one thing at a time
       await new Promise<void>((resolve) => void nextTurn(resolve))
       this.current = null
     }

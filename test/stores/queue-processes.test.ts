@@ -54,8 +54,8 @@ longTest(
     let kills = 0
     /** A new process replaces each killed one. */
     const keepDriving = async (): Promise<void> => {
-      /* oxlint-disable no-await-in-loop -- one process after the other */
-      // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the queue is empty
+      /* oxlint-disable no-await-in-loop -- one process at a time */
+      // oxlint-disable-next-line no-unmodified-loop-condition -- modified when the queue is empty
       while (!isOver) {
         const child = startChild(built.url, dir, `const module = ${JSON.stringify(built.url)}\n${driver}`)
         children.push(child)

@@ -35,7 +35,7 @@ export class SlowPlace {
   /** Advances time in milliseconds and runs all ready work. */
   async pass(ms: number): Promise<void> {
     for (let i = 0; i < ms; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one millisecond after the other
+      // oxlint-disable-next-line no-await-in-loop -- one millisecond at a time
       await settled()
       this.clock.increment(1)
     }

@@ -9,7 +9,7 @@ const anyCharacter = fc.nat({ max: last }).map(
   (given) => {
     const point = typeof given === 'string' ? (given.codePointAt(0) ?? -1) : -1
     if (point < 0 || (point >= 0xd800 && point <= 0xdfff) || String.fromCodePoint(point) !== given)
-      throw new Error('It is no character.')
+      throw new Error('It is not a character.')
     return point < 0xd800 ? point : point - surrogates
   },
 )

@@ -638,7 +638,7 @@ class World {
 
   /** The terminal output during the cell. */
   #listen(): void {
-    // oxlint-disable-next-line unbound-method -- put back as it was
+    // oxlint-disable-next-line unbound-method -- restored afterwards
     const streams = [process.stdout, process.stderr].map((stream) => ({ stream, write: stream.write }))
     for (const { stream, write } of streams) {
       stream.write = ((...args: Parameters<typeof write>) => {

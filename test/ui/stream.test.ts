@@ -63,7 +63,7 @@ const withheld = patternShield({ name: 'words', patterns: [/zebra/], action: 're
 const searcher = (theatre: { agent: { asTool: Stage['agent']['asTool'] } }) =>
   theatre.agent.asTool({ name: 'research', description: 'Researches.', maxSteps: 5 })
 
-/** Runs that pages see, by what is in them. */
+/** Runs that pages see, by their content. */
 const scenarios: Record<string, () => Promise<Seen>> = {
   'a text': () => seen([text('Hello.')]),
   'a text in one response': () => seen([text('Hello.')], { stream: false }),

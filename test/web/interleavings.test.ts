@@ -20,7 +20,7 @@ function createWaits(turns: readonly number[]): () => Promise<void> {
   return async () => {
     const count = turns[at % turns.length] ?? 0
     at += 1
-    // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+    // oxlint-disable-next-line no-await-in-loop -- one turn at a time
     for (let i = 0; i < count; i += 1) await settled()
   }
 }
@@ -101,7 +101,7 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
   const story = { isOver: false }
   const send = async (): Promise<void> => {
     for (const [i, { after, process }] of messages.entries()) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      // oxlint-disable-next-line no-await-in-loop -- sequential
       for (let turn = 0; turn < after; turn += 1) await settled()
       // oxlint-disable-next-line no-await-in-loop -- as above
       const response = await (processes[i === 0 ? 0 : process] ?? first).say(i)
@@ -117,7 +117,7 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
     const process = processes[which] ?? first
     const wait = createWaits(reads)
     while (!story.isOver) {
-      // oxlint-disable-next-line no-await-in-loop -- one read after the other
+      // oxlint-disable-next-line no-await-in-loop -- one read at a time
       await wait()
       const known = [...accepted]
       // oxlint-disable-next-line no-await-in-loop -- as above

@@ -114,7 +114,7 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
     granted[who]?.push(text)
     const headers = { ...rest.headers, ...(who !== '' && { 'x-user': who }) }
     const request = new Request(url, { method: 'POST', headers, body: text })
-    // oxlint-disable-next-line no-await-in-loop -- one request after the other
+    // oxlint-disable-next-line no-await-in-loop -- one request at a time
     const response = await handler(request)
     // oxlint-disable-next-line no-await-in-loop -- as above
     const answer = await response.text()
@@ -151,7 +151,7 @@ async function note(
     const person = seen[id.split(':')[0] ?? '']
     if (heads.get(id) === head) continue
     heads.set(id, head)
-    // oxlint-disable-next-line no-await-in-loop -- one session after the other
+    // oxlint-disable-next-line no-await-in-loop -- one session at a time
     const { run, messages } = await agent.replay(id)
     if (!person) continue
     person.messages = messages.map(({ id: key, role, content }) => ({ id: key, role, content }))
@@ -169,7 +169,7 @@ describe.each(Object.entries(protocols))('mutated requests of %s', (_, protocol)
     'have no effect without a grant, and one effect per approval (%i: %s)',
     async (first, shielding) => {
       for (let episode = 0; episode < sampled(10); episode += 1)
-        // oxlint-disable-next-line no-await-in-loop -- one episode after the other
+        // oxlint-disable-next-line no-await-in-loop -- one episode at a time
         await play(protocol, shielding as Shielding, first * 100 + episode, 40)
     },
   )

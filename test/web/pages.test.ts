@@ -209,7 +209,7 @@ it.each(cases)(
         .filter((canary) => !optional.includes(canary))
         .toSorted(),
     ).toEqual(may.filter((canary) => !optional.includes(canary)).toSorted())
-    // The model reads the full result, and onError receives what the page does not see.
+    // The model reads the full result, and onError receives the details that the page does not see.
     expect(model).toContain(canaries.tool)
     expect(page).toContain(said)
     expect(page.includes('"usage":')).toBe(expose.usage === true)
@@ -302,7 +302,7 @@ it.each(['chat', 'agui'] as const)(
     expect(requests.length).toBe(turns.length)
     // All branches, and an unknown one.
     for (const branch of [1, 2, 3, 4]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      // oxlint-disable-next-line no-await-in-loop -- sequential
       expect(await ask(`/c1?branch=${branch}`)).toBe(branch === 4 ? 404 : 200)
     }
     await ask('/c1')

@@ -64,7 +64,7 @@ async function history(handler: Handler): Promise<(string | true)[][]> {
 
 /** Like `until`, for asynchronous conditions. */
 async function untilLater(condition: () => Promise<boolean>): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let left = 200; !(await condition()); left -= 1) {
     if (left === 0) throw new Error(`It never came true: ${String(condition)}`)
     // oxlint-disable-next-line no-await-in-loop -- as above
@@ -358,7 +358,7 @@ it('returns 429 when too many messages are queued', async () => {
   const first = handler(said('u1', 'One?'))
   await asked()
   for (let i = 0; i < 100; i += 1)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     await agent.send('c', { type: 'message', when: 'next', input: 'x' })
   const refused = await handler(said('u2', 'Two?'))
   expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'queue_full' } }])

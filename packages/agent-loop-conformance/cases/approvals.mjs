@@ -103,7 +103,7 @@ export default [
       while (pending?.length > 0) {
         for (const { id } of pending) seen.add(id)
         const said = Object.fromEntries(pending.map(({ id }) => [id, id === 'c0']))
-        // oxlint-disable-next-line no-await-in-loop -- one question after the other
+        // oxlint-disable-next-line no-await-in-loop -- one question at a time
         ;({ pending, ended } = await settles(asked.conversation.answer(said), 20_000))
       }
       check(seen.size === 2, `a person was asked only about ${[...seen].join()} (${ended})`)

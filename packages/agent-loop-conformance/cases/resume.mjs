@@ -83,7 +83,7 @@ async function playDeaths(world, asks) {
   world.check(whole.told.ok && whole.told.text === end, `without a death it ended ${whole.told.ended}`)
   const deaths = []
   for (let write = 1; write <= mostWrites; write++) {
-    // oxlint-disable-next-line no-await-in-loop -- one write after the other
+    // oxlint-disable-next-line no-await-in-loop -- one write at a time
     const both = await Promise.all([
       dieAt(world, `before ${write}`, asks),
       dieAt(world, `after ${write}`, asks),
@@ -163,7 +163,7 @@ export default [
         [forks[1], 'Left?'],
         [conversation, 'On?'],
       ]) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        // oxlint-disable-next-line no-await-in-loop -- sequential
         const told = await settles(fork.say(text), 20_000)
         check(told.text === text, `${text} was answered by ${JSON.stringify(told.text)} (${told.ended})`)
       }

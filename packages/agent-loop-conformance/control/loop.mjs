@@ -186,7 +186,7 @@ class Conversation {
     for (let attempt = 1; ; attempt++) {
       const answer = { text: '', calls: [], finish: null, usage: null }
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+        // oxlint-disable-next-line no-await-in-loop -- one attempt at a time
         await this.#request(answer, run)
         const { input, output } = answer.usage ?? { input: 0, output: 0 }
         const sum = mistake === 'countsLastStep' ? { input: 0, output: 0 } : run.usage

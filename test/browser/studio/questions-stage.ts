@@ -165,7 +165,7 @@ export async function openQuestionsStage(): Promise<QuestionsStage> {
     ],
   })
   for (const [session, words] of Object.entries(asked)) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, as the clock goes
+    // oxlint-disable-next-line no-await-in-loop -- sequential, as the clock advances
     await agent.run(words, { session }).result
     skewMs += 40_000
   }

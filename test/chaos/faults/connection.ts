@@ -11,7 +11,7 @@ function* forever(act: string): Iterable<Act> {
 }
 
 function thrown(what: () => unknown): Fault {
-  // oxlint-disable-next-line prefer-promise-reject-errors -- that is the fault
+  // oxlint-disable-next-line prefer-promise-reject-errors -- the tested fault
   return () => ({ body: null, instead: () => Promise.reject(what()) })
 }
 

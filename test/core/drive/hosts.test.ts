@@ -78,7 +78,7 @@ function program() {
 }
 
 async function asked(model: ManualModel) {
-  // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   return model.pending
 }
@@ -389,7 +389,7 @@ describe('the queue of DBOS', () => {
         { code: 'invalid_option', subject: 'priority' },
       ],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      // oxlint-disable-next-line no-await-in-loop -- sequential
       await expect(own.enqueue(given as never)).rejects.toMatchObject({ ...expected, retryable: false })
       // oxlint-disable-next-line no-await-in-loop -- as above
       await expect(queue.drive(given)).rejects.toMatchObject(expected)
@@ -421,7 +421,7 @@ describe('the queue of DBOS', () => {
     await own.enqueue({ session: 's', input: 'Pay.' })
     await own.drain()
     for (let i = 0; i < 8; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      // oxlint-disable-next-line no-await-in-loop -- sequential
       expect(await queue.run(i)).toEqual({ later: 100, refused: 0 })
     }
     expect(queue.rows.at(-1)).toMatchObject({ workflowID: 'drive:s:1.8', queued: { input: 'Pay.' } })
@@ -649,7 +649,7 @@ describe('Restate', () => {
 
   test('a turn that is invalid is refused permanently', async () => {
     const { run, context } = restated(program().agents)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const [turn, words] of [
       ['Pay.', 'is not an object'],
       [[], 'is not an object'],

@@ -23,7 +23,7 @@ function program() {
 }
 
 async function asked(model: ManualModel) {
-  // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   return model.pending
 }

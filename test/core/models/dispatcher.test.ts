@@ -1,6 +1,6 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { Agent, Pool } from 'undici'
-// oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
+// oxlint-disable-next-line import/no-unassigned-import -- Jest cannot load it for two concurrent requests
 import '../../../src/core/models/openai/chat-wire.js'
 import { createAgent } from '../../../src/index.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-// oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
+// oxlint-disable-next-line import/no-unassigned-import -- Jest cannot load it for two concurrent requests
 import '../../../src/core/models/openai/chat-wire.js'
 import { openaiChat } from '../../../src/core/models/openai/openai-provider.js'
 import { ModelError } from '../../../src/core/models/provider.js'

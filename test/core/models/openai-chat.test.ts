@@ -2,7 +2,7 @@ import { jest } from '@jest/globals'
 import { once } from 'node:events'
 import OpenAI, { AzureOpenAI } from 'openai'
 import type { ServerResponse } from 'node:http'
-// oxlint-disable-next-line import/no-unassigned-import -- the two halves of a provider load at once what both import, which jest's loader cannot
+// oxlint-disable-next-line import/no-unassigned-import -- Jest cannot load it twice concurrently
 import '../../../src/core/models/openai/chat-wire.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'

@@ -7,7 +7,7 @@ import { networkInterfaces } from 'node:os'
 import { spawnSync } from 'node:child_process'
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
-// oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
+// oxlint-disable-next-line import/no-unassigned-import -- Jest cannot load it for two concurrent requests
 import '../../../src/core/models/openai/chat-wire.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import type { ModelRequestOptions } from '../../../src/core/models/provider.js'

@@ -20,7 +20,7 @@ async function run(code: string, names: string, given: Record<string, unknown> =
     tools: [],
     ...given,
   }
-  // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
+  // oxlint-disable-next-line typescript/no-implied-eval -- code of our own page
   const evaluate = new Function(
     ...Object.keys(scope),
     `return (async () => { ${code}\nreturn [${names}] })()`,

@@ -1,7 +1,7 @@
 import { OpenAI } from 'openai'
 import { SimulatedClock } from 'xstate'
 import type { Message } from '../../../machines/agent/messages.js'
-// oxlint-disable-next-line import/no-unassigned-import -- the two halves of a provider load at once what both import, which jest's loader cannot
+// oxlint-disable-next-line import/no-unassigned-import -- Jest cannot load it twice concurrently
 import '../../../src/core/models/openai/chat-wire.js'
 import { openaiChat } from '../../../src/core/models/openai/openai-provider.js'
 import {

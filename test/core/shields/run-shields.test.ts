@@ -135,7 +135,7 @@ describe('a shield that fails', () => {
     ],
     [
       'rejects without a reason',
-      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what others' code does
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- as third-party code does
       defineShield({ name: 'bad', check: () => Promise.reject(undefined) }),
       /it threw: undefined was thrown/,
     ],

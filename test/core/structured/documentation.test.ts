@@ -15,7 +15,7 @@ describe('docs/structured-output.md', () => {
       strict: true,
     })
     const options = { model: 'm', baseURL: rehearsal.url, apiKey: 'none' }
-    // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
+    // oxlint-disable-next-line typescript/no-implied-eval -- code of our own page
     const example = new Function(
       'createAgent',
       'objectOrThrow',

@@ -87,7 +87,7 @@ describe('docs/guardrails.md', () => {
 
 /** Evaluates an example and returns the named value. */
 function run(code: string, name: string): unknown {
-  // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
+  // oxlint-disable-next-line typescript/no-implied-eval -- code of our own page
   const evaluate = new Function(
     'createAgent',
     'defineGuard',

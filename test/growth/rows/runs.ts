@@ -231,7 +231,7 @@ export const runRows: readonly Row[] = [
         void calls.ask({ i })
         call.answer({ action: 'decline' })
         resolve({})
-        // oxlint-disable-next-line no-await-in-loop -- one call after the other
+        // oxlint-disable-next-line no-await-in-loop -- one call at a time
         await promise
       }
     },

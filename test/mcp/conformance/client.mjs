@@ -39,7 +39,7 @@ async function callByHand(made) {
       sessionId: 's',
       idempotencyKey: 'k',
     }
-    // oxlint-disable-next-line no-await-in-loop -- as a model would: one after the other
+    // oxlint-disable-next-line no-await-in-loop -- one at a time, like a model
     const result = await tool.execute(args, call).catch((error) => error)
     console.error(tool.name, result)
   }

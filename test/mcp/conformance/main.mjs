@@ -116,7 +116,7 @@ const used = { server: new Set(), client: new Set() }
 const wrong = []
 /** The result of each part. */
 const played = []
-/* oxlint-disable no-await-in-loop -- one after the other: two would be measured against each other */
+/* oxlint-disable no-await-in-loop -- sequential, because concurrent runs would distort the measurement */
 for (const { side, name, scenario: only, args, about } of parts) {
   const rules = outOfScope[side]
   const whyNot = only === undefined ? undefined : findRule(rules, only)

@@ -29,7 +29,7 @@ class Crew {
   }
 
   async fill(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     while (this.#instances.length < 3) this.#instances.push(await this.#start())
   }
 
@@ -126,7 +126,7 @@ async function playTask(session: string): Promise<string> {
   const { handler } = crew
   const call = { name: 'clerk', arguments: { message: 'Pay invoice 17.', session } }
   await rpc(handler, 'tools/call', call)
-  /* oxlint-disable no-await-in-loop -- one question after the other */
+  /* oxlint-disable no-await-in-loop -- one question at a time */
   for (;;) {
     const task = await awaitTask(handler, session, ['input_required', 'completed'])
     if (task.status === 'completed') return textOf(task['result'])
@@ -145,7 +145,7 @@ async function playPlain(session: string): Promise<string> {
   while (reply.result?.['resultType'] === 'input_required') {
     const { inputRequests, requestState } = reply.result
     const inputResponses = decideAll(session, inputRequests)
-    // oxlint-disable-next-line no-await-in-loop -- one round after the other
+    // oxlint-disable-next-line no-await-in-loop -- one round at a time
     reply = await rpc(handler, 'tools/call', { ...call, inputResponses, requestState }, { capabilities })
   }
   return textOf(reply.result)
@@ -180,7 +180,7 @@ test.each(plays)(
   'the process is killed at each record, and the client of a %s receives the same answer for one payment',
   async (kind, play) => {
     const about = kind === 'task' ? 'with tasks' : 'without tasks'
-    /* oxlint-disable no-await-in-loop -- one kill after the other */
+    /* oxlint-disable no-await-in-loop -- one kill at a time */
     for (let records = 1; records <= heads[kind]; records += runsAll ? 1 : 6) {
       const session = `${kind}-${records}`
       await crew.fill()

@@ -182,7 +182,7 @@ class Episode {
       const copy = this.#mutator.mutate(request)
       const delivered = this.#deliver(copy)
       // Some arrive concurrently.
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      // oxlint-disable-next-line no-await-in-loop -- sequential
       if (this.#draw() < 0.7) await delivered
       else delivered.catch((error: unknown) => this.faults.push(String(error)))
     }
@@ -262,9 +262,9 @@ class Episode {
 
   /** Plays until all started work has settled. */
   async end(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const { drain } of this.#handlers) await drain()
-    // oxlint-disable-next-line no-await-in-loop -- what is ready happens
+    // oxlint-disable-next-line no-await-in-loop -- runs ready work
     for (let i = 0; i < 20; i += 1) await settled()
     const payments = new Map<string, number>()
     for (const { session, prefix, n, context } of this.effects) {
@@ -378,7 +378,7 @@ async function playTasks(episode: Episode, user: Person, named: object, key?: st
   const { taskId } = await ask('tools/call', call)
   if (typeof taskId !== 'string') return
   for (let looks = 0; looks < 20; looks += 1) {
-    // oxlint-disable no-await-in-loop -- one look after the other
+    // oxlint-disable no-await-in-loop -- polling
     const { status, inputRequests } = await ask('tasks/get', { taskId })
     if (status === 'completed' || status === 'cancelled') break
     const keys = Object.keys(Object(inputRequests) as object)
@@ -400,7 +400,7 @@ async function play(seed: number): Promise<Episode> {
   for (let turns = 0; episode.copies < copiesOfEpisode && turns < 40; turns += 1) {
     const user = episode.pick(['owner', 'owner', 'reader', 'stranger'] as const)
     const named = episode.pick([{}, { session: 's' }, { session: 't' }])
-    // oxlint-disable no-await-in-loop -- one client after the other
+    // oxlint-disable no-await-in-loop -- one client at a time
     if (episode.pick([true, false]))
       await playTasks(episode, user, named, episode.pick([undefined, 'k1', 'k2']))
     else await playSdk(episode, user, episode.pick(['auto', 'auto', 'legacy'] as const), named)
@@ -414,7 +414,7 @@ test('no mutated request has an effect without a grant, and each approval has on
   const faults: string[] = []
   const totals = { copies: 0, payments: 0 }
   for (const seed of episodes) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     const episode = await play(seed)
     faults.push(...new Set(episode.faults.map((fault) => `seed ${seed}: ${fault}`)))
     totals.copies += episode.copies

@@ -165,7 +165,7 @@ describe('a task whose process has died', () => {
     const { result } = await rpc(handler, 'tasks/get', { taskId: 's' }, { user: 'reader' })
     expect(result?.status).toBe('working')
     for (let i = 0; i < 20; i += 1)
-      // oxlint-disable-next-line no-await-in-loop -- what is ready happens
+      // oxlint-disable-next-line no-await-in-loop -- runs ready work
       await settled()
     const still = await rpc(handler, 'tasks/get', { taskId: 's' }, { user: 'reader' })
     expect(still.result?.status).toBe('working')

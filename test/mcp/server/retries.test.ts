@@ -81,7 +81,7 @@ const send = (handler: McpHandler, { session, key, message: text = message }: Se
 /** Sends a call and its answers twice each, like a client whose connection breaks after each request. */
 async function callTwice(handlers: readonly McpHandler[], sending: Sending): Promise<string> {
   const [one, two] = handlers as [McpHandler, McpHandler]
-  /* oxlint-disable no-await-in-loop -- one round after the other */
+  /* oxlint-disable no-await-in-loop -- one round at a time */
   for (let more: object = {}; ; ) {
     const replies = [await send(one, sending, more), await send(two, sending, more), await send(one, sending)]
     const [first, second] = replies.map(({ result }) => result)
@@ -199,7 +199,7 @@ test('the result of a later turn names the session that continues the conversati
   const { serve } = payer('blocked input')
   const handler = serve()
   for (const text of ['One.', 'Two.', 'Three.']) {
-    // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+    // oxlint-disable-next-line no-await-in-loop -- one turn at a time
     const { result } = await send(handler, { session: 's', message: text })
     expect(result?.['_meta']).toMatchObject({ 'statewright/session': 's' })
   }
@@ -231,7 +231,7 @@ describe('the state of a call', () => {
     const { task } = JSON.parse(state) as { task: string }
     for (const forged of [{ task }, { task, seal: '' }, { task, seal: '0'.repeat(32) }]) {
       const more = { requestState: JSON.stringify(forged), inputResponses }
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      // oxlint-disable-next-line no-await-in-loop -- sequential
       const { error } = await send(handler, { session: 's', key: 'k' }, more)
       expect(error?.message).toBe("There is no task 's'.")
     }

@@ -77,7 +77,7 @@ export function createTool(
 /** Runs all ready work. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 3; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- sequential
     await new Promise((resolve) => {
       setImmediate(resolve)
     })
