@@ -37,7 +37,7 @@ function pack(from, ...options) {
 const starts = {
   agent: (cwd) => {
     const said = run('npm', ['start'], cwd)
-    for (const words of ['find_order', 'refund', 'I have refunded nothing.', 'COMPLETED'])
+    for (const words of ['find_order', 'refund', 'I did not refund anything.', 'COMPLETED'])
       if (!said.includes(words)) throw new Error(`npm start did not say '${words}':\n${said}`)
   },
   chat: async (cwd) => {
@@ -60,7 +60,7 @@ const starts = {
   },
   service: (cwd) => {
     const { status, stderr } = spawnSync('npm', ['start'], { cwd, env, encoding: 'utf8' })
-    if (status !== 2 || !stderr.includes('Name a Postgres'))
+    if (status !== 2 || !stderr.includes('Set a Postgres URL'))
       throw new Error(`npm start without DATABASE_URL ended with ${status}:\n${stderr}`)
   },
 }

@@ -67,7 +67,7 @@ test.each([
   [['node_modules', '--template', 'agent'], 'npm reserves the name node_modules.'],
   [['node_modules/new', '--template', 'agent'], 'npm reserves the name node_modules.'],
   [['new', '--template', 'agents'], "--template: there is no 'agents'. Choose one of agent, chat, service."],
-  [['new', 'more', '--template', 'agent'], "Give one FOLDER: 'more' is too much."],
+  [['new', 'more', '--template', 'agent'], "Give only one FOLDER, and remove 'more'."],
   [['new', '--template', 'agent', '--package', ' '], '--package is empty.'],
   [['new', '--tempalte', 'agent'], '--tempalte'],
   [['new'], 'There is no terminal. Pass FOLDER and --template NAME.'],

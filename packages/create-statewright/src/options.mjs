@@ -11,7 +11,7 @@ export class UsageError extends Error {}
 export function readOptions(args) {
   const { values, positionals } = parse(args)
   if (positionals.length > 1)
-    throw new UsageError(`Give one FOLDER: '${positionals.slice(1).join("', '")}' is too much.`)
+    throw new UsageError(`Give only one FOLDER, and remove '${positionals.slice(1).join("', '")}'.`)
   const { template, package: spec } = values
   if (template !== undefined && !Object.hasOwn(templates, template))
     throw new UsageError(

@@ -26,13 +26,13 @@ test('looks up an order and answers with its status', async () => {
 test('refunds nothing until a person approves', async () => {
   const agent = await rehearse(
     { toolCalls: [{ name: 'refund', arguments: { id: '1001' } }] },
-    { text: 'I have refunded nothing.', expect: { toolResultsInclude: ['Not today.'] } },
+    { text: 'I did not refund anything.', expect: { toolResultsInclude: ['Not today.'] } },
   )
   const run = agent.run('Refund order 1001.')
   const waiting = await run.result
   assert.equal(waiting.state, 'WAITING_FOR_INPUT')
   for (const call of waiting.pending ?? []) run.reject(call, 'Not today.')
-  assert.equal((await run.result).output, 'I have refunded nothing.')
+  assert.equal((await run.result).output, 'I did not refund anything.')
 })
 
 test('stops an agent that repeats itself forever', async () => {

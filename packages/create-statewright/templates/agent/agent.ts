@@ -35,24 +35,24 @@ const findOrder = defineTool({
 
 const refund = defineTool({
   name: 'refund',
-  description: 'Pays the price of an order back.',
+  description: 'Refunds an order.',
   input: z.object({ id: z.string() }),
   needsApproval: true, // the run waits for a person before each call
-  execute: ({ id }) => `Order ${id} is refunded.`,
+  execute: ({ id }) => `Order ${id} has been refunded.`,
 })
 
 export function createOrderAgent(model: ModelProvider, store?: SessionStore) {
   return createAgent({
     model,
     instructions:
-      'You answer questions about orders in one short sentence. Look an order up before you speak of it.',
+      'You answer questions about orders in one short sentence. Look up an order before you talk about it.',
     tools: [findOrder, refund],
     limits: { maxSteps: 10, timeoutMs: 120_000, tokenBudget: 50_000 },
     ...(store && { store }),
   })
 }
 
-/** Prints the events of a run, and prompts the person at each approval request. */
+/** Prints the events of a run, and prompts the user at each approval request. */
 export async function play(run: Run): Promise<RunResult> {
   const format = createEventFormatter({ color: process.stdout.isTTY })
   for (;;) {
@@ -61,7 +61,7 @@ export async function play(run: Run): Promise<RunResult> {
     if (result.state !== 'WAITING_FOR_INPUT') return result
     for (const call of result.pending) {
       if (await confirm(`Run ${call.name}(${call.arguments})? [y/N] `)) run.approve(call)
-      else run.reject(call, 'The person said no.')
+      else run.reject(call, 'Rejected by the user.')
     }
   }
 }
@@ -79,12 +79,12 @@ async function confirm(question: string): Promise<boolean> {
 
 /** The model's answers in the rehearsal. */
 const rehearsedTurns: (Turn | TurnFunction)[] = [
-  { text: 'I look it up.', toolCalls: [{ name: 'find_order', arguments: { id: '1001' } }] },
+  { text: 'I will look it up.', toolCalls: [{ name: 'find_order', arguments: { id: '1001' } }] },
   { toolCalls: [{ name: 'refund', arguments: { id: '1001' } }] },
   ({ body }) => ({
-    text: JSON.stringify(body.messages.at(-1)).includes('is refunded')
-      ? 'Order 1001 is refunded.'
-      : 'I have refunded nothing.',
+    text: JSON.stringify(body.messages.at(-1)).includes('has been refunded')
+      ? 'Order 1001 has been refunded.'
+      : 'I did not refund anything.',
   }),
 ]
 
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
     const store = fileStore({ dir: '.sessions' })
     const { sessionId } = await play(createOrderAgent(openaiChat({ model: OPENAI_MODEL }), store).run(prompt))
     console.log(
-      `Session ${sessionId} is in .sessions. Look at it: npx statewright studio --store=file:.sessions`,
+      `Session ${sessionId} is in .sessions. To inspect it, run: npx statewright studio --store=file:.sessions`,
     )
     return
   }

@@ -12,7 +12,7 @@ const chat = chatHandler({
   agent,
   authorize: (request) => {
     const prefix = findVisitor(request.headers.get('cookie'))
-    // A chat has one person, so the person who opens it may continue it after the server has ended.
+    // Each chat has only one user, so its user may continue it after a restart of the server.
     return prefix && { prefix, mayContinue: true }
   },
 })

@@ -1,8 +1,8 @@
 /**
  * Serves the page and the chats:
  *
- *   npm start                        on a rehearsal. With OPENAI_API_KEY it uses a real model
- *   npm run build && npm run serve   the built page
+ *   npm start                        plays a rehearsal, or uses a real model with OPENAI_API_KEY
+ *   npm run build && npm run serve   serves the built page
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -1,4 +1,4 @@
-/** The agents of the service. Each has a version. A deploy that changes an agent lists the older versions whose sessions it continues. */
+/** The agents of the service, each with a version. If a deployment changes an agent, it lists the older versions that it continues. */
 import {
   createAgent,
   defineAgents,
@@ -31,7 +31,7 @@ const pay = defineTool({
 export function createAgents(store: SessionStore, model: ModelProvider) {
   const payer = createAgent({
     model,
-    instructions: 'You pay invoices. Look an invoice up before you pay it.',
+    instructions: 'You pay invoices. Look up an invoice before you pay it.',
     tools: [findInvoice, pay],
     limits: { maxSteps: 20, timeoutMs: 600_000, tokenBudget: 100_000 },
     telemetry: otel({ agentName: 'payer' }),
@@ -40,7 +40,7 @@ export function createAgents(store: SessionStore, model: ModelProvider) {
   return { payer, agents: defineAgents({ payer: { agent: payer, version: '1' } }) }
 }
 
-/** The model. It is real with a key, otherwise a scripted one. */
+/** A real model if there is a key, and otherwise a scripted one. */
 export async function openModel(): Promise<ModelProvider> {
   const { OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini' } = process.env
   if (OPENAI_API_KEY) return openaiChat({ model: OPENAI_MODEL })
@@ -52,7 +52,7 @@ export async function openModel(): Promise<ModelProvider> {
           const said = JSON.stringify(body.messages.at(-1))
           if (said.includes('reference')) return { text: 'Invoice 17 is paid.' }
           if (said.includes('supplier')) return { toolCalls: [{ name: 'pay', arguments: { id: 17 } }] }
-          if (body.messages.at(-1)?.role === 'tool') return { text: 'I have paid nothing.' }
+          if (body.messages.at(-1)?.role === 'tool') return { text: 'I did not pay anything.' }
           return { toolCalls: [{ name: 'find_invoice', arguments: { id: 17 } }] }
         },
       ],

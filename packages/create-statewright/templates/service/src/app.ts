@@ -30,7 +30,7 @@ export function createApp({ agent, sessions, token }: AppParts): Hono {
   })
   app.onError((error, context) => {
     if (error instanceof z.ZodError) return context.json({ error: z.prettifyError(error) }, 400)
-    if (error instanceof SyntaxError) return context.json({ error: 'The body is no JSON.' }, 400)
+    if (error instanceof SyntaxError) return context.json({ error: 'The body is not valid JSON.' }, 400)
     if (error instanceof StatewrightError)
       return context.json(
         { error: error.message, code: error.code },

@@ -5,7 +5,7 @@ import { startService } from './service.js'
 const { DATABASE_URL, SERVICE_TOKEN, PORT = '3000', HOST } = process.env
 if (!DATABASE_URL) {
   console.error(
-    'Name a Postgres: DATABASE_URL=postgres://USER:PASSWORD@HOST/DATABASE npm start\n' +
+    'Set a Postgres URL: DATABASE_URL=postgres://USER:PASSWORD@HOST/DATABASE npm start\n' +
       'docker compose up starts one, with the service and a page for its traces.',
   )
   process.exit(2)
@@ -17,9 +17,10 @@ const service = await startService({
   port: Number(PORT),
   ...(HOST && { host: HOST }),
 })
-console.log(`The service listens on ${service.url}.`)
+console.log(`The service is listening on ${service.url}.`)
 if (!SERVICE_TOKEN) {
-  console.log(`There is no SERVICE_TOKEN, so this process made one: ${token}\n`)
+  console.log(`SERVICE_TOKEN is not set, so this process created one: ${token}
+`)
   console.log(
     `curl ${service.url}/sessions -H 'authorization: Bearer ${token}' -H 'content-type: application/json' ` +
       `-d '{"session":"invoice-17","input":"Pay invoice 17."}'`,
