@@ -153,9 +153,15 @@ describe('a store whose promise never settles', () => {
   }
 
   it.each(['acquire', 'read'] as const)('refuses the run during %s', async (method) => {
-    const { clock, run } = await hung({ [method]: never })
+    const asked = latch()
+    const { clock, run } = await hung({
+      [method]: () => {
+        asked.open()
+        return never()
+      },
+    })
     const refused = run.started.catch((error: unknown) => error)
-    await tick()
+    await asked.opened
     clock.increment(59_999)
     await tick()
     expect(run.state).toBe('RUNNING')
