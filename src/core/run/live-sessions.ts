@@ -1,12 +1,10 @@
-import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { ShownAnswer } from '../live/answer-stream.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
-import type { AgentMachine } from '../live/journaled-machine.js'
-import { findRuntime } from '../live/runtime.js'
+import type { RunActor } from './run-actor.js'
 
 /** An active session in this process. */
 export interface LiveSession {
@@ -62,7 +60,7 @@ export function getLiveSessions(store: SessionStore): LiveSessions {
 /** The parts of a run that `publishSession` needs. */
 interface ConnectedRun {
   runId: string
-  actor: Actor<AgentMachine>
+  actor: RunActor
   hub: EventHub
 }
 
@@ -72,7 +70,7 @@ export function publishSession(log: SessionLog, { runId, actor, hub }: Connected
   const sessions = getLiveSessions(log.store)
   const session: LiveSession = {
     runId,
-    answer: () => findRuntime(actor)?.answer ?? null,
+    answer: () => actor.answer,
     listen: (hear) => {
       const subscription = hub.events$.subscribe({ next: hear, error: () => undefined })
       return () => subscription.unsubscribe()
