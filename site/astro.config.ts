@@ -29,7 +29,16 @@ export default defineConfig({
       lastUpdated: false,
       // The page is src/pages/404.astro.
       disable404Route: true,
-      pagefind: { ranking: { pageLength: 0.75, termFrequency: 1, termSaturation: 1.4, termSimilarity: 1 } },
+      // Titles count less than by default, because short titles in the reference would precede every guide.
+      pagefind: {
+        ranking: {
+          pageLength: 0.75,
+          termFrequency: 1,
+          termSaturation: 1.4,
+          termSimilarity: 1,
+          metaWeights: { title: 0.6 },
+        },
+      },
       // Wrapped code needs no scroll bar, so it needs no keyboard focus.
       expressiveCode: { defaultProps: { wrap: true } },
       customCss: ['./src/styles/site.css'],

@@ -136,6 +136,25 @@ describe('the search', () => {
     await context.close()
   })
 
+  it('finds a word first in a guide, and a name first in the reference', async () => {
+    const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
+    const page = await context.newPage()
+    for (const [words, place] of [
+      ['budget', '/docs/'],
+      ['streaming', '/docs/'],
+      ['createAgent', '/api/statewright/functions/createAgent/'],
+    ] as const) {
+      // Each page starts without earlier results.
+      await page.goto(served.url, { waitUntil: 'networkidle' })
+      await page.keyboard.press('Control+k')
+      await page.getByRole('dialog').getByRole('textbox').fill(words)
+      const first = page.locator('dialog a.pagefind-ui__result-link').first()
+      await first.waitFor()
+      assert.ok((await first.getAttribute('href'))?.startsWith(place), words)
+    }
+    await context.close()
+  })
+
   it('finds a document and an entry of the reference by their words', async () => {
     const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
     const page = await context.newPage()
