@@ -5,7 +5,7 @@ import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { isRestState, isWorkState, type PendingCall } from '../../machines/agent/run-result.js'
 import type { Usage } from '../../machines/agent/usage.js'
-import { formatWakeTime } from '../core/base/clock.js'
+import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import { sumCosts } from './costs.js'
@@ -150,8 +150,12 @@ function formatWait(context: AgentContext): string {
     ...(names('elicitation') === '' ? [] : [`your answer to ${names('elicitation')}`]),
   ]
   const expiresAt = findNextExpiry(context)
-  const end = expiresAt === null ? '' : ` until ${formatWakeTime(expiresAt)}`
-  return `Waiting for ${waits.join(' and ') || 'your message'}${end}.`
+  const what = waits.join(' and ') || 'your message'
+  if (expiresAt === null) return `Waiting for ${what}.`
+  const time = formatWakeTime(expiresAt)
+  return expiresAt > systemClock.now()
+    ? `Waiting for ${what} until ${time}.`
+    : `Waited for ${what}. The question expired at ${time}.`
 }
 
 function joinNames(names: readonly string[]): string {

@@ -45,6 +45,9 @@ test.each([
   const askedAt = Date.UTC(2026, 0, 1)
   const { store, view, pending, resume, paid, close } = await waiting({ askedAt, expiresMs, onExpiry })
   expect(await pending()).toMatchObject([{ expiresAt: askedAt + expiresMs }])
+  expect((await view()).verdict.text).toBe(
+    'Waited for your approval of pay. The question expired at 2026-01-01 01:00:00 UTC.',
+  )
   expect(await resume()).toMatchObject({ status: 200 })
   await until(() => store.get('s')?.summary?.state === state)
   const { verdict, rows } = await view()
