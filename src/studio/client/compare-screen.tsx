@@ -149,7 +149,7 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
   return (
     <section class="outcome" aria-label="Outcome" aria-busy={isAtWork}>
       <h2>
-        {view.commonRecords > 0 ? 'Outcome since the fork' : 'Outcome'}
+        {names[0] === 'A' ? 'Outcome' : 'Outcome since the fork'}
         {isAtWork && <small role="status">running …</small>}
       </h2>
       <table>
@@ -226,11 +226,11 @@ interface Outcome {
   answer: string
 }
 
-/** The log of a fork does not contain the records of the original. */
+/** Of an original, only the part after the fork. The log of a fork does not contain the records before it. */
 function sumOutcome({ commonRecords, steps, a, b }: CompareView, view: SessionView): Outcome {
-  const isFork = view.session.forkedFrom?.sessionId === (view === a ? b : a).session.id
-  const own = isFork ? view.rows : view.rows.slice(commonRecords)
-  const start = isFork ? view.rows[0] : view.rows[Math.max(0, commonRecords - 1)]
+  const before = isForkOf(view === a ? b : a, view) ? commonRecords : 0
+  const own = view.rows.slice(before)
+  const start = view.rows[Math.max(0, before - 1)]
   const last = own.at(-1)
   return {
     steps: own.filter(({ type, label }) => type === 'event' && label.startsWith('answer')).length,

@@ -76,6 +76,13 @@ export function describeSessionList(): void {
       }
     })
 
+    it('compares two sessions without a fork from their starts', async () => {
+      await page.evaluate(() => (location.hash = '#/compare/expenses/paid'))
+      await soon(() => page.locator('.outcome h2').textContent()).toBe('Outcome')
+      await soon(() => page.locator('.outcome tbody tr').nth(1).textContent()).toBe('Steps45+1')
+      await soon(() => page.locator('.common').textContent()).toMatch(/^1 record in common/)
+    })
+
     it('saves a search as a view, shows it again and deletes it', async () => {
       await page.fill('.search input', 'state:completed')
       await page.fill('.save-view input', 'Done')
