@@ -66,8 +66,8 @@ test('What if offers every change of a session, the latest first', async () => {
   const moment = await visitor.get<MomentView>(paths.moment('good', rows.length))
   const instructions = { text: 'Be brief.', from: 'agent' as const, forkAt: 2 }
   expect(listChanges({ ...moment, instructions }).map(({ label }) => label)).toEqual([
-    'Result of weather',
-    'Arguments of weather',
+    'Result of weather {"city":"Porto"}',
+    'Arguments of weather {"city":"Porto"}',
     'Message: And the weather?',
     'Instructions',
   ])

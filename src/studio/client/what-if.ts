@@ -14,6 +14,9 @@ export interface Choice {
   wanted: WhatIf
 }
 
+const formatCall = ({ name, arguments: input }: Call): string =>
+  input === '{}' ? name : `${name} ${shorten(input, 60)}`
+
 /** The changes that a transcript offers, the latest first. */
 export function listChanges({
   transcript,
@@ -24,17 +27,17 @@ export function listChanges({
       call.result === null || call.forkAt === null
         ? null
         : {
-            label: `Result of ${call.name}`,
+            label: `Result of ${formatCall(call)}`,
             wanted: { edit: { call: call.id, result: call.result }, call, at: call.forkAt },
           },
       call.decision && {
-        label: `Decision on ${call.name}`,
+        label: `Decision on ${formatCall(call)}`,
         wanted: { decided: call.decision, call, at: call.decision.seq - 1 },
       },
       forkAt === null
         ? null
         : {
-            label: `Arguments of ${call.name}`,
+            label: `Arguments of ${formatCall(call)}`,
             wanted: { edit: { call: call.id, arguments: call.arguments }, call, at: forkAt },
           },
     ])
