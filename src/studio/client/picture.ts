@@ -117,21 +117,29 @@ export class Picture {
       for (const element of elements) this.#light(element, lit)
     }
     const now = new Set(transitionIds)
+    const raised: Element[] = []
     for (const [element, ids] of this.#ways) {
       const mark = ids
         .map(markOf)
         .reduce((one, other) => (marks.indexOf(other as Mark) > marks.indexOf(one as Mark) ? other : one), '')
-      this.#light(element, `${ids.some((id) => now.has(id)) ? 'taken ' : ''}${mark}`)
+      const isTaken = ids.some((id) => now.has(id))
+      const isNew = this.#light(element, `${isTaken ? 'taken ' : ''}${mark}`)
+      if (element.parentNode !== this.#layer) continue
+      if (isTaken) raised.push(element)
+      else if (isNew && mark) this.#trail.before(element)
     }
+    // Lines share lanes. Marked lines are drawn above unmarked ones, and taken lines above all.
+    this.#trail.before(...raised)
   }
 
-  /** Writes only changed classes to the DOM, because a step changes few elements. */
-  #light(element: Element, lit: string): void {
+  /** Writes only changed classes to the DOM, because a step changes few elements. Returns whether it wrote. */
+  #light(element: Element, lit: string): boolean {
     const known = this.#lit.get(element)
-    if (known?.lit === lit) return
+    if (known?.lit === lit) return false
     const own = known?.own ?? element.getAttribute('class') ?? ''
     this.#lit.set(element, { own, lit })
     element.setAttribute('class', `${own} ${lit}`.trim())
+    return true
   }
 
   /** Moves the token to the active state along the transitions taken. */
