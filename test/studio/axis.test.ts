@@ -107,6 +107,9 @@ test('a part of a timeline is as wide as the whole, and each of its records has 
         if (x >= 0 && x <= 1) expect(axis.at(axis.placeAt(x))).toBeCloseTo(x, 6)
       }
       expect(axis.ticks.every(({ x }) => x >= 0 && x <= 1)).toBe(true)
+      // At 1024 pixels, a label is up to 60 pixels wide.
+      for (const [at, { x }] of axis.ticks.slice(1).entries())
+        expect(x - (axis.ticks[at]?.x ?? 0)).toBeGreaterThan(0.07)
       const out = zoomBy(2, from, { from, to: from + width })
       expect(out.from).toBeGreaterThanOrEqual(0)
       expect(out.to).toBeLessThanOrEqual(1 + 1e-9)

@@ -167,7 +167,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
       <div class="call-head">
         <span class="call-name">{name}</span>
         <span class="call-status">
-          {status ?? 'no result yet'}
+          {status?.replaceAll('_', ' ') ?? 'no result yet'}
           {durationMs !== null && ` · ${formatDuration(durationMs)}`}
         </span>
       </div>

@@ -79,7 +79,7 @@ export function SessionsScreen({
         <div class="sessions-tools">
           <h1>Sessions</h1>
           <p class="lead" role="status">
-            {describeCount(view, q)}
+            {found && describeCount(found, q)}
             {store !== 'sessions' && ` · ${store}`}
           </p>
           <label class="search">

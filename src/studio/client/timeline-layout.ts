@@ -173,7 +173,7 @@ function createTicks(
     if (!row) continue
     const [x, text] = [at(place), `+${formatDuration(Math.max(0, row.at - start))}`]
     const last = ticks.at(-1)
-    if (!last || (x - last.x > 0.06 && text !== last.text)) ticks.push({ x, text })
+    if (!last || (x - last.x > 0.075 && text !== last.text)) ticks.push({ x, text })
   }
   // The last label is right-aligned.
   const [before, last] = ticks.slice(-2)

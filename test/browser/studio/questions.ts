@@ -174,6 +174,13 @@ export function describeQuestions(): void {
         expect(covered).toBe(0)
       })
 
+      it('sees in the list that a call failed', async () => {
+        page = await browser.newPage({ viewport: { width, height: 800 } })
+        await page.goto(stage.studio.url)
+        const row = page.locator('.session:has([href="#/session/trips"])')
+        await soon(() => row.locator('.failed-calls').innerText()).toBe('1 failed call')
+      })
+
       it('sees which tool result is an error, and its message', async () => {
         await open(width, 'trips')
         await expectSeen(page.locator('.chip-failed'), /^1 failed call: convert$/)
