@@ -60,7 +60,7 @@ export function formatCapMessage(cap: CallCap, name: string, most: number): stri
 }
 
 export function formatCallCapEnd(maxToolCalls: number): string {
-  return `The model asked for more than the ${maxToolCalls} tool calls of this run. Raise limits.maxToolCalls to allow more.`
+  return `The model requested more than the ${maxToolCalls} tool calls of this run. Raise limits.maxToolCalls to allow more.`
 }
 
 /** Whether a run has used all its steps. null means no cap. */

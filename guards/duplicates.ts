@@ -34,7 +34,7 @@ export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress
       rule: 'stale',
       evidence: toEvidence(`${due.named.calls}, ${due.count} times in one response`),
       message:
-        `Not executed. One response made the same call of ${due.named.tools} ${due.count} times, and only ` +
+        `Not executed. One response made the same call to ${due.named.tools} ${due.count} times, and only ` +
         `the first ${blockAt} were executed. Use their results. If you need it again, call it in a later response.`,
       fingerprints: null,
       spare: blockAt,

@@ -203,8 +203,8 @@ const words: Record<ProgressRule, Words> = {
   stale: {
     done: (tools, count, refused) =>
       refused
-        ? `asked again for ${tools} with the same arguments after it was refused`
-        : `called ${tools} with the same arguments ${formatTimes(count + 1)} in a row, and nothing new came back`,
+        ? `called ${tools} again with the same arguments after it was refused`
+        : `called ${tools} with the same arguments ${formatTimes(count + 1)} in a row, and got nothing new`,
     advice: [
       'Use what you have, change the arguments, or try another way.',
       'State what you expected to change and look for it elsewhere, or answer with what you know.',
@@ -238,7 +238,7 @@ const words: Record<ProgressRule, Words> = {
     remedy: 'look at the errors of the tools',
   },
   sameError: {
-    done: (tools, count) => `tried ${count} different calls of ${tools}, and the error was the same`,
+    done: (tools, count) => `tried ${count} different calls to ${tools}, and the error was the same`,
     advice: [
       'The arguments that you change do not cause the error. Read it literally, and fix the problem it names.',
       'Other arguments will fail the same way. Find the cause elsewhere, or continue without this tool.',

@@ -146,7 +146,7 @@ export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
 
 /** The result of a call whose question has expired. */
 export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean) {
-  const why = isApproved ? 'it could not start' : 'no decision came'
+  const why = isApproved ? 'it could not start' : 'no decision arrived'
   return {
     status: 'expired' as const,
     content: `Not executed: ${why} within ${formatTime(expiresMs)}. This is not a refusal.`,

@@ -17,15 +17,15 @@ export function createNoteTools(root: string = notesRoot) {
   return [
     defineTool({
       name: 'list_files',
-      description: 'Lists the files in the folder of notes.',
+      description: 'Lists the files in the notes folder.',
       input: z.object({}),
       readOnly: true,
       execute: async () => (await listNames(root)).join('\n'),
     }),
     defineTool({
       name: 'read_file',
-      description: 'Reads a text file in the folder of notes.',
-      input: z.object({ path: z.string().describe('Relative to the folder of notes, such as march.txt') }),
+      description: 'Reads a text file in the notes folder.',
+      input: z.object({ path: z.string().describe('Relative to the notes folder, such as march.txt') }),
       readOnly: true,
       execute: ({ path }) => readConfined(root, path),
     }),
@@ -44,7 +44,7 @@ async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
   const refusal = new ToolError(
     'policy_denied',
-    `'${path}' is outside the folder of notes. Use a path inside it.`,
+    `'${path}' is outside the notes folder. Use a path inside it.`,
   )
   const named = resolve(base, path)
   if (!isInside(base, named)) throw refusal

@@ -32,7 +32,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 // The event loop is empty although the run has not ended.
 process.on('beforeExit', () => {
   process.stderr.write(
-    'statewright: the run hangs: a tool or module waits for a promise that never settles. ' +
+    'statewright: the run hangs: a tool or module is waiting for a promise that never settles. ' +
       'Set timeoutMs on the tool, or --timeout on the run.\n',
   )
   process.exit(exitCodes.error)

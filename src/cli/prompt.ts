@@ -102,7 +102,7 @@ export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask
 export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
   if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
   if (result.reason === 'message') {
-    const message = await ask('Your message (Enter to leave): ')
+    const message = await ask('Your message (Enter to exit): ')
     return message === null || message === '' ? null : { type: 'reply', input: message }
   }
   const call = result.pending?.find(({ needs }) => needs === 'approval')

@@ -48,11 +48,11 @@ export function matchCall(text: string, pending: readonly PendingCall[]): CallMa
 export function describeWait(result: RunResult, isShown = false): string {
   const { state, pending = [] } = result
   if (isShown && pending.length > 0)
-    return `the run waits for ${pending.length === 1 ? 'an answer' : `${pending.length} answers`}.`
+    return `the run is waiting for ${pending.length === 1 ? 'an answer' : `${pending.length} answers`}.`
   if (state === 'PAUSED' && result.wakeAt !== undefined)
     return `the run sleeps until ${formatWakeTime(result.wakeAt)}. It wakes then. You can also resume it earlier.`
   if (state === 'PAUSED') return 'the run is paused until it is resumed.'
-  return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
+  return `the run is waiting: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }
 
 /** Whether the run was active when its process ended. Such a run continues without an answer. */

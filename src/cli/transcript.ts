@@ -32,7 +32,11 @@ export function formatTranscript(
         )
         break
       case 'user':
-        write('You', message.data?.reason === 'steering' ? '(while it ran)' : '', formatMessageText(message))
+        write(
+          'You',
+          message.data?.reason === 'steering' ? '(during the run)' : '',
+          formatMessageText(message),
+        )
         break
       case 'assistant':
         write('Assistant', formatNote(message), message.content || message.refusal || '')

@@ -165,7 +165,7 @@ export function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   const name = shorten(budget, 60)
   return findBudgetWait(event) === null
     ? `the shared budget ${name} is used up`
-    : `waits for the shared budget ${name}`
+    : `waiting for the shared budget ${name}`
 }
 
 const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {

@@ -152,8 +152,8 @@ function listLines({ role, text, calls }: ShownMessage, room: number): Line[] {
       { text: cut(`${name} ${args === '{}' ? '' : args}`, 0), colour: accent },
       ...(result !== null
         ? [{ text: cut(result, indent), colour: quiet, indent }]
-        : status === 'waits for approval'
-          ? [{ text: 'waits for approval', colour: '#9a6700', indent }]
+        : status === 'waiting for approval'
+          ? [{ text: 'waiting for approval', colour: '#9a6700', indent }]
           : []),
     ]),
   ]

@@ -233,7 +233,7 @@ function toOutcome({
   needs,
 }: BatchCall): Partial<ShownMessage['calls'][number]> {
   if (result === undefined) {
-    const waits = needs === 'nobody' || needs === 'child' ? 'waits' : `waits for ${needs}`
+    const waits = needs === 'nobody' || needs === 'child' ? 'waits' : `waiting for ${needs}`
     return { status: started ? 'running' : waits }
   }
   if (unscreenedResult) return { status: 'withheld', result: withheldResult, durationMs: result.durationMs }

@@ -187,7 +187,7 @@ function findToll(rows: readonly RecordRow[]): Toll | null {
 function formatToll(toll: Toll | null): string {
   if (toll === null) return ''
   const { name, ran, refused } = toll
-  return ` ${formatCount(ran, `call of ${name}`, `calls of ${name}`)} ran and ${formatCount(refused)} ${refused === 1 ? 'was' : 'were'} refused.`
+  return ` ${formatCount(ran, `call to ${name}`, `calls to ${name}`)} ran and ${formatCount(refused)} ${refused === 1 ? 'was' : 'were'} refused.`
 }
 
 /** The record that led to the final state. For a halt, this is not the conclusion that follows it. */

@@ -174,11 +174,11 @@ function readEntry(before: Standing | null, entry: Json): Standing {
   const log = before ?? begin(entry)
   if (!isPart && seq !== log.seq + 1) throw broken('sequence', `Record ${seq} follows record ${log.seq}.`)
   if (type === 'opened' ? before !== null : before === null && !isPart)
-    throw broken('opening', `A record of type '${type}' cannot stand here.`)
+    throw broken('opening', `A record of type '${type}' is not allowed here.`)
   const next = { ...log, seq, at, ...read(log, entry, isPart) }
   const eventCount = type === 'snapshot' ? 0 : next.eventCount
   if ((entry.lastEventSeq ?? eventCount) < eventCount)
-    throw broken('count', `It falls from ${eventCount} to ${entry.lastEventSeq}.`)
+    throw broken('count', `The number falls from ${eventCount} to ${entry.lastEventSeq}.`)
   return { ...next, eventCount: entry.lastEventSeq ?? eventCount }
 }
 
@@ -191,19 +191,19 @@ function read(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
 function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing> {
   if (log.runs.includes(input.runId)) throw broken('start', `The run ${input.runId} already exists.`)
   if (queued > 0 && queued <= log.queued)
-    throw broken('inbox', `Message ${queued} has begun a run, or a later one has.`)
+    throw broken('inbox', `Message ${queued} or a later message has already started a run.`)
   const runs = [...log.runs, input.runId]
   return { setup: input, runs, begun: log.begun + 1, eventCount: 0, queued: Math.max(queued, log.queued) }
 }
 
 function readEvent(log: Standing, { at, event }: Json): Partial<Standing> {
   const { type, now = at, inbox = 0, key, tools } = event
-  if (at < log.at) throw broken('time', `Its time is ${at}, but the previous record has ${log.at}.`)
-  if (now !== at) throw broken('time', `Its event has the time ${now}, but the record has ${at}.`)
+  if (at < log.at) throw broken('time', `The time is ${at}, but the previous record has ${log.at}.`)
+  if (now !== at) throw broken('time', `The event has the time ${now}, but the record has ${at}.`)
   if (inbox > 0 && inbox <= log.inbox)
-    throw broken('inbox', `Message ${inbox} of the inbox, or a later one, was delivered before.`)
+    throw broken('inbox', `Message ${inbox} of the inbox, or a later message, was already delivered.`)
   if (key !== undefined && log.keys.has(key))
-    throw broken('inbox', `The message with the key ${key} was applied before.`)
+    throw broken('inbox', `The message with the key ${key} was already applied.`)
   if (!event.withheld && isUncleared(event, log.setup?.features ?? {}))
     throw broken('withheld', `${type} is not marked.`)
   const setup =
@@ -235,11 +235,11 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
   if (isPart) return { ...seen, isWhole: false }
   if (log.runs.length === 0) {
     if (!log.isWhole) return seen
-    throw broken('facts', 'A snapshot precedes the first run.')
+    throw broken('facts', 'A snapshot comes before the first run.')
   }
   const compare = (what: string, is: unknown, due: unknown): void => {
     const [one, other] = [toCanonicalJson(is), toCanonicalJson(due)]
-    if (one !== other) throw broken('facts', `Its ${what} is ${one}, but the log has ${other}.`)
+    if (one !== other) throw broken('facts', `The ${what} is ${one}, but the log has ${other}.`)
   }
   if (selected === undefined) {
     compare('run', context.runId, log.runs.at(-1))
@@ -247,7 +247,7 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
     const handed = context.speaker && log.setup?.handed?.[context.speaker]
     compare('tools', context.tools, isSame(context.tools, handed) ? handed : log.setup?.tools)
   } else if (log.isWhole && !(log.runs.includes(context.runId) && isEnd(String(state.value))))
-    throw broken('facts', `It returns to the run ${context.runId}, but no such run has ended.`)
+    throw broken('facts', `The record returns to the run ${context.runId}, but no such run has ended.`)
   compare('number of runs', begun, log.begun)
   compare('inbox', [inbox, queued], [log.inbox, log.queued])
   return { setup: withHandoffs(context, log.setup?.handed), runs: seen.runs }
@@ -269,7 +269,7 @@ function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, 
     if (number <= last || number > lastMessageNumber)
       throw broken(
         'transcript',
-        `Message ${id} follows m${last}, of ${lastMessageNumber} that were lastMessageNumber.`,
+        `Message ${id} follows m${last}, but lastMessageNumber is ${lastMessageNumber}.`,
       )
     last = number
     if (role !== 'assistant') continue

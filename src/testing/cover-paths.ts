@@ -397,7 +397,7 @@ function explainUncovered(
   }
   const { passed, failed } = observed.evidence(transition)
   if (failed > 0 && passed === 0 && declared.guard !== null) {
-    const times = failed === 1 ? 'the one time' : `all ${failed} times`
+    const times = failed === 1 ? 'the only time' : `all ${failed} times`
     const message = `its guard '${declared.guard}' was false ${times} it was evaluated`
     return { reason: 'guard_false', guard: declared.guard, timesFalse: failed, message }
   }

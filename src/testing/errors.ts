@@ -65,7 +65,9 @@ export function assertMachine(value: unknown): asserts value is AnyStateMachine 
   const { __xstatenode: isNode } = machine
   if (isNode !== true || toRecord(machine.root) === undefined) {
     throw notAMachineError(
-      'states' in machine ? 'a plain config; wrap it in createMachine()' : 'some other object',
+      'states' in machine
+        ? 'a plain configuration; pass it to createMachine()'
+        : 'a different kind of object',
     )
   }
   checkV4Config(machine.config, '')

@@ -32,7 +32,7 @@ export interface JestTestsOptions {
  */
 export function generateJestTests(paths: readonly MachinePath[], options: JestTestsOptions): string {
   expectArgument('generateJestTests(paths)', paths, listRule('a list of paths: generatePaths(…).paths'))
-  expectArgument('generateJestTests(paths, options)', options, objectRule([], 'an object of options'))
+  expectArgument('generateJestTests(paths, options)', options, objectRule([], 'an options object'))
   const { title = 'every transition', harness = 'createHarness()', runner } = options
   const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
   const inputs = new Map<string, string>()
@@ -69,7 +69,7 @@ function formatTest(
   number: number,
   { many, harness, runner }: { many: boolean; harness: string; runner: TestRunner | undefined },
 ): string {
-  const name = `${number}. ${many ? `with ${path.input}: ` : ''}${path.name}`
+  const name = `${number}. ${many ? `${path.input}: ` : ''}${path.name}`
   return [
     `  test(${quoteText(toOneLine(name))}, async () => {`,
     '    const steps = [',
@@ -208,7 +208,7 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
     stories,
     listRule('a list of counterexamples of checkProperties(…)'),
   )
-  expectArgument('generateStoryTests(stories, options)', options, objectRule([], 'an object of options'))
+  expectArgument('generateStoryTests(stories, options)', options, objectRule([], 'an options object'))
   const { title = 'stories that broke a property', machine = 'machine', properties = 'properties' } = options
   const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } =
     options

@@ -267,7 +267,7 @@ export function compareGuards(
   expectArgument(
     'compareGuards(messages, configs)',
     configs,
-    objectRule([], 'an object of configurations by name'),
+    objectRule([], 'an object that maps names to configurations'),
   )
   expectArgument('compareGuards(messages, configs, options)', options, optionsRule)
   const steps = toSteps(messages)

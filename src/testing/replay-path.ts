@@ -114,7 +114,7 @@ export async function replay(
     const last = path.steps.at(-1)
     if (!result.ok || !last) return result
     const expected = toRestingState(last.state)
-    const message = `every state was as expected, but ${getErrorMessage(error)}`
+    const message = `every state was reached as expected, but ${getErrorMessage(error)}`
     return { ok: false, step: result.steps - 1, event: last.event, expected, actual: expected, message }
   }
 }

@@ -251,7 +251,7 @@ test.each([
   [
     'an input that is a folder',
     ['batch', '.', '--agent', 'a.mjs', '--id', 'b'],
-    "INPUT is read twice, so it must be a file, and '.' is not.",
+    "INPUT is read twice, so it must be a file. '.' is not a file.",
   ],
 ])('%s: refused', async (_name, args, message) => {
   const { cwd } = await place(questions(1))

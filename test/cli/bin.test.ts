@@ -161,7 +161,7 @@ whenBuilt('the statewright command', () => {
       const turns = [{ toolCalls: [{ name: 'pay' }, { name: 'ask' }] }, { text: 'Done.' }]
       const cwd = await folder({ 'play.json': { turns }, 'slow.mjs': slow(200) })
       const { code, err } = await run([...args, 'Go'], cwd, onWork)
-      expect(err).toMatch(/the run waits: ask[^]*\nContinue with: statewright resume s --approve/)
+      expect(err).toMatch(/the run is waiting: ask[^]*\nContinue with: statewright resume s --approve/)
       expect(code).toBe(4)
     })
 

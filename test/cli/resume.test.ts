@@ -62,7 +62,7 @@ describe('resume answers pending calls', () => {
     const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'))
     const first = await run(['resume', 's', ...go, '--approve', a])
     expect(first.code).toBe(4)
-    expect(first.err).toContain(`the run waits: send_mail(to: "bob") [${b}] needs approval.`)
+    expect(first.err).toContain(`the run is waiting: send_mail(to: "bob") [${b}] needs approval.`)
     expect(first.err).toMatch(/\nContinue with: statewright resume s --approve b@\w{16} .*--tools=tools\.mjs/)
     expect((await run(['resume', 's', ...go, '--reject', b])).code).toBe(0)
   })
@@ -169,7 +169,7 @@ describe('resume answers pending calls', () => {
     expect(code).toBe(4)
     expect(out).toMatch(/^Let me see\.\n\nWAITING_FOR_INPUT · approval\n/)
     expect(err).toBe(
-      `statewright: the run waits: send_mail(to: "ann") [${a}] needs approval.\n` +
+      `statewright: the run is waiting: send_mail(to: "ann") [${a}] needs approval.\n` +
         `Continue with: statewright resume s --approve ${a} --store=file:kept\n`,
     )
   })
@@ -269,10 +269,10 @@ describe('a session that waits for messages', () => {
     const [one, other] = ['a', 'b'].map((id) => asAsked(id, 'send_mail', {}))
     const first = await run(['resume', 's', ...go, '--approve', `${one}`])
     expect(first.code).toBe(4)
-    expect(first.err).toContain(`the run waits: send_mail() [${other}] needs approval.`)
+    expect(first.err).toContain(`the run is waiting: send_mail() [${other}] needs approval.`)
     const second = await run(['resume', 's', ...go, '--reject', `${other}=No.`])
     expect(second.out).toMatch(/Rejected by the user: No\.[^]*All done\./)
-    expect(second.err).toContain('the run waits: for a message.')
+    expect(second.err).toContain('the run is waiting: for a message.')
   })
 
   test('accepts a message from the command line, and waits for the next', async () => {
@@ -280,7 +280,7 @@ describe('a session that waits for messages', () => {
     const { code, out, err } = await run(['resume', 's', '--rehearsal=chat.json', 'Next.'])
     expect(code).toBe(4)
     expect(out).toMatch(/> Next\.\nTwo\.\n/)
-    expect(err).toMatch(/the run waits: for a message\.\nContinue with: statewright resume s 'Your message' /)
+    expect(err).toMatch(/the run is waiting: for a message\.\nContinue with: statewright resume s 'Your message' /)
     const shown = (await run(['sessions', 'show', 's'])).out
     expect(shown).toContain('You\nCount.\n\nAssistant\nOne.\n\nYou\nNext.\n\nAssistant\nTwo.\n')
   })

@@ -126,7 +126,7 @@ test('run --studio shows the run, keeps the page open after its end, and exits w
     },
   )
   expect([code, out]).toEqual([0, expect.stringContaining('COMPLETED')])
-  expect(err).toContain('The studio stays open until Ctrl-C.')
+  expect(err).toContain('The studio stays open until you press Ctrl-C.')
 })
 
 test('the address of run --studio leads to the run, and Enter prints it again', async () => {

@@ -141,7 +141,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   '`run.result` never rejects for an agent outcome': {
     text: 'the result has the `state` in which the run settled, and a one-word `reason`. If you prefer exceptions, `orThrow(await run.result)` throws `MaxStepsError`, `BudgetExceededError`, `TimedOutError`, `GuardrailError`, …, each with the result.',
     rules: [
-      'a run emits one terminal event, last, that states how it ended',
+      'the last event of a run is its only terminal event and states how it ended',
       "a result has the fields of its state's type",
       'every final state except COMPLETED and CANCELLED has exactly one error event',
     ],

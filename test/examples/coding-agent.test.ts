@@ -178,7 +178,7 @@ whenBuilt('examples/coding-agent', () => {
     [['--help'], 0, '--resume FOLDER'],
     [['--fast'], 2, "Unknown option '--fast'"],
     [['--model', 'gpt-5-mini'], 2, 'Set OPENAI_API_KEY'],
-    [['--cost-limit', 'much'], 2, 'limits.costLimit must be a number of USD'],
+    [['--cost-limit', 'much'], 2, 'limits.costLimit must be an amount in USD'],
   ]
   test.each(sampledRows(commands))('%j exits with %d', async (args, code, part) => {
     expect(await play(args)).toMatchObject({ code, out: expect.stringContaining(part) })

@@ -228,7 +228,7 @@ test('a waiting request is reported once, and shown on one line', async () => {
   const waits = told.map((events) => events.filter(({ type }) => type === 'waiting_for_slot'))
   expect(waits).toMatchObject([[], [{ limiter: 'test', ahead: 0 }], [{ limiter: 'test', ahead: 1 }]])
   const [event] = waits[2] as [AgentEvent]
-  expect(createEventFormatter()(event)).toContain("waits for a slot of 'test' (1 ahead)")
+  expect(createEventFormatter()(event)).toContain("waiting for a slot of 'test' (1 ahead)")
   for (let i = 0; i < 3; i += 1) {
     manual.pending?.answer({ text: 'Done.' })
     // oxlint-disable-next-line no-await-in-loop -- one answer at a time

@@ -31,17 +31,19 @@ test.each([
 
 test.each([
   ['u a[1,2] t1', [], "call '2' has no result"],
-  ['u a[1,2] t2 t1', [], "a result of '2' without its call, or out of order"],
-  ['u a[1] t1 t1', [], "a result of '1' without its call"],
-  ['u t1', [], "a result of '1' without its call"],
+  ['u a[1,2] t2 t1', [], "the result of '2' has no call or is out of order"],
+  ['u a[1] t1 t1', [], "the result of '1' has no call"],
+  ['u t1', [], "the result of '1' has no call"],
   ['u a[1] u t1', [], "call '1' has no result before it"],
   ['u a[1] u a[2] t2', ['1'], "call '1' has no result before it"],
-  ['u a[1,2] t3', ['1', '2'], "a result of '3' without its call"],
+  ['u a[1,2] t3', ['1', '2'], "the result of '3' has no call"],
 ])('%s with %j open is not: %s', (text, open, problem) => {
   expect(findHistoryProblem(transcript(text), open)).toContain(problem)
 })
 
 test('two messages with one id are not a valid history', () => {
   const [message] = transcript('u')
-  expect(findHistoryProblem([message, message] as Message[])).toBe('two messages have one id: m0, m0')
+  expect(findHistoryProblem([message, message] as Message[])).toBe(
+    'several messages have the same id: m0, m0',
+  )
 })

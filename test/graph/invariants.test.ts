@@ -45,7 +45,7 @@ test('a chart without the date check starts calls too late', () => {
   const space = agentSpace({ only: ['with questions that expire'], maxSteps: 1 })
   const { violations } = checkInvariants(machine, agentInvariants, space)
   expect(violations.map(({ invariant }) => invariant)).toContain(
-    'a call starts before its question expires or never',
+    'a call never starts after its question expires',
   )
 })
 

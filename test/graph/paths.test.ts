@@ -68,7 +68,7 @@ const takesNothingOfItsOwn = new Set([
   'with capped calls',
   'with tools that ask',
   'with handoffs and result shields',
-  'with sleep, when the budget is spent',
+  'with sleep and a spent budget',
   'with prepared steps, input shields and a window',
   'with policies',
 ])

@@ -13,7 +13,7 @@ const sample = {
   only: sampledKinds([
     'with every shield',
     'with sub-agents',
-    'watching repetition, halting at once',
+    'watching repetition, halting immediately',
     'interactive',
   ]),
   maxSteps: 1,
@@ -43,7 +43,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
   'every approval that is asked for is given, refused, or ended with the run, if people answer': {
     machine: agentMachine.provide({ guards: { awaitsApproval: () => false, isLastApproval: () => false } }),
     only: 'interactive',
-    story: /→ WAITING_FOR_INPUT\.approval\nand rests there forever\.$/,
+    story: /→ WAITING_FOR_INPUT\.approval\nand stays there forever\.$/,
   },
   'from every state there is a way to an end': {
     machine: spoil((config) => {
@@ -51,7 +51,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
       config.states.PAUSED.on = {}
     }),
     only: 'interactive',
-    story: /no path leads there from WAITING_FOR_TOOL\.executing\n[^]*pause +→/,
+    story: /the goal is unreachable from WAITING_FOR_TOOL\.executing\n[^]*pause +→/,
   },
   'CANCEL leads to CANCELLED, and no request is made in between': {
     machine: spoil((config) => {
@@ -70,7 +70,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
   'every run reaches an end': {
     machine: agentMachine.provide({ guards: { isLastApproval: () => false } }),
     only: 'interactive',
-    story: /→ WAITING_FOR_INPUT\.approval\nand rests there forever\.$/,
+    story: /→ WAITING_FOR_INPUT\.approval\nand stays there forever\.$/,
   },
   'every cycle uses up a step, an attempt, an answer or a result': {
     machine: agentMachine.provide({
@@ -78,7 +78,8 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
       actions: { scheduleRetry: () => undefined },
     }),
     only: 'interactive',
-    story: /the rank is unchanged when the machine returns to RUNNING\.asking\.requesting\n[^]*back-off over/,
+    story:
+      /the rank is unchanged when the machine returns to RUNNING\.asking\.requesting\n[^]*back-off elapsed/,
   },
 }
 

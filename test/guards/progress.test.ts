@@ -166,7 +166,7 @@ describe('one repeated batch', () => {
     expect(play([batch(4)], watch('stale')).calls).toBe(4)
     const { calls, messages } = play([[...batch(50), fresh(1)]], watch('stale'))
     expect(calls).toBe(5)
-    expect(messages[0]).toMatch(/same call of look 50 times, and only the first 4 were executed/)
+    expect(messages[0]).toMatch(/same call to look 50 times, and only the first 4 were executed/)
     expect(play([batch(50)], watch('mixed')).calls).toBe(50)
   })
 })
@@ -463,7 +463,7 @@ describe('the message of the guard', () => {
     const { messages, evidence } = play(repeat(21, secret), watch('stale'))
     expect(evidence.join()).not.toContain('hunter2')
     expect(messages[0]).toBe(
-      'You have called look with the same arguments 3 times in a row, and nothing new came back. ' +
+      'You have called look with the same arguments 3 times in a row, and got nothing new. ' +
         'Use what you have, change the arguments, or try another way. ' +
         '(For the developer: mark a tool that waits for something with polling: true.)',
     )

@@ -135,7 +135,7 @@ describe('a server that describes its tools incorrectly', () => {
         `Its tool "properties" is omitted: it has an input schema that has properties that are not schemas.`,
         `Its tool "required" is omitted: it has an input schema that has a list of required properties that is not a list of names.`,
         `Its tool "deep" is omitted: it has an input schema that is nested more than 100 levels deep.`,
-        `Its tool "task" is omitted: it runs only as a task, and the server has none.`,
+        `Its tool "task" is omitted: it runs only as a task, which the server does not support.`,
         `A second tool named "twice" is omitted.`,
         `A tool without a name is omitted.`,
         `A tool without a name is omitted.`,

@@ -25,7 +25,7 @@ describe('the options of mcpTools', () => {
     [{ command: 'a', onWarning: true }, /onWarning must be a function/],
     [{ url: 'file:///a' }, /url must be an http\(s\) URL/],
     [{ url: 'http://me:pw@host/' }, /url must be .* without user name and password \(use headers\)\.$/],
-    [{ url: 'http://a', headers: { A: 'b\nsecret' } }, /headers must be .* that HTTP can carry\.$/],
+    [{ url: 'http://a', headers: { A: 'b\nsecret' } }, /headers must be .* valid HTTP header names and values\.$/],
     [{ url: 'http://a', cwd: '/' }, /cwd is not a known key/],
   ])('%j are refused before a server starts', async (options, message) => {
     const failure = await failureOf(open(options as McpOptions))

@@ -186,7 +186,7 @@ describe('options of otel', () => {
     [{ semconv: 'v1.40' }, /semconv must be 'latest' or 'v1.41'/],
     [{ tracerProvider: {} }, /tracerProvider must be an object with getTracer/],
     [{ meterProvider: {} }, /meterProvider must be an object with getMeter/],
-    [null, /otel\(options\) must be an object of options/],
+    [null, /otel\(options\) must be an options object/],
   ])('%j is refused', (options, words) => {
     expect(() => otel(options as never)).toThrow(words)
     expect(() => otel(options as never)).toThrow(UsageError)

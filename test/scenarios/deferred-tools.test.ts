@@ -505,7 +505,7 @@ test.each([
   [{ loading: 'later' }, "toolSearch: loading must be 'append' or 'dispatch' (got 'later')."],
   [{ search: 'bm25' }, 'toolSearch: search must be a function'],
   [{ max: 5 }, "toolSearch has no option 'max'. The options are limit, loading, search, hosted."],
-  [null, 'toolSearch(options) must be an object of options'],
+  [null, 'toolSearch(options) must be an options object'],
 ])('invalid options of toolSearch are refused (%#)', (options, message) => {
   expect(() => toolSearch(options as never)).toThrow(message)
 })

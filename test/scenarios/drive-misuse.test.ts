@@ -117,7 +117,7 @@ test('invalid agents, options and drivers are refused by name', async () => {
   const noOptions = { ...refused, code: 'invalid_argument' }
   await expect(runSession(agent, nothing)).rejects.toMatchObject(noOptions)
   expect(() => createSessionRunner(agent, nothing)).toThrow(
-    /createSessionRunner\(agents, options\) must be an object of options/,
+    /createSessionRunner\(agents, options\) must be an options object/,
   )
   await expect(createSessionRunner(agent).runSession(nothing)).rejects.toMatchObject(noOptions)
   const signal = { aborted: false } as AbortSignal

@@ -118,7 +118,7 @@ describe('a call that needs approval', () => {
     expect((await play.end(5)).state).toBe('COMPLETED')
     expect(play.of('approval_requested')).toHaveLength(3)
     expect(play.of('guardrail').map(({ action }) => action)).toEqual(['nudge', 'nudge', 'block'])
-    expect(theatre.wire(2).at(-1)?.content).toMatch(/asked again for pay .* after it was refused/)
+    expect(theatre.wire(2).at(-1)?.content).toMatch(/called pay again .* after it was refused/)
   })
 
   it('is not asked about if it cannot run', async () => {

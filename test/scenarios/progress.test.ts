@@ -262,7 +262,7 @@ describe('fifty identical calls in one response', () => {
     expect(of('tool_result').filter(({ status }) => status === 'blocked')).toHaveLength(46)
     expect(of('guardrail')).toMatchObject([{ action: 'block', rule: 'stale' }])
     expect(theatre.wire(1).at(-1)?.content).toMatch(
-      /same call of mail 50 times, and only the first 4 were executed/,
+      /same call to mail 50 times, and only the first 4 were executed/,
     )
   })
 

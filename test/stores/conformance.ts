@@ -33,7 +33,7 @@ export function describeStore(
     test.each(storeChecks)('$name', async (check) => {
       const { outcome, problem } = await checker.runCheck(check)
       if (outcome === 'skipped') {
-        const known = shared ? lacks : [...lacks, 'shared is false: each store has sessions of its own']
+        const known = shared ? lacks : [...lacks, 'shared is false, so each store has separate sessions']
         expect(known).toContain(problem)
       } else expect({ outcome, problem }).toEqual({ outcome: 'kept', problem: null })
     })

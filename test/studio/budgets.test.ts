@@ -34,7 +34,7 @@ test('a run that waits for a shared budget names it, its spent amount and the wa
   )
   const last = rows.at(-1)
   expect(last).toMatchObject({
-    label: 'waits for the shared budget tenant',
+    label: 'waiting for the shared budget tenant',
     flags: ['budget'],
     wakeAt,
   })

@@ -145,7 +145,7 @@ test('without texts, no label names an agent, a skill, a session or a shared bud
     'handed to zebra',
     'skill zebra loaded',
     'the shared budget zebra is used up',
-    `waits for the shared budget zebra ${until}`,
+    `waiting for the shared budget zebra ${until}`,
   ]
   const bars = [{ ...bar, lane: 'waits' as const, label: `budget zebra until it is ${until}` }]
   const rows = [...labels.map((label) => ({ ...row, label })), { ...row, label: 'run 2, branch 1: zebra: x' }]
@@ -155,7 +155,7 @@ test('without texts, no label names an agent, a skill, a session or a shared bud
     'handed to another agent',
     'skill loaded',
     'the shared budget is used up',
-    `waits for the shared budget ${until}`,
+    `waiting for the shared budget ${until}`,
     'run 2, branch 1',
     `budget ${until}`,
   ])

@@ -237,7 +237,7 @@ const impatient = agentMachine.provide({
 })
 
 test('a change that drops the polling exemption is detected', () => {
-  const name = 'watching repetition, halting at once'
+  const name = 'watching repetition, halting immediately'
   const { inputs, alphabet, serializeState } = agentSpace({ only: [name] })
   const input = agentInputs[name]
   const polling = input && {

@@ -151,7 +151,7 @@ test('canReach shows the nearest state without a path', () => {
   const { way } = checkProperties(detour, { way: canReach('a') }, { alphabet: steps })
   expect(way).toMatchObject({ holds: false, begun: 6 })
   expect(way.counterexample?.path.steps.map(({ label }) => label)).toEqual(['start', 'LONG'])
-  expect(way.message).toContain('no path leads there from')
+  expect(way.message).toContain('the goal is unreachable from')
 })
 
 test('canReach proves nothing if no state satisfies from', () => {

@@ -136,7 +136,7 @@ describe('a recorded session', () => {
     ])
     expect(changed.message).toContain('required: was ["city"], is ["city","unit"]')
     expect(changed.message).toMatch(
-      /Step 1: The arguments of weather\(city: "Paris"\) no longer match the schema of the tool: [^]*unit: Missing/,
+      /Step 1: The arguments of weather\(city: "Paris"\) no longer match the tool's schema: [^]*unit: Missing/,
     )
   })
 

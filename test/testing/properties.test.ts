@@ -54,7 +54,7 @@ describe('leadsTo', () => {
   test('allows a run to rest forever without fairness', () => {
     expect(checkDetour(leadsTo('a', 'broken')).message).toBe(
       "it: 'broken' never holds: without `fair`, no event has to happen\n" +
-        'Starting with input 1:\n  start → a\nand rests there forever.',
+        'Starting with input 1:\n  start → a\nand stays there forever.',
     )
   })
 
@@ -125,7 +125,7 @@ describe('until', () => {
 describe('canReach', () => {
   test('shows the nearest state without a path', () => {
     expect(checkDetour(canReach('broken')).holds).toBe(true)
-    expect(checkDetour(canReach(isA)).message).toContain('no path leads there from b\n')
+    expect(checkDetour(canReach(isA)).message).toContain('the goal is unreachable from b\n')
     expect(checkDetour(canReach(({ value }) => value === 'e')).message).toContain(
       'no reachable state satisfies it',
     )
@@ -164,7 +164,7 @@ describe('decreases', () => {
     )
     const grows = decreases(({ context }: Moment<ReturnType<typeof retry>>) => -context.left)
     expect(checkProperties(retry(true), { grows }, options).grows.message).toContain(
-      'the rank grows on the way to asking',
+      'the rank increases on the way to asking',
     )
   })
 

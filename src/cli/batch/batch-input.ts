@@ -82,7 +82,10 @@ export class BatchInput {
       throw new CliError('unreadable_file', `INPUT: ${why}`, 'INPUT', { cause })
     }
     if (!isFile)
-      throw badUsageError(`INPUT is read twice, so it must be a file, and '${this.#name}' is not.`, 'INPUT')
+      throw badUsageError(
+        `INPUT is read twice, so it must be a file. '${this.#name}' is not a file.`,
+        'INPUT',
+      )
   }
 }
 

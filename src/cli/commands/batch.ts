@@ -33,7 +33,7 @@ const optionSpecs = {
   ...agentModuleOption,
   id: {
     value: 'NAME',
-    about: "the id of the batch; its sessions are NAME.LINE-ID (default: the input's name)",
+    about: "the id of the batch; its sessions are named NAME.LINE-ID (default: the input's name)",
   },
   out: {
     short: 'o',
@@ -94,12 +94,12 @@ export const batchCommand = defineCommand({
   notes: [
     'Each line of INPUT is { "id", "input", "tags"? }, and becomes the session BATCH.LINE-ID. Each line of the results is ' +
       '{ id, session, state, reason, output, usage, cost }, in the order of the input.',
-    'The same command continues after a kill: finished lines are read from the store, and nothing runs twice. A line that ' +
-      'waits for an answer has that state in the results: answer it with statewright resume, then start the batch again.',
+    'After a kill, run the same command again. Finished lines are read from the store, and nothing runs twice. If a line ' +
+      'is waiting for an answer, answer it with statewright resume, and then run the batch again.',
     'Ctrl-C parks the batch, and the same command continues it. A second Ctrl-C ends the command immediately. ' +
       'After SIGTERM no line starts, and running lines are parked after --drain SECONDS.',
     'Exit codes: 0 all completed, 1 an error or a damaged line, 2 bad usage or configuration, 3 stopped by a limit or ' +
-      'guardrail, 4 a line waits for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',
+      'guardrail, 4 a line is waiting for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',
     'Examples:\n' +
       '  statewright batch in.jsonl --agent ./agent.mjs --out out.jsonl\n' +
       '  statewright batch in.jsonl --agent ./agent.mjs --cost-limit 5 --out out.jsonl',

@@ -61,7 +61,7 @@ const optionSpecs = {
   marked: { about: 'with --from-store: only steps marked in the studio, one case per step' },
   id: {
     value: 'NAME',
-    about: 'the id of the evaluation; its sessions are NAME.CASE.1 (default: a new one)',
+    about: 'the id of the evaluation; its sessions are named NAME.CASE.1 (default: a new one)',
   },
   ...storeOption,
 } as const

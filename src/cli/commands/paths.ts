@@ -34,7 +34,7 @@ export const pathsCommand = defineCommand({
       '  alphabet        events to try: { name: event, … }, or a function of the\n' +
       '                  snapshot that returns them\n' +
       '  serializeState  a function of the snapshot; equal strings are one state',
-    'Exit codes: 0 every transition is covered, 1 some are not (the table says why), 2 bad usage or machine.',
+    'Exit codes: 0 every transition is covered, 1 some are not (the table shows why), 2 bad usage or machine.',
     'Examples:\n' +
       '  statewright paths\n' +
       '  statewright paths ./checkout.machine.mjs --coverage pairs\n' +

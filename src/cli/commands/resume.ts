@@ -61,8 +61,8 @@ export const resumeCommand = defineCommand({
     ...runOptions,
   },
   notes: [
-    'A run that was interrupted or paused continues; the model reads MESSAGE (- is stdin). A run that waits for calls ' +
-      'continues when all are answered. A run that waits for a message continues with MESSAGE. On a terminal, the command asks you. ' +
+    'A run that was interrupted or paused continues; the model reads MESSAGE (- is stdin). A run that is waiting for calls ' +
+      'continues when all are answered. A run that is waiting for a message continues with MESSAGE. On a terminal, the command asks you. ' +
       'A run that has ended is shown.',
     'Answers name a call and its fingerprint, CALL@FP, as the command prints it, because arguments may change. Use the model, ' +
       'tools and instructions of the run. Its limits do not change.',

@@ -46,7 +46,7 @@ export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>): Ru
 }
 
 export const exitCodesNote =
-  'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail, 4 waits for input, ' +
+  'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail, 4 waiting for input, ' +
   '130 cancelled, 143 released at SIGTERM and can be resumed.'
 
 export const runCommand = defineCommand({
@@ -123,7 +123,7 @@ function runAgent(
       if (setup.closing && output === 'human' && code === exitCodes.completed)
         io.stdout.write(`\n${setup.closing}\n`)
       if (studio && !io.signal.aborted && !io.sigterm.hasArrived) {
-        io.stderr.write('\nThe studio stays open until Ctrl-C.\n')
+        io.stderr.write('\nThe studio stays open until you press Ctrl-C.\n')
         await waitForInterrupt(io, studio, sessionId)
       }
       return code

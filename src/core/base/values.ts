@@ -80,7 +80,7 @@ export function objectRule(keys: readonly PropertyKey[], phrase: string): Argume
 /** An optional object. */
 export const optionsRule: ArgumentRule = {
   is: (value) => value === undefined || (isObject(value) && !isPromise(value)),
-  phrase: 'an object of options',
+  phrase: 'an options object',
 }
 
 /** A list of objects. May be empty. */

@@ -245,7 +245,7 @@ export const countOrNull = (from: number, note: string) => nullable(count(from, 
 
 /** An integer for which 0 means off; `null` becomes 0. */
 export const countOrOff = () =>
-  zeroWhenNull(wholeNumber(0, Infinity, 'a whole number, where 0 or null is off'))
+  zeroWhenNull(wholeNumber(0, Infinity, 'a whole number (0 or null turns it off)'))
 
 export const number = (from: number, to: number, phrase: string) =>
   predicate<number>((value) => Number.isFinite(value) && isWithin(value as number, from, to), phrase)
@@ -253,11 +253,11 @@ export const number = (from: number, to: number, phrase: string) =>
 export const amount = (unit: string) => number(0, Infinity, `a number of ${unit} from 0`)
 
 /** A finite number for which 0 means off; `null` becomes 0. */
-export const amountOrOff = (unit: string) =>
-  zeroWhenNull(number(0, Infinity, `a number of ${unit}, where 0 or null is off`))
+export const amountOrOff = (phrase: string) =>
+  zeroWhenNull(number(0, Infinity, `${phrase} (0 or null turns it off)`))
 
 /** A fraction for which 0 means off; `null` becomes 0. */
-export const fractionOrOff = () => zeroWhenNull(number(0, 1, 'a number from 0 to 1, where 0 or null is off'))
+export const fractionOrOff = () => zeroWhenNull(number(0, 1, 'a number from 0 to 1 (0 or null turns it off)'))
 
 export const numberBetween = (from: number, to: number) => number(from, to, `a number from ${from} to ${to}`)
 

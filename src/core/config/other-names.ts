@@ -54,7 +54,7 @@ export const otherNames: Readonly<Record<string, string>> = {
   experimental_context: 'context of agent.run(input, { context })',
   runtimeContext: 'context of agent.run(input, { context })',
   experimental_telemetry: 'telemetry',
-  parallelToolCalls: 'toolCalls.concurrency, where 1 runs one call after the other',
+  parallelToolCalls: 'toolCalls.concurrency, where 1 runs one call at a time',
   maxConcurrency: 'toolCalls.concurrency',
   inputSchema: 'input of defineTool({ input })',
   pollingTools: 'polling of defineTool({ polling: true })',

@@ -18,7 +18,7 @@ export interface ModelPrice {
 /** Prices by the requested model's name. */
 export type PriceTable = Record<string, ModelPrice>
 
-const usd = number(0, 1_000_000, 'a number of USD from 0 to 1000000')
+const usd = number(0, 1_000_000, 'an amount in USD from 0 to 1000000')
 
 export const priceTable = map(
   record({

@@ -201,7 +201,10 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     }
     case 'waiting_for_slot': {
       const { limiter, ahead } = event
-      return paint('dim', `  … waits for a slot of '${stripControls(limiter)}' (${formatCount(ahead)} ahead)`)
+      return paint(
+        'dim',
+        `  … waiting for a slot of '${stripControls(limiter)}' (${formatCount(ahead)} ahead)`,
+      )
     }
     case 'guardrail':
       return note('yellow', `⚑ ${event.guard} (${event.action})`, event.message)

@@ -180,7 +180,7 @@ export const storedRefusals = list(
         'open',
       ),
     },
-    "a refusal whose what is 'messages', 'media' or 'reasoning'",
+    "a refusal with what: 'messages', 'media' or 'reasoning'",
   ),
   'a list of refusals',
 )

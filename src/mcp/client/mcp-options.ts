@@ -151,7 +151,7 @@ export function serverAddress(): Kind<string | URL> {
 const addressKind = record({
   ...commonFields,
   url: serverAddress(),
-  headers: optional(refine(textMap(), isHeaders, 'an object of names and values that HTTP can carry')),
+  headers: optional(refine(textMap(), isHeaders, 'an object with valid HTTP header names and values')),
   auth: optional(authKind),
 })
 
@@ -176,7 +176,7 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   if (has('command') === has('url')) {
     throw new ConfigError(
       'invalid_config',
-      'mcpTools takes either { command, args } for a server to start, or { url, headers } for one to reach.',
+      'mcpTools takes either { command, args } to start a server, or { url, headers } to connect to one.',
       'command',
     )
   }

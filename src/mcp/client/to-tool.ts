@@ -38,7 +38,7 @@ export function findToolFault(
   listed: Json,
   { hasHeaders, tasks }: Pick<McpToolParts, 'hasHeaders' | 'tasks'>,
 ): string | undefined {
-  if (needsTask(listed) && tasks === 'none') return 'runs only as a task, and the server has none'
+  if (needsTask(listed) && tasks === 'none') return 'runs only as a task, which the server does not support'
   const schema = readInputSchema(readProperty(listed, 'inputSchema') as Json | undefined)
   const fault = findSchemaFault(schema) ?? (hasHeaders ? findHeaderFault(schema) : undefined)
   return fault === undefined ? undefined : `has an input schema that ${fault}`

@@ -106,7 +106,7 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
   // The text may be cut or redacted, so unchanged text approves the original arguments.
   const isWrong = (isEdited || needs === 'client') && parsed === undefined
   return (
-    <article class="pending" tabIndex={-1} aria-label={`${name} waits for you`}>
+    <article class="pending" tabIndex={-1} aria-label={`${name} is waiting for you`}>
       <header>
         <strong>{name}</strong>
         <span>

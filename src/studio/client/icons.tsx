@@ -50,7 +50,7 @@ export const flagWords: Record<Flag, string> = {
   truncated: 'truncated',
   nudge: 'guard nudged the model',
   retry: 'retry',
-  wait: 'waits for a person',
+  wait: 'waiting for a person',
   resume: 'resumed',
   fork: 'fork',
 }

@@ -87,10 +87,10 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
 const keys: readonly [key: string, effect: string][] = [
   ['← →', 'previous and next record, with Shift by step'],
   ['Home End', 'first and last record'],
-  ['j k', 'next and previous step of the list'],
+  ['j k', 'next and previous step in the list'],
   ['Space', 'play'],
   ['1 – 7', 'tabs'],
-  ['a', 'the question that waits for you'],
+  ['a', 'the question waiting for you'],
   ['c', 'visited part or whole chart'],
   ['+ − 0', 'zoom the timeline, show everything'],
   ['t', 'space records by time or evenly'],

@@ -35,8 +35,8 @@ export const featureModels = Object.fromEntries(
   Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
 ) as Record<keyof typeof featureOutcomes, Events>
 
-export const waitsForBudget: Events = {
-  'model: waits for a shared budget': failed('model', {
+export const waitForBudget: Events = {
+  'model: waiting for a shared budget': failed('model', {
     ...createFailure('fatal', 'shared_budget'),
     budget: 'tenant',
     wakeAt: nextWindow,
@@ -95,7 +95,7 @@ function createModelEvents(
   ])
   return {
     inTime: { ...createAnswerEvents(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
-    late: { [`${actor}: text too late`]: done(actor, modelOutcomes.text, late) },
+    late: { [`${actor}: text after the deadline`]: done(actor, modelOutcomes.text, late) },
   }
 }
 
@@ -113,7 +113,7 @@ const refusedRequest: Events = {
     ...createFailure('fatal', 'shared_budget'),
     budget: 'tenant',
   }),
-  'model: a shared budget that is away': failed('model', {
+  'model: shared budget unavailable': failed('model', {
     ...createFailure('fatal', 'shared_budget_unavailable'),
     budget: 'tenant',
   }),
@@ -139,11 +139,11 @@ export function listAnswerEvents(context: AgentContext): Events {
       arguments: '{"n":2}',
       ...(context.features.callShields && { withheld: true }),
     }),
-    'approve what the client runs': stampEvent({ type: 'APPROVE', callId: clientCallId }),
+    'approve a client call': stampEvent({ type: 'APPROVE', callId: clientCallId }),
     reject: stampEvent({ type: 'REJECT', callId, why: 'No.', ...unheard }),
-    'reject what the client runs': stampEvent({ type: 'REJECT', callId: clientCallId, why: 'No.' }),
-    'hand in output': stampEvent({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
-    'hand in for an approval': stampEvent({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
+    'reject a client call': stampEvent({ type: 'REJECT', callId: clientCallId, why: 'No.' }),
+    'submit output': stampEvent({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
+    'submit output for an approval': stampEvent({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
     reply: stampEvent({ type: 'REPLY', messages: [{ content: 'And now?' }] }),
   }
 }
@@ -179,11 +179,11 @@ export function listExpiryEvents(context: AgentContext): Events {
   const open = listAnswerableCalls(context).filter(({ needs }) => needs === 'approval')
   const callId = open.at(-1)?.callId ?? 'nobody'
   return {
-    'approve the last': stampEvent({ type: 'APPROVE', callId }),
-    'approve too late': stampEvent({ type: 'APPROVE', callId }, late),
-    'reject too late': stampEvent({ type: 'REJECT', callId, why: 'No.' }, late),
-    'the time of a question is over': stampEvent({ type: 'APPROVAL_EXPIRED' }, late),
-    'the time of a question is not over': stampEvent({ type: 'APPROVAL_EXPIRED' }),
+    'approve the last question': stampEvent({ type: 'APPROVE', callId }),
+    'approve after expiry': stampEvent({ type: 'APPROVE', callId }, late),
+    'reject after expiry': stampEvent({ type: 'REJECT', callId, why: 'No.' }, late),
+    'question expired': stampEvent({ type: 'APPROVAL_EXPIRED' }, late),
+    'question expiry reported early': stampEvent({ type: 'APPROVAL_EXPIRED' }),
   }
 }
 
@@ -203,8 +203,8 @@ export function listElicitationAnswers(context: AgentContext): Events {
   const open = listAnswerableCalls(context).find(({ needs }) => needs === 'elicitation')
   const answer = { type: 'TOOL_OUTPUT', content: '{"action":"accept","content":{"seat":"12A"}}' }
   return {
-    'answer what a tool asks': stampEvent({ ...answer, callId: open?.callId ?? 'a/ask' }),
-    'answer what a tool asked before': stampEvent({
+    'answer a tool question': stampEvent({ ...answer, callId: open?.callId ?? 'a/ask' }),
+    'answer an earlier tool question': stampEvent({
       ...answer,
       callId: open?.callId ?? 'a/ask',
       fingerprint: 'old',
@@ -223,16 +223,20 @@ function hasReasonShields({ inputShields, resultShields }: AgentContext['feature
 /** Answers that arrive while other calls run. Without a pending call, they match none. */
 function listEarlyAnswers(callId: string, clientCallId: string, features: AgentContext['features']): Events {
   return {
-    'approve meanwhile': stampEvent({ type: 'APPROVE', callId }),
-    'reject meanwhile': stampEvent({
+    'approve during other calls': stampEvent({ type: 'APPROVE', callId }),
+    'reject during other calls': stampEvent({
       type: 'REJECT',
       callId,
       why: 'No.',
       ...(hasReasonShields(features) && { withheld: true }),
     }),
-    'hand in output meanwhile': stampEvent({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
+    'submit output during other calls': stampEvent({
+      type: 'TOOL_OUTPUT',
+      callId: clientCallId,
+      content: 'Picked.',
+    }),
     ...(features.callShields && {
-      'approve an edit meanwhile': stampEvent({
+      'approve an edit during other calls': stampEvent({
         type: 'APPROVE',
         callId,
         arguments: '{"n":2}',
@@ -247,7 +251,7 @@ export function listLeftEvents({ calls }: AgentContext): Events {
   const callId = calls.findLast(isUnderWay)?.id
   return callId === undefined
     ? {}
-    : { 'left before a call': stampEvent({ type: 'RELEASED', notStarted: [callId] }) }
+    : { 'released before a call': stampEvent({ type: 'RELEASED', notStarted: [callId] }) }
 }
 
 const findRunning = (calls: AgentContext['calls'], name: string) =>
@@ -259,7 +263,7 @@ type ToolOutcome = keyof typeof toolOutcomes
 export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
 export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
-  if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
+  if (guardrails.terminalDelegation) return ['ok', 'sub-agent out of quota']
   return ['ok', 'changed', 'error']
 }
 
@@ -278,9 +282,9 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
       })
   }
   if (deadline !== null && events['tool: ok'])
-    events['tool: ok, too late'] = { ...events['tool: ok'], now: late }
+    events['tool: ok after the deadline'] = { ...events['tool: ok'], now: late }
   if (open.length === started.length) events['tool runner gave up'] = stampEvent({ type: 'BATCH_DONE' })
-  events['tool: result of nobody’s call'] = stampEvent({
+  events['tool: result for an unknown call'] = stampEvent({
     type: 'TOOL_RESULT',
     callId: 'nobody',
     result: toolOutcomes.ok,
@@ -295,7 +299,7 @@ export function listLoadEvents({ calls }: AgentContext): Events {
     stampEvent({ type: 'TOOLS_LOADED', callId: id, names: ['read', 'read'] })
   return {
     ...(callId !== undefined && { 'tool: loads a tool': load(callId) }),
-    'tool: loads a tool for nobody’s call': load('nobody'),
+    'tool: loads a tool for an unknown call': load('nobody'),
   }
 }
 
@@ -315,7 +319,7 @@ export function listSkillEvents({ calls, skills }: AgentContext): Events {
 export function listHandleEvents({ calls, tools }: AgentContext): Events {
   const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id
   return {
-    'tool: keeps a handle': stampEvent({ type: 'HANDLE_SAVED', callId: callId ?? 'nobody', handle: 'job' }),
+    'tool: saves a handle': stampEvent({ type: 'HANDLE_SAVED', callId: callId ?? 'nobody', handle: 'job' }),
   }
 }
 
@@ -341,12 +345,12 @@ export function listSleepEvents({ calls }: AgentContext): Events {
     const rest = { type: 'CHILD_WAITING', callId, questions: [], wakeAt: laterWakeTime }
     return {
       'sub-agent: sleeps': stampEvent(rest),
-      'sub-agent: slept too long': stampEvent({ ...rest, wakeAt: 1 }),
+      'sub-agent: sleeps until a past time': stampEvent({ ...rest, wakeAt: 1 }),
     }
   }
   const sleep = (wakeAt: number): AnyEventObject =>
     stampEvent({ type: 'TOOL_RESULT', callId, result: { ...toolOutcomes.ok, wakeAt } })
-  return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a time that is over': sleep(1) }
+  return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a past time': sleep(1) }
 }
 
 /** A tool asks for one or two approvals during its call. */
@@ -355,7 +359,7 @@ export function listAskEvents({ calls }: AgentContext): Events {
   if (callId === undefined) return {}
   const asks = (...ids: string[]): AnyEventObject =>
     stampEvent({ type: 'CHILD_WAITING', callId, questions: ids.map(createElicitation), memo: ids.length })
-  return { 'tool: needs approval': asks('ask'), 'tool: asks two things': asks('ask', 'too') }
+  return { 'tool: needs approval': asks('ask'), 'tool: asks two questions': asks('ask', 'too') }
 }
 
 function createElicitation(callId: string): PendingCall & { fromTool: true } {
@@ -380,9 +384,9 @@ function createElicitation(callId: string): PendingCall & { fromTool: true } {
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
-  const result = toolOutcomes['child out of quota']
+  const result = toolOutcomes['sub-agent out of quota']
   return {
-    'tool: child out of quota, all spent': stampEvent({
+    'tool: sub-agent out of quota and over budget': stampEvent({
       type: 'TOOL_RESULT',
       callId,
       result,
@@ -397,28 +401,32 @@ export function listChildEvents({ calls }: AgentContext): Events {
   const rests = (questions: PendingCall[]): AnyEventObject =>
     stampEvent({ type: 'CHILD_WAITING', callId, questions })
   return {
-    'sub-agent: spends': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(10) }),
-    'sub-agent: spends it all': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(1_000) }),
-    'sub-agent: answers, and has spent': stampEvent({
+    'sub-agent: reports usage': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(10) }),
+    'sub-agent: reports usage over budget': stampEvent({
+      type: 'CHILD_USAGE',
+      callId,
+      usage: createUsage(1_000),
+    }),
+    'sub-agent: answers with usage': stampEvent({
       type: 'TOOL_RESULT',
       callId,
       result: toolOutcomes.ok,
       usage: createUsage(10),
     }),
-    'sub-agent: answers, and has spent it all': stampEvent({
+    'sub-agent: answers with usage over budget': stampEvent({
       type: 'TOOL_RESULT',
       callId,
       result: toolOutcomes.ok,
       usage: createUsage(1_000),
     }),
     'sub-agent: needs approval': rests([createQuestion('q', 'approval')]),
-    'sub-agent: needs approval and the client': rests([
+    'sub-agent: needs approval and client output': rests([
       createQuestion('q', 'approval'),
       createQuestion('r', 'client'),
     ]),
-    'sub-agent: asks the client': rests([createQuestion('r', 'client')]),
+    'sub-agent: needs client output': rests([createQuestion('r', 'client')]),
     'sub-agent: is paused': rests([]),
-    'sub-agent of nobody’s call: spends': stampEvent({
+    'sub-agent of an unknown call: reports usage': stampEvent({
       type: 'CHILD_USAGE',
       callId: 'nobody',
       usage: createUsage(1_000),

@@ -15,7 +15,7 @@ export const modelOutcomes = {
   text: createModelOutput({ text: 'Done.' }),
   call: createModelOutput({ calls: 'a read' }),
   'another call': createModelOutput({ calls: 'b look' }),
-  'calls of every kind': createModelOutput({
+  'one call of each kind': createModelOutput({
     text: 'Working.',
     calls: 'a read, b transfer approval, c pick client',
   }),
@@ -56,12 +56,12 @@ export const featureOutcomes = {
   },
   skilled: {
     text: modelOutcomes.text,
-    'a skill': createModelOutput({ calls: 's load_skill' }),
+    'skill call': createModelOutput({ calls: 's load_skill' }),
     'two calls': modelOutcomes['two calls'],
   },
   handing: {
     text: modelOutcomes.text,
-    'a handoff': createModelOutput({ calls: 'h transfer_to_billing' }),
+    handoff: createModelOutput({ calls: 'h transfer_to_billing' }),
     'two handoffs and a call': createModelOutput({
       calls: 'h transfer_to_billing, i transfer_to_billing, b transfer approval',
     }),
@@ -72,7 +72,7 @@ export const featureOutcomes = {
     'a call that two people must approve': withDecisions(governed, [
       verdict('ask', { approvers: { roles: ['finance'], count: 2, notRequester: true } }),
     ]),
-    'a call that only a shadow denies': withDecisions(governed, [
+    'a call that only a shadow policy denies': withDecisions(governed, [
       verdict('ask'),
       verdict('deny', { shadow: true }),
     ]),
@@ -94,7 +94,7 @@ export const featureOutcomes = {
       expiring(),
       expiring('pause'),
     ),
-    'a call and a question that cancels': withDecisions(
+    'a call and a question that cancels the run on expiry': withDecisions(
       createModelOutput({ calls: 'a read, b pledge approval' }),
       [],
       expiring('cancel'),
@@ -123,7 +123,7 @@ export const featureOutcomes = {
     text: modelOutcomes.text,
     call: modelOutcomes.call,
     'two calls': modelOutcomes['two calls'],
-    'two calls of a tool': createModelOutput({ calls: 'a read, b read' }),
+    'two calls to one tool': createModelOutput({ calls: 'a read, b read' }),
   },
   planned: { text: modelOutcomes.text, 'two calls': modelOutcomes['two calls'] },
   watched: {
@@ -133,36 +133,39 @@ export const featureOutcomes = {
   },
 } satisfies Record<string, Record<string, ModelOutput>>
 
-/** The decisions of policies on changed arguments. The last one is no decision. */
+/** The decisions of policies on changed arguments. The last entry has none. */
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
   allow: [verdict('allow')],
   ask: [verdict('ask')],
   'ask two people': [verdict('ask', { approvers: { count: 2 } })],
   deny: [verdict('deny')],
-  nothing: undefined,
+  none: undefined,
 }
 
 export const objectOutcomes = {
   object: createModelOutput({ text: '{"done":true}', problem: null }),
-  'no object': createModelOutput({ text: 'Done.', problem: 'The answer is not a JSON object.' }),
-  'no object, over budget': createModelOutput({
+  'text instead of an object': createModelOutput({
+    text: 'Done.',
+    problem: 'The answer is not a JSON object.',
+  }),
+  'text instead of an object, over budget': createModelOutput({
     text: 'Done.',
     problem: 'It is not a JSON object.',
     tokens: 1_000,
   }),
-  'nothing for an object': createModelOutput({ problem: 'The answer is empty.' }),
-  'half an object': createModelOutput({ text: '{"do', finishReason: 'length' }),
+  'empty answer instead of an object': createModelOutput({ problem: 'The answer is empty.' }),
+  'truncated object': createModelOutput({ text: '{"do', finishReason: 'length' }),
   'call before an object': modelOutcomes.call,
-  'refusal of an object': modelOutcomes.refusal,
+  'refusal instead of an object': modelOutcomes.refusal,
 } satisfies Record<string, ModelOutput>
 
 export const modelFailures = {
   'recoverable error': createFailure('transient', 'http_503'),
   'rate limit': createFailure('rate_limit', 'http_429'),
   'fatal error': createFailure('fatal', 'invalid_api_key'),
-  'fatal error midway': addPartialText(createFailure('fatal', 'invalid_prompt')),
+  'fatal error mid-stream': addPartialText(createFailure('fatal', 'invalid_prompt')),
   'context overflow': createFailure('context_overflow', 'context_length_exceeded'),
-  'context overflow midway': addPartialText(createFailure('context_overflow', 'context_length_exceeded')),
+  'context overflow mid-stream': addPartialText(createFailure('context_overflow', 'context_length_exceeded')),
   'incomplete answer': createCutOff(10),
   'incomplete answer over budget': createCutOff(1_000),
 } satisfies Record<string, ModelActorError>
@@ -172,7 +175,7 @@ export const toolOutcomes = {
   changed: { status: 'ok', content: 'Another result.', durationMs: 1 },
   error: { status: 'error', errorKind: 'failed', content: 'It broke.', durationMs: 1 },
   denied: { status: 'denied', errorKind: 'policy_denied', content: 'Not allowed.', durationMs: 1 },
-  'child out of quota': {
+  'sub-agent out of quota': {
     status: 'error',
     errorKind: 'failed',
     content: 'The sub-agent failed.',

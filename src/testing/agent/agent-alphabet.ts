@@ -8,7 +8,7 @@ import { expectArgument } from '../../core/base/values.js'
 import { nameCall } from '../../core/models/calls.js'
 import {
   featureModels,
-  waitsForBudget,
+  waitForBudget,
   listAnswerEvents,
   listVotes,
   listElicitationAnswers,
@@ -102,7 +102,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   const isPaused = context.state === 'PAUSED'
   const pauses = { cancel, ...(!context.pausing && { pause }) }
   const steers = { ...pauses, ...(canSteer(context) && { steer }) }
-  const isResumed = { 'resumed in time': resumed }
+  const isResumed = { resumed }
   const resumes = (isPaused || context.pausing !== false) && { resume }
   const execute = (outcomes: Parameters<typeof listToolEvents>[1], ...more: EventSource[]) =>
     isExecuting && merge(listToolEvents(context, outcomes), ...more.map((list) => list(context)))
@@ -124,11 +124,11 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   if (tools['nap'])
     return merge(
       { ...steers, ...isResumed },
-      request(featureModels.sleeping, waitsForBudget),
+      request(featureModels.sleeping, waitForBudget),
       customGuards,
       listShieldEvents(context),
       execute(['ok'], listSleepEvents),
-      resumes && { resume, 'resume later': resumeLater },
+      resumes && { resume, 'resume at a later time': resumeLater },
     )
   if (tools['book'])
     return merge(
@@ -140,7 +140,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
     )
   if (tools['pledge'])
     return merge(
-      { cancel, ...isResumed, 'resumed too late': { ...resumed, now: late } },
+      { cancel, ...isResumed, 'resumed after the deadline': { ...resumed, now: late } },
       request(featureModels.expiring),
       isExecuting && listToolEvents({ ...context, deadline: late }, ['ok']),
       isExecuting && listExpiringQuestions(context),
@@ -151,7 +151,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   if (tools['research']?.delegate)
     return merge(
       { ...steers, ...isResumed },
-      request(featureModels.delegating, { 'left midway': leftMidway }),
+      request(featureModels.delegating, { 'released mid-stream': releasedMidStream }),
       execute(['ok'], listChildEvents, listLeftEvents),
       answer(),
       resumes,
@@ -210,12 +210,12 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   const isEnding = Object.values(tools).some(({ endsRun }) => endsRun)
   const keepsHandles = Object.values(tools).some(({ keepsHandle }) => keepsHandle)
   return merge(
-    { ...steers, 'resumed in time': createResumed(context), 'store failed': storeFailed },
-    isHurried && { deadline: deadlinePassed, 'resumed too late': { ...resumed, now: late } },
-    isRequesting && merge(stoppedMidway, listModelEvents(context, isHurried)),
+    { ...steers, resumed: createResumed(context), 'store failed': storeFailed },
+    isHurried && { deadline: deadlinePassed, 'resumed after the deadline': { ...resumed, now: late } },
+    isRequesting && merge(stoppedMidStream, listModelEvents(context, isHurried)),
     request(
       features.callShields && featureModels.screened,
-      isHurried && { 'deadline midway': { ...deadlinePassed, partial } },
+      isHurried && { 'deadline mid-stream': { ...deadlinePassed, partial } },
     ),
     actors,
     features.stopWhen === true && stoppingResults,
@@ -251,7 +251,7 @@ function createResumed({ tools }: AgentContext): AnyEventObject {
 }
 
 /** The process stops in the middle of a request. */
-const leftMidway = stampEvent({ type: 'RELEASED', usage: createUsage(10) })
+const releasedMidStream = stampEvent({ type: 'RELEASED', usage: createUsage(10) })
 
 const deadlinePassed = stampEvent({ type: 'DEADLINE' }, late)
 const storeFailed = stampEvent({
@@ -262,13 +262,13 @@ const storeFailed = stampEvent({
 const plannedConclusion: Events = { 'conclusion: text': done('conclusion', modelOutcomes.text) }
 const twoCalls: Events = { 'model: two calls': done('model', modelOutcomes['two calls']) }
 
-const stoppedMidway: Events = {
-  'cancel midway': { ...cancel, partial },
-  'store failed midway': { ...storeFailed, partial },
+const stoppedMidStream: Events = {
+  'cancel mid-stream': { ...cancel, partial },
+  'store failed mid-stream': { ...storeFailed, partial },
 }
 
 const actors: Events = {
-  'back-off over': done('backOff'),
+  'back-off elapsed': done('backOff'),
   'back-off failed': failed('backOff', brokenActor),
   'input blocked': done('inputShields', [{ ...createScreening('block', 'Not that.'), index: 0, part: null }]),
   'input shield failed': failed('inputShields', brokenActor),
@@ -278,13 +278,13 @@ const actors: Events = {
     ...createFailure('fatal', 'shared_budget'),
     budget: 'tenant',
   }),
-  'all of it fits': done('fitting', createFitOutput(null)),
-  fitted: done('fitting', createFitOutput({ head: 1, from: 2, note: 'One message was left out.' })),
-  'fitted by a summary over budget': done('fitting', { ...createFitOutput(null), usage: createUsage(1_000) }),
+  'everything fits': done('fitting', createFitOutput(null)),
+  trimmed: done('fitting', createFitOutput({ head: 1, from: 2, note: 'One message was left out.' })),
+  'summarized over budget': done('fitting', { ...createFitOutput(null), usage: createUsage(1_000) }),
   'does not fit': failed('fitting', createFailure('context_overflow', 'context_overflow')),
   'fitting failed': failed('fitting', brokenActor),
   'call shield failed': failed('callShields', brokenActor),
-  'output cleared': done('outputShields', createScreening('redact', 'Done.')),
+  'output redacted': done('outputShields', createScreening('redact', 'Done.')),
   'output blocked': done('outputShields', createScreening('block', 'Not that.')),
   'output shield failed': failed('outputShields', brokenActor),
   'result shield failed': failed('resultShields', brokenActor),
@@ -305,17 +305,17 @@ const watchedActors: Events = Object.fromEntries(
 )
 
 const customGuards: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(custom guards allow|a custom guard )/.test(name)),
+  Object.entries(actors).filter(([name]) => /^(custom guards allow|a custom guard)/.test(name)),
 )
 
 const stopping = { ...createConsultation(), stops: true }
 const outputProblem = 'It is not an object.'
-const stoppingResults: Events = { 'the results are the end': done('resultGuards', stopping) }
+const stoppingResults: Events = { 'the results end the run': done('resultGuards', stopping) }
 const unfitResults: Events = {
-  'the results are the end, and do not fit': done('resultGuards', { ...stopping, outputProblem }),
+  'the results end the run but do not match the schema': done('resultGuards', { ...stopping, outputProblem }),
 }
 const endingResults: Events = {
-  'the result does not fit': done('resultGuards', { ...createConsultation(), outputProblem }),
+  'the result does not match the schema': done('resultGuards', { ...createConsultation(), outputProblem }),
 }
 
 /** Results of `prepareStep`: no change, or only the tool `look`. */
@@ -323,8 +323,8 @@ function listPlanEvents({ steps }: AgentContext): Events {
   const plan = { step: steps + 1 }
   return {
     'step prepared': done('plan', plan),
-    'step prepared, with one tool': done('plan', { ...plan, tools: ['look'] }),
-    'step not prepared': failed('plan', brokenActor),
+    'step prepared with one tool': done('plan', { ...plan, tools: ['look'] }),
+    'step preparation failed': failed('plan', brokenActor),
   }
 }
 

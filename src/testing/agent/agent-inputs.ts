@@ -106,7 +106,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   'with result shields': createInput({ maxSteps: 1 }, { features: { resultShields: true } }),
   'with input shields': createInput({ maxSteps: 1 }, { features: { inputShields: true } }),
   'with retrieval': createInput({ maxSteps: 1 }, { features: { retrieval: true } }),
-  'summing up, nearly spent': createInput(
+  'summarizing near the budget': createInput(
     { maxSteps: 1, tokenBudget },
     { retry: { maxAttempts: 2, rateLimitAttempts: 1 }, features: { fitting: true } },
   ),
@@ -142,7 +142,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { toolCalls: { onInterrupted: 'approval' }, tools: { book: writing } },
   ),
   'with sleep': createInput({ maxSteps: 2, timeoutMs: 2_000_000 }, { tools: napping }),
-  'with sleep, when the budget is spent': createInput(
+  'with sleep and a spent budget': createInput(
     { maxSteps: 2, tokenBudget },
     { budget: { finishBatch: true }, tools: napping, usage: lastToken },
   ),
@@ -172,19 +172,19 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { maxSteps: 2 },
     { tools: { pledge: writing, research: delegating } },
   ),
-  'ending by a result': createInput(
+  'ending with a result': createInput(
     { maxSteps: 2, tokenBudget },
     { budget: { finishBatch: true }, tools: { look: { ...reading, endsRun: true } } },
   ),
-  'ending by a result that shields clear': createInput(
+  'ending with a screened result': createInput(
     { maxSteps: 1 },
     { features: { outputShields: true }, tools: { read: { ...writing, endsRun: true } } },
   ),
-  'stopping when it has results': createInput(
+  'stopping on results': createInput(
     { maxSteps: 2 },
     { completion: { maxOutputRepairs: 1 }, features: { stopWhen: true, structuredOutput: true } },
   ),
-  'stopping when it has results that shields clear': createInput(
+  'stopping on screened results': createInput(
     { maxSteps: 2 },
     {
       completion: { maxOutputRepairs: 1 },
@@ -203,14 +203,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   ),
   interactive: createInput({ maxSteps: 1 }, { interactive: true }),
   'asked to conclude': createInput({ maxSteps: 1, onLimit: 'conclude' }),
-  'spent before it starts': createInput(
+  'over budget at the start': createInput(
     { maxSteps: 1, outputTokens: tokenBudget },
     {
       features: { fitting: true, inputShields: true },
       usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget },
     },
   ),
-  'nearly spent, and careful': createInput(
+  'near the budget with preflight': createInput(
     { maxSteps: 1, tokenBudget },
     { budget: { preflight: true }, usage: lastToken },
   ),
@@ -221,7 +221,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
       features: { inputShields: true, outputShields: true },
     },
   ),
-  'concluding near the limit of its cost': createInput(
+  'concluding near the cost limit': createInput(
     { maxSteps: 1, costLimit: 1, onNearBudget: 'conclude' },
     { features: { prepareStep: true }, usage: { ...noUsage, cost: 0.95 } },
   ),
@@ -229,12 +229,12 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { maxSteps: 2, tokenBudget },
     { budget: { finishBatch: true, onOvershoot: 'complete' } },
   ),
-  'watching repetition, beside custom guards': createWatchingInput(
+  'watching repetition with custom guards': createWatchingInput(
     { repeatedCall: {} },
     {},
     { userGuards: true },
   ),
-  'watching repetition, halting at once': createWatchingInput(
+  'watching repetition, halting immediately': createWatchingInput(
     { repeatedCall: { haltAt: 'reached', onHalt: 'pause', lastWords: false } },
     { onLimit: 'conclude' },
     { userGuards: true },
@@ -245,7 +245,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { outputShields: true },
   ),
   'watching progress': createWatchingInput({ progress: eagerStaleness }),
-  'watching progress, with every answer screened': createWatchingInput(
+  'watching progress with output shields': createWatchingInput(
     { progress: eagerStaleness },
     {},
     { outputShields: true },

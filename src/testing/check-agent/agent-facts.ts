@@ -60,7 +60,7 @@ async function sampleTool(tool: Tool, fixedInput: JsonObject | undefined): Promi
   const { name, parameters, readOnly, idempotent } = tool
   const input = (n: number): JsonObject => fixedInput ?? (sampleValue(parameters, n) as JsonObject)
   if (!(await accepts(tool, input(0)))) {
-    if (fixedInput) throw inputError(name, `tool '${name}' does not take it`)
+    if (fixedInput) throw inputError(name, `tool '${name}' does not accept it`)
     return null
   }
   const varies = JSON.stringify(input(0)) !== JSON.stringify(input(1)) && (await accepts(tool, input(1)))

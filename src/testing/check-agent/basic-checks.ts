@@ -89,7 +89,10 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
     const process = scene.open(turns({ text: 'The first half', finishReason }, say(' and the second.')))
     const result = await process.say(scene.input)
     const isWhole = (result.output ?? '').includes('second')
-    expectTrue(!isNormal(result) || isWhole, `half an answer is reported as a normal end: '${result.output}'`)
+    expectTrue(
+      !isNormal(result) || isWhole,
+      `a truncated answer is reported as a normal end: '${result.output}'`,
+    )
     return endOf(result)
   },
 })
@@ -114,7 +117,7 @@ export const truncationChecks: readonly AgentCheckSpec[] = [
     undefined,
     'unfinished',
   ),
-  text('cut-text', 'A text cut off by the length limit is continued or reported', 'length'),
+  text('cut-text', 'Text cut off by the length limit is continued or reported', 'length'),
   text('filtered-text', 'Text stopped by a content filter is reported', 'content_filter'),
 ]
 

@@ -45,9 +45,9 @@ export interface CheckAgentOptions {
 
 const optionRules: OptionRules<CheckAgentOptions> = {
   only: { is: (value) => Array.isArray(value) && value.length > 0, phrase: 'a list of at least one name' },
-  skip: objectRule([], 'an object of reasons by name'),
+  skip: objectRule([], 'an object that maps check names to reasons'),
   seed: integerRule,
-  inputs: objectRule([], 'an object of inputs by tool name'),
+  inputs: objectRule([], 'an object that maps tool names to inputs'),
   input: { is: (value) => typeof value === 'string' && value.trim() !== '', phrase: 'a non-empty string' },
   context: null,
   withinMs: {

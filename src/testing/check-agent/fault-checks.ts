@@ -81,7 +81,7 @@ export const faultChecks: readonly AgentCheckSpec[] = [
   passes('cut', 'A stream that breaks once is retried'),
   reports('refused', 'Status 400 is reported and not retried', 1),
   reports('empty', 'Answers without content are reported', 20),
-  reports('stalled', 'A model that stalls forever is given up and reported', 20),
+  reports('stalled', 'A model that stalls forever is abandoned and reported', 20),
   tool('throws', 'A tool throws; the model receives the error and the run continues'),
   tool('undefined', 'A tool returns undefined; the run continues'),
   tool('circular', 'A tool returns a value that JSON cannot hold; the run continues'),
@@ -141,7 +141,7 @@ async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<
   }
   const place = `the process died at write ${at} (${fault})`
   const result = await finish(scene, script)
-  expectTrue(isNormal(result), `${place}: the next one ended ${describeEnd(result)}`)
+  expectTrue(isNormal(result), `${place}: the next process ended ${describeEnd(result)}`)
   const repeated = findRepeated(scene.executions)
   if (!toolOf(scene).mayRepeat)
     expectTrue(
@@ -180,11 +180,11 @@ export const resumeChecks: readonly AgentCheckSpec[] = [
   resume(
     'dies',
     'before-each-write',
-    'The process dies before each of its writes; another one finishes the run and no call runs twice',
+    'The process dies before each of its writes; another process finishes the run and no call runs twice',
   ),
   resume(
     'dies_after',
     'after-each-write',
-    'The process dies after each of its writes; another one finishes the run and no call runs twice',
+    'The process dies after each of its writes; another process finishes the run and no call runs twice',
   ),
 ]

@@ -34,12 +34,15 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
       trySaying(second, 'The second message.'),
     ])
     const answered = tries.filter(({ isAnswered }) => isAnswered)
-    expectTrue(answered.length > 0, `neither was answered (${tries.map(({ end }) => end).join('; ')})`)
+    expectTrue(
+      answered.length > 0,
+      `neither message was answered (${tries.map(({ end }) => end).join('; ')})`,
+    )
     const before = scene.requests.length
     expectNormal(await first.say(scene.input))
     const received = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
     const lost = answered.find(({ text }) => !received.includes(text))?.text
-    expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered, and is not in the next request`)
+    expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered but is not in the next request`)
     return answered.length === 2 ? 'both were answered' : 'one was answered, the other refused'
   },
 })

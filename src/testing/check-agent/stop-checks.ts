@@ -239,7 +239,7 @@ export const loopChecks: readonly AgentCheckSpec[] = [
   ),
   loops(
     'failing',
-    'A call that fails each time',
+    'A call that fails every time',
     (scene) => () => callOf(toolOf(scene)),
     () => {
       throw new Error('No such file.')
@@ -247,7 +247,7 @@ export const loopChecks: readonly AgentCheckSpec[] = [
   ),
   loops(
     'new-arguments',
-    'A different call each time with the same result',
+    'A different call every time, with the same result',
     (scene) => (at) => callOf(toolOf(scene), at),
     () => 'Nothing found.',
     ['tool', 'variety'],

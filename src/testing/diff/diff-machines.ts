@@ -193,7 +193,7 @@ function describeChange(
   if (before === null && after === null) return `The machine starts with a different ${nouns[kind]}`
   if (before === after) return `${before ?? ''}: has a different ${nouns[kind]}`
   if (before === null)
-    return `${after ?? ''}: is ${isNew ? 'new' : 'taken, where no transition was taken before'}`
+    return `${after ?? ''}: is ${isNew ? 'new' : 'taken, but no transition was taken before'}`
   if (after === null) return `${before}: is ${gone ? 'missing' : 'no longer taken'}`
   return `${before}: ${gone ? 'is missing' : 'is not taken'}. ${isNew ? 'New' : 'Taken instead'}: ${after}`
 }

@@ -89,7 +89,7 @@ const optionRules: OptionRules<EvaluateOptions> = {
   score: null,
   id: {
     is: (value) => isSessionId(value) && !value.includes('.') && value.length <= 80,
-    phrase: 'a text of 1 to 80 letters, digits and _ : @ -, and no dot',
+    phrase: 'a string of 1 to 80 letters, digits and _ : @ -, without a dot',
   },
   store: null,
   concurrency: countRule,

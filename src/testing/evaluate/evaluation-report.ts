@@ -147,7 +147,7 @@ export const reportRule: ArgumentRule = objectRule(
 
 export const comparisonRule: ArgumentRule = {
   is: (value) => value === null || value === undefined || objectRule(['pairs', 'regressions'], '').is(value),
-  phrase: 'the result of compareReports(), or omitted',
+  phrase: 'the result of compareReports() or undefined',
 }
 
 /**

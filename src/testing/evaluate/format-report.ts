@@ -128,7 +128,7 @@ function formatFacts({ summary }: EvaluationReport, width: number, paint: Paint)
 function formatSpread(spread: Spread | null, format: (value: number) => string): string {
   if (spread === null) return '–'
   const { mean, p50, p95, max } = spread
-  return `mean ${format(mean)}, p50 ${format(p50)}, p95 ${format(p95)}, most ${format(max)}`
+  return `mean ${format(mean)}, p50 ${format(p50)}, p95 ${format(p95)}, max ${format(max)}`
 }
 
 interface ListOptions {

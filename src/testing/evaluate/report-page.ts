@@ -95,9 +95,9 @@ function showTiles({ summary }: EvaluationReport): Markup {
 ${tile(mean ? formatScore(mean.value) : '–', mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
 ${tile(passRate ? formatShare(passRate.value) : '–', passRate ? `passed, ${formatShareRange(passRate)}` : 'passed')}
 ${tile(formatMoney(cost.total), judged)}
-${tile(formatCount(tokens.total), `tokens, ${formatCount(tokens.output)} of them output`)}
+${tile(formatCount(tokens.total), `tokens, including ${formatCount(tokens.output)} output`)}
 ${tile(durationMs ? formatDuration(durationMs.p50) : '–', `time (p50), p95 ${durationMs ? formatDuration(durationMs.p95) : '–'}`)}
-${tile(steps ? formatMean(steps.mean) : '–', `steps a run, at most ${steps ? formatMean(steps.max) : '–'}`)}
+${tile(steps ? formatMean(steps.mean) : '–', `steps per run, at most ${steps ? formatMean(steps.max) : '–'}`)}
 </div>`
 }
 
@@ -108,7 +108,7 @@ function showCounts({ summary: { states, guards } }: EvaluationReport): Markup {
     )}</table>`
   const hasGuards = Object.keys(guards).length > 0
   return html`<div class="pair"><div>${table('state and reason', states)}</div>${
-    hasGuards && html`<div>${table('guard that acted', guards)}</div>`
+    hasGuards && html`<div>${table('guard action', guards)}</div>`
   }</div>`
 }
 
@@ -124,9 +124,9 @@ function showScores(report: EvaluationReport): Markup {
     return { name, range: passRate, words }
   })
   return html`<section><h2>Scores</h2>
-<p class="soft">95 % intervals: of means by bootstrap over the cases, of pass rates Wilson's.</p>
+<p class="soft">95 % intervals: bootstrap over cases for means, Wilson for pass rates.</p>
 <h3>Mean score</h3>${plotIntervals(means, axis)}
-<h3>Share that passed</h3>${plotIntervals(rates, axis)}</section>`
+<h3>Pass rate</h3>${plotIntervals(rates, axis)}</section>`
 }
 
 function showComparison(comparison: ReportComparison): Markup {
@@ -142,7 +142,7 @@ function showComparison(comparison: ReportComparison): Markup {
     })),
   ]
   const others: [string, string][] = [
-    ['cost of a run', cost ? formatCostRange(cost) : '–'],
+    ['cost per run', cost ? formatCostRange(cost) : '–'],
     ['tokens', tokens ? formatSignedRange(tokens, formatMean) : '–'],
     ['steps', steps ? formatSignedRange(steps, formatMean) : '–'],
     ['time', durationMs ? formatSignedRange(durationMs, formatDuration) : '–'],
@@ -177,9 +177,9 @@ function showSpreads({ cases }: EvaluationReport): Markup {
     return html`<section><h2>${title}</h2>${plotHistogram(values, { from: 0, to: most, bins: 10, format })}</section>`
   }
   return html`<div class="pair">
-<section><h2>Scores of cases</h2>${plotHistogram(scores, { from: 0, to: 1, bins: 10, format: String })}</section>
-${plot('Time of a run', times, formatDuration)}
-${plot('Cost of a run', costs, formatMoney)}
+<section><h2>Scores by case</h2>${plotHistogram(scores, { from: 0, to: 1, bins: 10, format: String })}</section>
+${plot('Time per run', times, formatDuration)}
+${plot('Cost per run', costs, formatMoney)}
 </div>`
 }
 
@@ -187,7 +187,7 @@ function showFailures(report: EvaluationReport): Markup | null {
   const failures = listFailures(report)
   if (failures.length === 0) return null
   const rest = failures.length - mostFailures
-  return html`<section><h2>${formatCount(failures.length, 'run')} that did not pass</h2>
+  return html`<section><h2>${formatCount(failures.length, 'run')} not passed</h2>
 ${failures.slice(0, mostFailures).map(showFailure)}
 ${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON report.</p>`}</section>`
 }

@@ -67,7 +67,7 @@ export function checkScorers(value: unknown): Scorers {
   if (!isUsable)
     throw evaluationOptionError(
       'score',
-      'must be a function (result, case) => number, or an object of them by name',
+      'must be a function (result, case) => number, or an object that maps names to such functions',
     )
   const wrong = entries.find(([name]) => !namePattern.test(name))
   if (wrong)

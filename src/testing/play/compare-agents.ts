@@ -94,7 +94,7 @@ function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
   }
   const changes = listLeafChanges(then.parameters, now.parameters)
   const lines = changes.slice(0, 8).map(({ path, before, after }) => formatSchemaChange(path, before, after))
-  if (changes.length > lines.length) lines.push(`  … and in ${changes.length - lines.length} more places`)
+  if (changes.length > lines.length) lines.push(`  … and ${changes.length - lines.length} more differences`)
   const schema: FoundDifference = {
     by: 'tools',
     subject: name,

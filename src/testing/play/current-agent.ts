@@ -226,8 +226,8 @@ export class CurrentAgent {
     if (!tool) return { status: 'unknown_tool', content: `There is no tool '${call.name}'.`, durationMs }
     const parsed = await parseArguments(tool, call.arguments)
     if (parsed.ok === hasRun) return undefined
-    const [recorded, now] = parsed.ok ? ['did not fit', 'fit'] : ['fit', 'do not fit']
-    const words = parsed.ok ? 'now match the schema of the tool' : 'no longer match the schema of the tool'
+    const [recorded, now] = parsed.ok ? ['did not match', 'match'] : ['matched', 'do not match']
+    const words = parsed.ok ? "now match the tool's schema" : "no longer match the tool's schema"
     const why = parsed.ok ? result.content : parsed.message
     const message = `The arguments of ${formatCall(call)} ${words}: ${why}`
     this.reported.add(call.id)

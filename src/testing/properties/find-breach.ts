@@ -174,7 +174,7 @@ function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boo
   if (!stuck) return { breach: undefined, begun: origins.length }
   const { start, moves } = traceNode(stuck)
   const reason = nodes.some(isGoal)
-    ? `no path leads there from ${describeNode(stuck)}`
+    ? `the goal is unreachable from ${describeNode(stuck)}`
     : 'no reachable state satisfies it'
   return { breach: createBreach(reason, moves, start), begun: origins.length }
 }
@@ -186,7 +186,7 @@ function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
   const cycle = findValueCycle(nodes, isIdle)
   if (rise && (!cycle || rise.depth <= cycle.moves.length)) {
     const { start, moves } = traceNode(rise)
-    return createBreach(`the rank grows on the way to ${describeNode(rise)}`, moves, start)
+    return createBreach(`the rank increases on the way to ${describeNode(rise)}`, moves, start)
   }
   return cycle
 }

@@ -297,7 +297,7 @@ function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, describe: 
   const ranks = moments.map((moment) => judge.rank(moment))
   const compare = (one: number, other: number): number => compareRanks(ranks[one] ?? [], ranks[other] ?? [])
   const rise = moments.findIndex((_, i) => i > 0 && compare(i, i - 1) > 0)
-  if (rise > 0 && moments[rise]) return describe('the rank grows', moments[rise])
+  if (rise > 0 && moments[rise]) return describe('the rank increases', moments[rise])
   for (let i = loopFrom; i < moments.length; i++) {
     const [begin, end] = [moments[loopFrom - 1], moments[i]]
     if (!begin || !end || describeValue(begin.value) !== describeValue(end.value)) continue
@@ -346,7 +346,7 @@ function createStory(
       const way = `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
       if (loop === null) return way
       return loop.length === 0
-        ? `${way}\nand rests there forever.`
+        ? `${way}\nand stays there forever.`
         : `${way}\nand then repeats:\n${formatPath({ steps: loop })}`
     },
   }

@@ -46,7 +46,7 @@ export async function checkProvider(
   serve: (script: { scenario: { turns: ProviderTurn[] }; strict: true }) => Promise<ProviderServer>,
   options: CheckProviderOptions = {},
 ): Promise<ProviderReport> {
-  expectArgument('checkProvider(make)', make, functionRule('a function that makes the provider of a URL'))
+  expectArgument('checkProvider(make)', make, functionRule('a function that creates a provider for a URL'))
   expectArgument(
     'checkProvider(make, serve)',
     serve,
@@ -111,7 +111,7 @@ export function formatProviderReports(reports: Readonly<Record<string, ProviderR
       typeof value === 'object' &&
       value !== null &&
       Object.values(value).every((report: Partial<ProviderReport>) => Array.isArray(report?.checks)),
-    phrase: 'an object of reports by their titles',
+    phrase: 'an object that maps titles to reports',
   })
   const columns = Object.entries(reports)
   const names = [...new Set(columns.flatMap(([, { checks }]) => checks.map(({ name }) => name)))]

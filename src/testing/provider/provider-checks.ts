@@ -54,7 +54,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'text, byte by byte',
+    name: 'text in chunks of one byte',
     only: 'stream',
     turns: [{ text: sampleText, split: 'bytes' }],
     async run(scene) {
@@ -68,7 +68,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
       const { response, reasoning } = await askProvider(scene)
       expectSame('the text', response.text, 'So.')
       expectSame('the reasoning', response.reasoning, 'Let me think.')
-      if (scene.stream) expectSame('the reasoning that onDelta was given', reasoning, 'Let me think.')
+      if (scene.stream) expectSame('the reasoning passed to onDelta', reasoning, 'Let me think.')
     },
   },
   {
@@ -93,7 +93,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'results and the messages sent with them',
+    name: 'results and the messages sent after them',
     turns: [{ reasoning: 'Two sums.', text: 'Let me see.', toolCalls: twoCalls }, { text: 'Done.' }],
     async run(scene) {
       const first = await askProvider(scene, { tools: [add] })
@@ -150,7 +150,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'a picture in a result',
+    name: 'a picture in a tool result',
     turns: [{ toolCalls: [{ name: 'add' }] }, { text: 'A dot.' }],
     async run(scene) {
       const answer = toMessage(await askProvider(scene, { tools: [add] }))
@@ -161,11 +161,11 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
       const after = JSON.stringify(sent.slice(sent.findIndex(({ role }) => role === 'tool')))
       expectTrue(
         after.includes(pixel),
-        `the picture should be in the result or after it, where there is ${formatValue(after)}`,
+        `the picture should be in the result or after it, but the message there is ${formatValue(after)}`,
       )
       expectTrue(
         after.includes('The chart:'),
-        `the words of the result should be there, where there is ${formatValue(after)}`,
+        `the text of the result should be there, but the message there is ${formatValue(after)}`,
       )
     },
   },
@@ -177,7 +177,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
       const messages = [hello, answer, ...toResults(answer, ['3'])]
       await askProvider(scene, { tools: [add], instructions: 'Be brief.', messages })
       const [before, after] = scene.server.requests.map(({ body }) => body.messages)
-      expectSame('the beginning of a request', after?.slice(0, before?.length), before)
+      expectSame('the start of a request', after?.slice(0, before?.length), before)
     },
   },
   {
@@ -209,7 +209,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'a truncated answer',
+    name: 'a truncated response',
     turns: [{ text: 'Once upon', finishReason: 'length' }],
     async run(scene) {
       const { response } = await askProvider(scene)
@@ -218,7 +218,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'a filtered answer',
+    name: 'a filtered response',
     turns: [{ text: 'Once', finishReason: 'content_filter' }],
     async run(scene) {
       const kind = classifyResponse((await askProvider(scene)).response)
@@ -404,7 +404,7 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'an abort midway',
+    name: 'an abort during the response',
     turns: [{ text: 'One two three four', chunkSize: 4, hang: 2 }],
     async run(scene) {
       const controller = new AbortController()

@@ -66,7 +66,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
     }
     case 'event':
       if (runs.length === 0)
-        throw new Broken('start: A run starts before its events.', `${event.type} precedes the start.`)
+        throw new Broken('start: A run starts before its events.', `${event.type} comes before the start.`)
       return narrow(runs, (run) => hear(run, moment, details))
     case 'snapshot': {
       const seen = readRun(state, details)
@@ -153,9 +153,10 @@ function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): 
   const law = 'snapshot: A snapshot matches the place, counters, totals and calls its log leads to.'
   for (const key of Object.keys(due)) {
     const [one, other] = [JSON.stringify(is[key]), JSON.stringify(due[key])]
-    if (one !== other) throw new Broken(law, `Its ${key} is ${one}, but the log leads to ${other}.`)
+    if (one !== other) throw new Broken(law, `The ${key} is ${one}, but the log leads to ${other}.`)
   }
-  if ((status === 'done') !== isEnd(run.place)) throw new Broken(law, `It is ${status} in ${run.place}.`)
+  if ((status === 'done') !== isEnd(run.place))
+    throw new Broken(law, `The status is ${status} in ${run.place}.`)
   return [seen]
 }
 
@@ -252,7 +253,10 @@ function settle(run: Run, moment: Moment, details?: Details): Run[] {
 function hear(run: Run, moment: Moment, details?: Details): Run[] {
   const { type } = moment.event
   if (isEnd(run.place))
-    throw new Broken('end: The end of a run is its last record.', `${type} follows the end in ${run.place}.`)
+    throw new Broken(
+      'end: The end of a run is its last record.',
+      `${type} comes after the end in ${run.place}.`,
+    )
   const event = type.replace(/^xstate\.(done|error)\.actor\./, '$1 ')
   const { runs } = follow(details?.hear(run, moment) ?? run, event, moment, details)
   if (runs.length > 0) return runs

@@ -189,7 +189,7 @@ const closeStore = async (store: SessionStore): Promise<void> => store.close()
 
 /** Why a check does not apply to a store, or null. */
 function explainMissing(ability: Ability, store: SessionStore, shared: boolean): string | null {
-  if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
+  if (ability === 'shared') return shared ? null : 'shared is false, so each store has separate sessions'
   if (ability === 'purge') return store.purge ? null : 'the store has no purge'
   if (ability === 'setTitle') return store.setTitle ? null : 'the store has no setTitle'
   if (ability === 'setMark') return store.setMark ? null : 'the store has no setMark'

@@ -16,7 +16,7 @@ export async function kept() {
 /** A command's output. Its exit code reports a refusal. */
 async function commanded(args: readonly string[], cwd: string): Promise<Told> {
   const { code, out, err } = await cli([...args, '--store', 'file:kept'], { cwd })
-  // Exit codes 3 (stopped) and 4 (waits for input) are valid outcomes.
+  // Exit codes 3 (stopped) and 4 (waiting for input) are valid outcomes.
   const isRefused = code === 1 || code === 2
   return { refused: isRefused ? `exit ${code}` : null, shown: out + err }
 }

@@ -301,7 +301,7 @@ describe('checkAgent refuses', () => {
     ['an empty list', { only: [] }, 'only must be a list of at least one name'],
     ['a seed that is not a number', { seed: 0.5 }, 'seed must be a whole number'],
     ['an input of an unknown tool', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
-    ['an input that the tool refuses', { inputs: { read: { path: 7 } } }, "tool 'read' does not take it"],
+    ['an input that the tool refuses', { inputs: { read: { path: 7 } } }, "tool 'read' does not accept it"],
     ['an empty message', { input: ' ' }, 'input must be a non-empty string'],
     ['an empty time limit', { withinMs: 0 }, 'withinMs must be a positive number of milliseconds'],
     ['an unknown option', { onl: ['cancel'] } as never, "checkAgent has no option 'onl'. Did you mean only?"],

@@ -60,13 +60,13 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
       'a request beyond the context window',
       'a broken connection',
       'an error in a stream',
-      'an abort midway',
+      'an abort during the response',
     ],
   ],
   [
     'ignores the signal',
     (request) => (asked, options) => request(asked, { ...options, signal: new AbortController().signal }),
-    ['an abort midway', 'an abort before the response', 'an abort before the request'],
+    ['an abort during the response', 'an abort before the response', 'an abort before the request'],
   ],
   [
     'emits no deltas',
@@ -87,7 +87,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   [
     'loses the second call',
     answering(({ toolCalls }) => ({ toolCalls: toolCalls.slice(0, 1) })),
-    ['calls in parallel', 'results and the messages sent with them'],
+    ['calls in parallel', 'results and the messages sent after them'],
   ],
   [
     'invents arguments',
@@ -110,17 +110,17 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   [
     'accepts every end as complete',
     answering(() => ({ complete: true, finishReason: 'stop' })),
-    ['a truncated answer', 'a filtered answer', 'a stream without an end', 'an unreadable stream'],
+    ['a truncated response', 'a filtered response', 'a stream without an end', 'an unreadable stream'],
   ],
   [
     'drops the history',
     (request) => (asked, options) => request({ ...asked, messages: asked.messages.slice(0, 1) }, options),
-    ['results and the messages sent with them'],
+    ['results and the messages sent after them'],
   ],
   [
     'drops the instructions and nudges',
     (request) => (asked, options) => request({ ...asked, instructions: null, nudges: [] }, options),
-    ['results and the messages sent with them'],
+    ['results and the messages sent after them'],
   ],
   [
     'offers no tools',

@@ -27,7 +27,7 @@ it('the store in memory passes every check, and skipped checks have a reason', a
   expect({ clock, broken }).toEqual({ clock: 'given', broken: [] })
   expect(checks.map(({ name }) => name)).toEqual(names)
   const reasons = checks.flatMap(({ outcome, problem }) => (outcome === 'skipped' ? [problem] : []))
-  const notShared = 'shared is false: each store has sessions of its own'
+  const notShared = 'shared is false, so each store has separate sessions'
   expect(reasons).toEqual([
     'the store has no renewAll',
     'the store has no purge',

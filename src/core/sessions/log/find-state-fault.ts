@@ -159,7 +159,7 @@ const contextKind = fields(
     ...sessionFields,
     config: kindLike(defaultConfig, { canBeOff: false }),
     features: kindLike(noFeatures),
-    tools: predicate(isTraitsByName, 'the traits of tools by their names'),
+    tools: predicate(isTraitsByName, 'an object that maps tool names to traits'),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(callKind, 'a list'),
     pausing: predicate(

@@ -109,11 +109,7 @@ const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies Opt
 /** @throws {UsageError} `invalid_option`, naming the key */
 export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new UsageError(
-      'invalid_option',
-      `list takes an object of options: ${optionNames.join(', ')}.`,
-      'list',
-    )
+    throw new UsageError('invalid_option', `list takes an options object: ${optionNames.join(', ')}.`, 'list')
   expectKnownOptions('list', options, optionNames)
   // Reads each option only once, so that the validated value is also the value used.
   const values: ListOptions = Object.fromEntries(

@@ -58,7 +58,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   const place = `${address.origin}${address.pathname}`
   const records = new Records(auth.store ?? createMemoryTokens(), place)
   const fail = (why: string, cause?: unknown): StatewrightError =>
-    new StatewrightError('mcp_sign_in', `Signing in at the MCP server '${place}': ${why}`, place, { cause })
+    new StatewrightError('mcp_sign_in', `Signing in to the MCP server '${place}': ${why}`, place, { cause })
   /** Shared by requests that are refused at the same time. */
   let begun: Begun | undefined
   let asking: Promise<void> | undefined
@@ -240,7 +240,9 @@ function createCredentials(
     saveClientInformation: (client) => {
       const { issuer } = client
       if (clientId !== undefined && client.client_id !== clientId)
-        throw new Error(`The client id '${clientId}' is for another authorization server than '${issuer}'.`)
+        throw new Error(
+          `The client id '${clientId}' belongs to an authorization server other than '${issuer}'.`,
+        )
       return records.change((record) => {
         if (clientId === undefined) record.client = client
         else if (issuer !== undefined) record.issuer = issuer

@@ -28,32 +28,32 @@ export const callRules: readonly AgentInvariant[] = [
     const canStart = (call: BatchCall): boolean => isRunnable(call) && (call.expiresAt ?? Infinity) > now
     const wrong = open.filter((call) => (call.started ? !isRunnable(call) : canStart(call)))
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} is in the wrong state`
-    return !open.some(({ started }) => started) && 'there is nothing to run'
+    return !open.some(({ started }) => started) && 'no call is ready to run'
   }),
-  createRule('a call starts before its question expires or never', (change) => {
+  createRule('a call never starts after its question expires', (change) => {
     const now = getEventTime(change.event)
     const wrong = change.after.calls.find(
       ({ id, started, expiresAt = Infinity }) =>
         started && expiresAt <= now && !findCall(change.before?.calls, id)?.started,
     )
-    return wrong && `'${wrong.id}' starts too late`
+    return wrong && `'${wrong.id}' starts after its question expired`
   }),
-  createRule('an approval counts before its question expires or never', ({ event, before, transitions }) => {
+  createRule('an approval never counts after its question expires', ({ event, before, transitions }) => {
     if (event.type !== 'APPROVE' || transitions.length === 0 || !before) return null
     const question = listAnswerableCalls(before).find(({ callId }) => callId === event.callId)
-    return (question?.expiresAt ?? Infinity) <= getEventTime(event) && 'it comes too late'
+    return (question?.expiresAt ?? Infinity) <= getEventTime(event) && 'it arrived after the question expired'
   }),
-  createRule('no calls start while a question is open after its time', (change) => {
+  createRule('no call starts while an expired question is open', (change) => {
     if (!hasStarted(change, 'runTools') || change.event.type === 'RESUMED') return null
     const [late] = listLate(change.after, getEventTime(change.event))
     return late && `'${late.call.id}' is open`
   }),
-  createRule('an expiry before its time has no effect', ({ event, before, transitions }) => {
+  createRule('an early expiry event has no effect', ({ event, before, transitions }) => {
     const isEarly =
       event.type === 'APPROVAL_EXPIRED' && before && listLate(before, getEventTime(event)).length === 0
-    return isEarly && transitions.length > 0 && 'it has one'
+    return isEarly && transitions.length > 0 && 'the state changed'
   }),
-  createRule('a question that expires and ends the run closes its call as expired', (change) => {
+  createRule('when an expired question ends the run, its call is closed as expired', (change) => {
     const { event, before, after } = change
     if (after.state !== 'CANCELLED' || after.reason !== 'approval_expired' || !before) return null
     const late = listLate(before, getEventTime(event)).flatMap(({ call, question }) =>
@@ -77,12 +77,17 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, state, transitions } = change
     const isAnswer = event.type === 'TOOL_OUTPUT' || event.type === 'REJECT'
     const isOneMore = isAnswer && state === 'WAITING_FOR_TOOL.screeningResults'
-    return isOneMore && transitions.length > 0 && !hasStarted(change, 'screenResults') && 'they do not'
+    return (
+      isOneMore &&
+      transitions.length > 0 &&
+      !hasStarted(change, 'screenResults') &&
+      'they did not review again'
+    )
   }),
   createRule('shields review edited arguments only after every approval is decided', (change) => {
     const calls = hasTakenBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
     const requested = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
-    return requested.length > 0 && `${requested.join()} waits for an approval`
+    return requested.length > 0 && `${requested.join()} is waiting for an approval`
   }),
   createRule('no call starts twice unless the run is resumed', (change) => {
     const { event, before, after } = change
@@ -112,9 +117,9 @@ export const callRules: readonly AgentInvariant[] = [
     if (added.length === 0) return null
     if (new Set(after.loaded).size < after.loaded.length) return `${added.join()} is loaded twice`
     if (event.type !== 'TOOLS_LOADED') return `${event.type} loads ${added.join()}`
-    return !findCall(before?.calls, event.callId)?.started && `'${event.callId}' does not run`
+    return !findCall(before?.calls, event.callId)?.started && `'${event.callId}' is not running`
   }),
-  createRule('a call of an unloaded deferred tool affects neither guards nor caps', (change) => {
+  createRule('a call to an unloaded deferred tool affects neither guards nor caps', (change) => {
     const { after } = change
     const unloaded = after.calls.filter((call) => call.unloaded)
     const wrong = unloaded.find(({ fact, result }) => fact !== undefined || result?.refusedBy !== undefined)
@@ -123,7 +128,7 @@ export const callRules: readonly AgentInvariant[] = [
       unloaded.length > 0 &&
       unloaded.length === after.calls.length &&
       after.verdict !== null &&
-      'it halts the run'
+      'the call halted the run'
     )
   }),
   createRule('a running call records its skill change', ({ event, before, after }) => {
@@ -139,7 +144,7 @@ export const callRules: readonly AgentInvariant[] = [
       const isKept = event.type === 'HANDLE_SAVED' && event.callId === id
       return now && !result && !isKept && JSON.stringify(now.handle) !== JSON.stringify(handle)
     })
-    if (lost) return !isNewBatch(event.type) && `'${lost.id}' loses it`
+    if (lost) return !isNewBatch(event.type) && `'${lost.id}' lost its handle`
     const call = event.type === 'HANDLE_SAVED' ? findCall(before?.calls, event.callId) : undefined
     if (event.type !== 'HANDLE_SAVED' || !call?.started || call.result) return null
     return findCall(after.calls, call.id)?.handle !== event.handle && `'${call.id}' does not record it`
@@ -153,13 +158,16 @@ export const callRules: readonly AgentInvariant[] = [
       const isOpen = started && !result && handle !== undefined && isResumable
       return isOpen && now && (now.result !== undefined || now.needs !== 'nobody')
     })
-    return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' does not`
+    return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' was not continued`
   }),
   createRule('active skills match the skill changes in the transcript', ({ after }) => {
     // A handoff unloads all skills at the end of its batch.
     if (after.calls.some(({ handoff }) => handoff)) return null
     const noted = findActiveSkills(after.messages)
-    return JSON.stringify(after.skills) !== JSON.stringify(noted) && `${noted.length} are noted`
+    return (
+      JSON.stringify(after.skills) !== JSON.stringify(noted) &&
+      `the transcript has ${noted.length} active skills`
+    )
   }),
   createRule('a running call records its handoff', (change) => {
     const { event, before, after } = change
@@ -170,7 +178,7 @@ export const callRules: readonly AgentInvariant[] = [
   }),
   createRule('after a batch, the active agent is the target of the last handoff', ({ after }) => {
     const speaker = findSpeaker(after.messages)
-    return after.calls.length === 0 && after.speaker !== speaker && `it was handed to ${String(speaker)}`
+    return after.calls.length === 0 && after.speaker !== speaker && `the active agent is ${String(speaker)}`
   }),
   createRule('a handoff is announced when it takes effect, and the new agent has its own tools', (change) => {
     const { before, after } = change
@@ -180,9 +188,9 @@ export const callRules: readonly AgentInvariant[] = [
       return then !== after.speaker && `${String(after.speaker)} is active without an announcement`
     const [{ callId, from, to }] = announced as [(typeof announced)[number]]
     if (announced.length > 1 || from !== then || to !== after.speaker)
-      return `it is announced from ${String(from)} to ${to}`
+      return `the handoff is announced from ${String(from)} to ${to}`
     const own = findCall(before?.calls, callId)?.handoff?.tools
-    return own !== undefined && after.tools !== own && 'it has the tools of the previous agent'
+    return own !== undefined && after.tools !== own && 'the new agent has the tools of the previous agent'
   }),
   createRule('one answer causes at most one handoff', ({ after, before, event }) => {
     if (isNewBatch(event.type) || !before) return null
@@ -191,7 +199,7 @@ export const callRules: readonly AgentInvariant[] = [
     const running = after.calls.filter(isHandoff)
     return running.length > 1 && `${running.map(({ id }) => id).join()} were started`
   }),
-  createRule('a loaded skill refuses calls of tools it does not allow', ({ after, transitions }) => {
+  createRule('a loaded skill refuses calls to tools that it does not allow', ({ after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('RUNNING.judging.judgingCalls'))) return null
     const isForbidden = ({ name, result }: BatchCall): boolean =>
       !result &&
@@ -226,7 +234,7 @@ export const callRules: readonly AgentInvariant[] = [
     const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
     return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
   }),
-  createRule('a call runs only as its policies decide', ({ before, after }) => {
+  createRule('a call runs only if its policies allow it', ({ before, after }) => {
     const isNew = (call: BatchCall): boolean =>
       call.started === true && !findCall(before?.calls, call.id)?.started
     const wrong = after.calls.find((call) => {
@@ -239,9 +247,9 @@ export const callRules: readonly AgentInvariant[] = [
         (strictest === 'ask' && !(call.approved && hasVotes(call, after.requesters)))
       )
     })
-    return wrong && `'${wrong.id}' runs, and its policies say ${findStrictest(wrong)}`
+    return wrong && `'${wrong.id}' ran, but its policies decided ${findStrictest(wrong)}`
   }),
-  createRule('policies decide changed arguments', ({ before, after, event }) => {
+  createRule('policies decide on changed arguments', ({ before, after, event }) => {
     const wrong = after.calls.find((call) => {
       const earlier = findCall(before?.calls, call.id)
       if (!earlier?.decisions || call.result) return false
@@ -253,7 +261,7 @@ export const callRules: readonly AgentInvariant[] = [
       const isSame = call.arguments === earlier.arguments && !earlier.undecided
       return !isSame && call.decisions === earlier.decisions && !call.undecided
     })
-    return wrong && `the new arguments of '${wrong.id}' are not decided`
+    return wrong && `no policy decided on the new arguments of '${wrong.id}'`
   }),
   createRule('an answer from a person or client applies to its call', (change) => {
     const { event, before } = change
@@ -262,34 +270,38 @@ export const callRules: readonly AgentInvariant[] = [
     if (call === undefined || call.result || change.transitions.length === 0) return null
     const now = findCall(change.after.calls, event.callId)
     const announced = listAnnounced(change, 'tool_result').find(({ callId }) => callId === event.callId)
-    if (now?.unscreenedResult) return announced && 'its result is announced before shields have reviewed it'
+    if (now?.unscreenedResult) return announced && 'the result is announced before shields have reviewed it'
     switch (event.type) {
       case 'APPROVE':
         if (now?.needs === 'approval')
-          return now.approvals?.length !== (call.approvals?.length ?? 0) + 1 && 'its approval is not counted'
-        if (now?.needs !== (call.client ? 'client' : 'nobody')) return 'it is not approved'
+          return now.approvals?.length !== (call.approvals?.length ?? 0) + 1 && 'the approval is not counted'
+        if (now?.needs !== (call.client ? 'client' : 'nobody')) return 'the call is not approved'
         return event.arguments !== undefined && now.arguments !== event.arguments && 'the edit is lost'
       case 'REJECT':
         return (
-          !(announced?.status === 'rejected' && announced.content.includes(event.why)) && 'it is not rejected'
+          !(announced?.status === 'rejected' && announced.content.includes(event.why)) &&
+          'the call is not rejected'
         )
       case 'TOOL_OUTPUT':
-        return !(announced?.status === 'ok' && announced.content === event.content) && 'its output is lost'
+        return !(announced?.status === 'ok' && announced.content === event.content) && 'the output is lost'
       case 'TOOL_RESULT':
-        return announced?.content !== event.result.content && 'its result is lost'
+        return announced?.content !== event.result.content && 'the result is lost'
       default:
         return null
     }
   }),
-  createRule('only the party a call waits for can answer it, and only while it waits', (change) => {
-    const { event, before, transitions } = change
-    const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
-    if (needs === undefined || !('callId' in event) || !before) return null
-    const isAsked = listAnswerableCalls(before).some(
-      (one) => one.callId === event.callId && isAnsweredBy(one.needs, needs),
-    )
-    return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for this answer`
-  }),
+  createRule(
+    'only the party that a call is waiting for can answer it, and only while it is waiting',
+    (change) => {
+      const { event, before, transitions } = change
+      const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
+      if (needs === undefined || !('callId' in event) || !before) return null
+      const isAsked = listAnswerableCalls(before).some(
+        (one) => one.callId === event.callId && isAnsweredBy(one.needs, needs),
+      )
+      return !isAsked && transitions.length > 0 && `'${event.callId}' is not waiting for this answer`
+    },
+  ),
   createRule('a result is never replaced', ({ before, after, event }) => {
     if (isNewBatch(event.type)) return null
     const changed = before?.calls.find(
@@ -299,7 +311,7 @@ export const callRules: readonly AgentInvariant[] = [
         findCall(after.calls, id) &&
         findCall(after.calls, id)?.result !== result,
     )
-    return changed && `the result of '${changed.id}' was`
+    return changed && `the result of '${changed.id}' was replaced`
   }),
   createRule('when the runner ends, exactly the calls it started are closed', (change) => {
     const { event, before, after } = change
@@ -315,10 +327,10 @@ export const callRules: readonly AgentInvariant[] = [
     return (
       after.state === 'WAITING_FOR_INPUT' &&
       others.some((id) => announced.includes(id)) &&
-      'others were closed'
+      'the runner closed calls that it did not start'
     )
   }),
-  createRule('the end of a question about a call is announced once', (change) => {
+  createRule('the end of a question is announced once', (change) => {
     const { event, before, after } = change
     if (event.type !== 'APPROVE' && event.type !== 'REJECT') return null
     const call = findCall(before?.calls, event.callId)
@@ -326,9 +338,9 @@ export const callRules: readonly AgentInvariant[] = [
     const now = findCall(after.calls, event.callId)
     const isOpen = now?.needs === 'approval' && !now.result && !now.unscreenedResult
     const announced = listAnnounced(change, 'approval_decided').filter(({ callId }) => callId === call.id)
-    return announced.length !== (isOpen ? 0 : 1) && `it is announced ${announced.length} times`
+    return announced.length !== (isOpen ? 0 : 1) && `the end is announced ${announced.length} times`
   }),
-  createRule('each approval is requested once each time the run starts to wait', (change) => {
+  createRule('each approval is requested once whenever the run starts waiting for input', (change) => {
     const requested = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
     const isEntered =
       change.state === 'WAITING_FOR_INPUT.approval' &&
@@ -347,13 +359,13 @@ export const callRules: readonly AgentInvariant[] = [
       requested.some((id) => !open.includes(id)) || (isEntered && requested.length !== open.length)
     return isWrong && `announced: ${requested.join()}; open: ${open.join()}`
   }),
-  createRule('a run waits for input only while a call does', ({ state, after }) => {
+  createRule('a run waits for input only while a call is waiting', ({ state, after }) => {
     if (state === 'WAITING_FOR_INPUT.approval')
-      return listPending('approval', after).length === 0 && 'no call waits'
+      return listPending('approval', after).length === 0 && 'no call is waiting'
     return (
       state === 'WAITING_FOR_INPUT.toolOutput' &&
       listPending('client', after).length + listPending('elicitation', after).length === 0 &&
-      'no call waits'
+      'no call is waiting'
     )
   }),
   createRule(
@@ -363,13 +375,13 @@ export const callRules: readonly AgentInvariant[] = [
       if (event.type === 'CHILD_WAITING' && change.transitions.length > 0) {
         const call = findCall(after.calls, event.callId)
         const isKept = call?.needs === 'child' && !call.result && !call.started
-        return !isKept && `'${event.callId}' does not rest`
+        return !isKept && `'${event.callId}' is not resting`
       }
       const freed = after.calls.filter(
         ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'child',
       )
       const early = freed.find(({ questions = [] }) => questions.some(isOpen) && !questions.some(isUrgent))
-      if (early) return `'${early.id}' has questions left`
+      if (early) return `'${early.id}' has open questions`
       const wrong = freed.find(({ questions = [] }) =>
         questions.length === 0
           ? !/^(RESUME|STEER)$/.test(event.type)
@@ -378,16 +390,16 @@ export const callRules: readonly AgentInvariant[] = [
       return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
     },
   ),
-  createRule('an answer for a sub-agent is stored and is not the result of its call', (change) => {
+  createRule('an answer for a sub-agent is stored and does not become the result of its call', (change) => {
     const { event, before, after, transitions } = change
     const answers = /^(APPROVE|REJECT|TOOL_OUTPUT)$/.test(event.type) && 'callId' in event
     if (!answers || !event.callId.includes('/') || transitions.length === 0) return null
     const [id, inside] = event.callId.split('/')
     const findAnswer = (calls: readonly BatchCall[] = []): unknown =>
       findCall(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
-    if (findAnswer(before?.calls) !== undefined) return 'it was answered before'
-    if (listAnnounced(change, 'tool_result').length > 0) return 'it is announced as a result'
-    return findAnswer(after.calls) === undefined && 'it is lost'
+    if (findAnswer(before?.calls) !== undefined) return 'the question was already answered'
+    if (listAnnounced(change, 'tool_result').length > 0) return 'the answer is announced as a result'
+    return findAnswer(after.calls) === undefined && 'the answer is lost'
   }),
 ]
 

@@ -36,25 +36,25 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
 }
 
 export const endingRules: readonly AgentInvariant[] = [
-  createRule('a run emits one terminal event, last, that states how it ended', (change) => {
+  createRule('the last event of a run is its only terminal event and states how it ended', (change) => {
     const { announced, isFinal, after } = change
     const ends = listAnnounced(change, 'run_ended')
-    if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} were announced`
+    if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} terminal events were announced`
     if (!isFinal) return null
     const last = announced.at(-1)
     const isRight = last?.type === 'run_ended' && last.state === after.state && last.reason === after.reason
     return !isRight && `the last event is ${JSON.stringify(last)}`
   }),
-  createRule("a result has the fields of its state's type", ({ after, isFinal }) => {
+  createRule('a result has the fields that its state requires', ({ after, isFinal }) => {
     const { state, reason, error, pending, outputProblem, resumable, ...more } = toRunResult(after)
     const isWaiting = state === 'WAITING_FOR_INPUT'
-    if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
-    if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
+    if ((pending !== undefined) !== isWaiting) return 'pending does not match the state'
+    if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not match the state'
     const sleeps = state === 'PAUSED' && /^(sleeping|shared_budget)$/.test(reason)
     const expires = pending?.some(({ expiresAt }) => expiresAt !== undefined) === true
-    if ('wakeAt' in more !== (sleeps || expires)) return 'wakeAt does not fit'
-    if (isWaiting && error !== undefined) return `it waits with the error ${String(error)}`
-    if (resumable && outputProblem !== undefined) return 'outputProblem does not fit'
+    if ('wakeAt' in more !== (sleeps || expires)) return 'wakeAt does not match the state'
+    if (isWaiting && error !== undefined) return `a waiting run has the error ${String(error)}`
+    if (resumable && outputProblem !== undefined) return 'outputProblem does not match the state'
     const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
     return needsError && error === undefined && 'the error is missing'
   }),
@@ -63,7 +63,7 @@ export const endingRules: readonly AgentInvariant[] = [
     const errors = listAnnounced(change, 'error')
     const isError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
     if (errors.length !== (isError ? 1 : 0)) return `${errors.length} error events`
-    return isFinal && (after.error !== null) !== isError && 'context.error does not fit'
+    return isFinal && (after.error !== null) !== isError && 'context.error does not match the event'
   }),
   createRule(
     'a context that cannot be trimmed ends the run and states whether it was too long',
@@ -76,10 +76,10 @@ export const endingRules: readonly AgentInvariant[] = [
   ),
   createRule('a failed log write ends the run in ERROR from any state', ({ event, state, after }) => {
     const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
-    return event.type === 'STORE_FAILED' && !isRight && `it led to ${state} (${after.reason})`
+    return event.type === 'STORE_FAILED' && !isRight && `the event led to ${state} (${after.reason})`
   }),
   createRule('CANCEL leads to CANCELLED from any state', ({ event, state }) => {
-    return event.type === 'CANCEL' && state !== 'CANCELLED' && `it led to ${state}`
+    return event.type === 'CANCEL' && state !== 'CANCELLED' && `the event led to ${state}`
   }),
   createRule('no actor starts when a run ends, or runs while the run is settled', (change) => {
     const { isFinal, isRest, started, running } = change
@@ -121,7 +121,7 @@ export const endingRules: readonly AgentInvariant[] = [
   createRule("a run completes only with an accepted answer, and with the answer's reason", (change) => {
     const { state, after, event } = change
     if (state !== 'COMPLETED') return null
-    if (event.type.startsWith('xstate.error.')) return `it completed on ${event.type}`
+    if (event.type.startsWith('xstate.error.')) return `the run completed on ${event.type}`
     const fitting = {
       answer: 'end_turn',
       refusal: 'refusal',
@@ -132,7 +132,7 @@ export const endingRules: readonly AgentInvariant[] = [
     const kind =
       after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
     const reason = fitting[kind as keyof typeof fitting]
-    if (after.outputProblem !== null) return 'the answer does not fit the output schema'
+    if (after.outputProblem !== null) return 'the answer does not match the output schema'
     return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
   }),
   createRule('a tool result used as the answer is the output and was cleared by output shields', (change) => {
@@ -142,7 +142,8 @@ export const endingRules: readonly AgentInvariant[] = [
     const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
     if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
     const isScreened = after.features.outputShields
-    if (isScreened && event.type !== 'xstate.done.actor.outputShields') return `it completed on ${event.type}`
+    if (isScreened && event.type !== 'xstate.done.actor.outputShields')
+      return `the run completed on ${event.type}`
     const expectedOutput =
       isScreened && 'output' in event ? (event.output as { content: string }).content : result
     return after.output !== expectedOutput && `the output is ${after.output}`
@@ -152,7 +153,12 @@ export const endingRules: readonly AgentInvariant[] = [
     ({ event, state, after: { features } }) => {
       const isResult = event.type === 'TOOL_RESULT' || event.type === 'xstate.done.actor.resultShields'
       const isAnswer = state === 'RUNNING.asking.screeningOutput' || state === 'COMPLETED'
-      return isResult && isAnswer && (features.userGuards || features.stopWhen === true) && 'they were not'
+      return (
+        isResult &&
+        isAnswer &&
+        (features.userGuards || features.stopWhen === true) &&
+        'they did not see the results'
+      )
     },
   ),
   createRule('a request is made only after the previous batch is settled', (change) => {
@@ -199,11 +205,14 @@ export const endingRules: readonly AgentInvariant[] = [
   createRule('state changes are announced without gaps', (change) => {
     let at = change.before?.state ?? null
     for (const { from, to } of listAnnounced(change, 'state_changed')) {
-      if (from !== at) return `from ${from}, though the run was in ${at}`
+      if (from !== at) return `a change from ${from} is announced, but the run was in ${at}`
       at = to
     }
-    if (change.before === undefined && change.announced[0]?.type !== 'run_started') return 'no run_started'
-    return at !== change.after.state && `the last one leads to ${at}, but the run is in ${change.after.state}`
+    if (change.before === undefined && change.announced[0]?.type !== 'run_started')
+      return 'run_started is missing'
+    return (
+      at !== change.after.state && `the last change leads to ${at}, but the run is in ${change.after.state}`
+    )
   }),
 ]
 

@@ -7,7 +7,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
   createRule('a halt is announced and names its guard', (change) => {
     const halts = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'halt')
     const isHalted = hasTaken(change, 'RUNNING.judging.halting')
-    if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} were announced`
+    if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} halts were announced`
     return (
       isHalted &&
       change.after.error?.code !== change.after.verdict?.guard &&
@@ -15,7 +15,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     )
   }),
   createRule(
-    'a run continued after a halt resets that guard and no other',
+    'when a run continues after a halt, only the guard that halted it is reset',
     ({ before, after, event, isFinal }) => {
       if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
       if (after.verdict || after.error) return 'the halt was not reset'
@@ -28,7 +28,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const { event, after, transitions } = change
     if (event.type !== 'TOOL_RESULT' || transitions.length === 0) return null
     if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
-    return !hasTaken(change, 'RUNNING.judging.halting') && `it led to ${change.state}`
+    return !hasTaken(change, 'RUNNING.judging.halting') && `the failure led to ${change.state}`
   }),
   createRule('a halted run consults no guards', (change) => {
     return hasStarted(change, 'consultGuards') && change.after.verdict && change.after.verdict.guard
@@ -39,7 +39,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
       return null
     const { states, findings } = event.output
     if (Object.entries(states).some(([name, state]) => after.guardrails.user[name] !== state))
-      return 'their state is lost'
+      return 'the state of the guards is lost'
     const spoken = listAnnounced(change, 'guardrail').filter(({ guard }) => guard === 'user_guard')
     if (spoken.length !== findings.length)
       return `${spoken.length} of ${findings.length} findings are announced`
@@ -54,14 +54,16 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const { before, after } = change
     const repairs = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'recover').length
     const isRepaired = hasTaken(change, 'RUNNING.judging.recovering')
-    if (repairs !== (isRepaired ? 1 : 0)) return `${repairs} were announced`
-    return isRepaired && countRecoveries(after) !== countRecoveries(before) + 1 && 'it was not counted'
+    if (repairs !== (isRepaired ? 1 : 0)) return `${repairs} recoveries were announced`
+    return (
+      isRepaired && countRecoveries(after) !== countRecoveries(before) + 1 && 'the recovery is not counted'
+    )
   }),
-  createRule('a model that should continue receives a message', (change) => {
+  createRule('a model receives a message when it should continue', (change) => {
     if (!hasTaken(change, 'RUNNING.judging.recovering')) return null
     const { before, after } = change
     const hasNudge = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
-    return after.emptyRetries === before?.emptyRetries && !hasNudge && 'it is not'
+    return after.emptyRetries === before?.emptyRetries && !hasNudge && 'the message is missing'
   }),
   createRule("a blocked run answers with the shield's message", ({ state, event, after }) => {
     if (state !== 'BLOCKED') return null
@@ -69,7 +71,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const [spoken] = [output].flat()
     const answer = after.messages.findLast(({ role }) => role === 'assistant')
     const isAnswered = answer?.content === spoken?.message && after.error?.code === 'shield'
-    return !isAnswered && 'it is not'
+    return !isAnswered && 'the output is not the message of the shield'
   }),
   createRule('input refused by a shield is not kept', ({ state, event, before, after }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
@@ -77,7 +79,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const remaining = after.messages.filter(
       ({ id, data }) => refused.includes(id) && data?.['withheld'] !== true,
     )
-    return remaining.length > 0 && `${remaining.length} messages are`
+    return remaining.length > 0 && `${remaining.length} messages are kept`
   }),
   createRule('shield findings about an answer are announced', (change) => {
     const { event, before } = change
@@ -92,14 +94,14 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const isOpen = before?.calls.some(({ id, result }) => id === event.callId && result === undefined)
     const isWatched = after.config.guardrails.terminalDelegation !== null
     const isHalted = (change.isFinal || change.isRest) && after.reason === 'terminal_delegation'
-    return isOpen && isWatched && !isHalted && `it is in ${change.state} (${after.reason})`
+    return isOpen && isWatched && !isHalted && `the run is in ${change.state} (${after.reason})`
   }),
   createRule('content pending review is neither announced nor in the transcript', (change) => {
     const { event, after } = change
     if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
     if (after.pendingAnswer === null) return null
-    if (listAnnounced(change, 'assistant_message').length > 0) return 'it is announced'
-    return after.messages.at(-1)?.content === after.pendingAnswer.text && 'it is in the transcript'
+    if (listAnnounced(change, 'assistant_message').length > 0) return 'the content is announced'
+    return after.messages.at(-1)?.content === after.pendingAnswer.text && 'the content is in the transcript'
   }),
   createRule('arguments pending review are neither announced nor in the transcript', (change) => {
     const { after } = change
@@ -111,24 +113,27 @@ export const guardrailRules: readonly AgentInvariant[] = [
         ({ id: one, function: { arguments: shown } }) => one === id && shown === text,
       )
     const shown = after.calls.find((call) => call.unscreenedArguments && !call.edited && isShown(call))
-    return shown && `call '${shown.id}' has them`
+    return shown && `the arguments of call '${shown.id}' are shown`
   }),
   createRule('cleared content enters the transcript and is announced once', (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.pendingAnswer) return null
-    if (after.pendingAnswer !== null) return 'it is still held'
+    if (after.pendingAnswer !== null) return 'the content is still held'
     const announced = listAnnounced(change, 'assistant_message')
     // A tool result is already in the transcript. Only a shield's refusal is added as a message.
     if (before.messages.at(-1)?.role === 'tool')
-      return announced.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${announced.length} were announced`
+      return (
+        announced.length !== (change.state === 'BLOCKED' ? 1 : 0) &&
+        `${announced.length} blocked answers were announced`
+      )
     // Its calls may still be pending review.
-    if (after.unemittedStep !== null) return announced.length > 0 && 'its calls are announced'
+    if (after.unemittedStep !== null) return announced.length > 0 && 'the calls of the answer are announced'
     return (
       (announced.length !== 1 || announced[0]?.message.data?.['withheld'] === true) &&
       `${announced.length} messages were announced`
     )
   }),
-  createRule('a failed last answer is a warning and not the reason for the end', (change) => {
+  createRule('a failed last answer is a warning and not the reason why the run ended', (change) => {
     // The request is repeated without the content that the provider refused.
     const isSentAgain = change.state === 'RUNNING.asking.concluding' && hasStarted(change, 'requestModel')
     const isFailed = change.event.type === 'xstate.error.actor.conclusion' && !isSentAgain
@@ -141,7 +146,9 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (!isNew || !hasStarted(change, 'requestModel')) return null
     const isFresh =
       after.steps === 0 && after.attempt === 1 && countRecoveries(after) === 0 && !after.lastBatchFailed
-    return !(isFresh && toText(after.guardrails) === toText(getInitialGuardrails())) && 'it does not'
+    return (
+      !(isFresh && toText(after.guardrails) === toText(getInitialGuardrails())) && 'a counter was not reset'
+    )
   }),
   createRule('a failed batch is remembered until the next one', ({ before, after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.judgingResults'))) return null
@@ -156,7 +163,10 @@ export const guardrailRules: readonly AgentInvariant[] = [
           message.data?.['status'] !== undefined &&
           !unloaded.has(message.tool_call_id),
       )
-    return after.lastBatchFailed !== [...inCalls, ...inMessages].includes(true) && 'it is not'
+    return (
+      after.lastBatchFailed !== [...inCalls, ...inMessages].includes(true) &&
+      'the failed batch is not remembered correctly'
+    )
   }),
 ]
 

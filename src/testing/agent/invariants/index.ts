@@ -12,10 +12,12 @@ const totalRules: readonly AgentInvariant[] = [
   },
   createRule(
     'the context is plain JSON',
-    ({ after }) => !isPlainJson(after) && 'it holds something that JSON cannot',
+    ({ after }) => !isPlainJson(after) && 'it contains a value that JSON cannot represent',
   ),
   createRule("the context names the chart's state", ({ after, state }) => {
-    return state.split('.')[0] !== after.state && `the chart is in ${state}, the context says ${after.state}`
+    return (
+      state.split('.')[0] !== after.state && `the chart is in ${state}, but the context names ${after.state}`
+    )
   }),
 ]
 

@@ -26,24 +26,24 @@ export const limitRules: readonly AgentInvariant[] = [
     const { calls = 0, byTool = {} } = after.callCounts ?? {}
     if (calls > (maxToolCalls ?? Infinity)) return `${calls} calls`
     const late = Object.entries(byTool).find(([name, n]) => n > (after.tools[name]?.maxCalls ?? Infinity))
-    if (late) return `${late[1]} calls of ${late[0]}`
+    if (late) return `${late[1]} calls to ${late[0]}`
     const admitted = after.calls.filter(({ result }) => !capReasons.has(result?.refusedBy))
     const isNew = event.type === 'xstate.done.actor.model' && after.calls.length > 0
     return (
       isNew &&
       admitted.length > (maxToolCallsPerResponse ?? Infinity) &&
-      `${admitted.length} calls of one response`
+      `${admitted.length} calls were admitted from one response`
     )
   }),
   createRule('a call refused by a cap never starts', ({ after }) => {
     const wrong = after.calls.find(({ result, started }) => capReasons.has(result?.refusedBy) && started)
-    return wrong && `'${wrong.id}' has started`
+    return wrong && `'${wrong.id}' was started`
   }),
   createRule('no request exceeds the step limit or the budget', (change) => {
     const { after, state } = change
     if (!hasStarted(change, 'requestModel')) return null
     const reason = findBudgetReason(after)
-    if (reason !== null) return `${reason} is spent`
+    if (reason !== null) return `${reason} is exhausted`
     return (
       state === 'RUNNING.asking.requesting' &&
       after.steps >= (after.config.limits.maxSteps ?? Infinity) &&
@@ -62,7 +62,10 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('the last answer near a budget ends the run', ({ before, state, event }) => {
     const isOfBudget = before?.reason === 'token_budget' || before?.reason === 'cost_limit'
     if (!isOfBudget || before.state !== 'RUNNING' || !event.type.startsWith('xstate.done.')) return null
-    return !/^(BUDGET_EXCEEDED|BLOCKED|RUNNING\.asking\.screeningOutput)$/.test(state) && `it led to ${state}`
+    return (
+      !/^(BUDGET_EXCEEDED|BLOCKED|RUNNING\.asking\.screeningOutput)$/.test(state) &&
+      `the event led to ${state}`
+    )
   }),
   createRule('no step starts after the deadline or a pause request', (change) => {
     const { after, now, event } = change
@@ -71,7 +74,7 @@ export const limitRules: readonly AgentInvariant[] = [
     return after.deadline !== null && now >= after.deadline && 'the deadline has passed'
   }),
   createRule(
-    'the safe point checks the deadline, the pause, the steps and the budget in this order',
+    'the safe point checks the deadline, the pause, the step limit and the budget, in this order',
     (change) => {
       const { before, after, now, state, event } = change
       const way = change.transitions.findLast((id) => id.startsWith('RUNNING.preparing.checkingLimits: '))
@@ -99,7 +102,7 @@ export const limitRules: readonly AgentInvariant[] = [
                           : after.attempt > 1 && now < after.backOffUntil
                             ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
                             : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
-      return !expected.test(state) && `it led to ${state}`
+      return !expected.test(state) && `the event led to ${state}`
     },
   ),
   createRule(
@@ -122,31 +125,34 @@ export const limitRules: readonly AgentInvariant[] = [
       const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
       // The run waits for a shared budget, so there was no attempt.
       if (event.error.wakeAt !== undefined) return null
-      return isLeft !== (state === next) && `it led to ${state}`
+      return isLeft !== (state === next) && `the event led to ${state}`
     },
   ),
-  createRule('content rejected by a provider is omitted once, but never the question itself', (change) => {
-    const { event, before, after, state } = change
-    const isOfRequest =
-      event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
-    if (!isOfRequest || before === undefined) return null
-    const { refusal } = event.error
-    const isRepeated = refusal !== undefined && !isNewRefusal(before.refusals ?? [], refusal)
-    const isOpen = refusal !== undefined && !isRepeated && !isRefusedQuestion(refusal)
-    const mayResend = isOpen && findBudgetReason(after) === null
-    const place = event.type === 'xstate.error.actor.model' ? 'requesting' : 'concluding'
-    const isSent = state === `RUNNING.asking.${place}` && hasStarted(change, 'requestModel')
-    if (mayResend !== isSent) return `it led to ${state}`
-    if (mayResend && after.attempt !== before.attempt + 1) return 'the attempt is not counted'
-    const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'content_refused')
-    if (warnings.length !== (mayResend ? 1 : 0)) return `${warnings.length} warnings`
-    return (
-      refusal !== undefined &&
-      (after.refusals ?? []).every((one) => one !== refusal) &&
-      !isRepeated &&
-      'it is forgotten'
-    )
-  }),
+  createRule(
+    'content that a provider rejects is omitted once, but the question itself is never omitted',
+    (change) => {
+      const { event, before, after, state } = change
+      const isOfRequest =
+        event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
+      if (!isOfRequest || before === undefined) return null
+      const { refusal } = event.error
+      const isRepeated = refusal !== undefined && !isNewRefusal(before.refusals ?? [], refusal)
+      const isOpen = refusal !== undefined && !isRepeated && !isRefusedQuestion(refusal)
+      const mayResend = isOpen && findBudgetReason(after) === null
+      const place = event.type === 'xstate.error.actor.model' ? 'requesting' : 'concluding'
+      const isSent = state === `RUNNING.asking.${place}` && hasStarted(change, 'requestModel')
+      if (mayResend !== isSent) return `the event led to ${state}`
+      if (mayResend && after.attempt !== before.attempt + 1) return 'the attempt is not counted'
+      const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'content_refused')
+      if (warnings.length !== (mayResend ? 1 : 0)) return `${warnings.length} warnings`
+      return (
+        refusal !== undefined &&
+        (after.refusals ?? []).every((one) => one !== refusal) &&
+        !isRepeated &&
+        'the rejected content is forgotten'
+      )
+    },
+  ),
   createRule('a truncated answer is continued while recoveries remain', ({ event, before, after }) => {
     const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
     if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
@@ -159,12 +165,12 @@ export const limitRules: readonly AgentInvariant[] = [
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
     // An answer pending review is judged after its screening.
     const problem = after.pendingAnswer ? after.pendingAnswer.outputProblem : after.outputProblem
-    if (problem !== event.output.outputProblem) return 'the context does not keep the problem'
+    if (problem !== event.output.outputProblem) return 'the problem is missing from the context'
     if (after.pendingAnswer) return null
     if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
     if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
-    return !isLeft && after.reason !== 'invalid_output' && `it led to ${state} (${after.reason})`
+    return !isLeft && after.reason !== 'invalid_output' && `the event led to ${state} (${after.reason})`
   }),
   createRule('a response over budget is the last unless the configuration allows more', (change) => {
     const { after, state, event } = change
@@ -174,14 +180,16 @@ export const limitRules: readonly AgentInvariant[] = [
     const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
     if (isEnd && onOvershoot === 'complete') return null
     // Shields screen it first.
-    if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
-    return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
+    if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `the event led to ${state}`
+    return state !== 'BUDGET_EXCEEDED' && `the event led to ${state}`
   }),
   createRule('a run ends when a sub-agent has used up its budget', ({ event, after, state, transitions }) => {
     const isSpent =
       event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
     if (!isSpent || transitions.length === 0 || findBudgetReason(after) === null) return null
-    return state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `it led to ${state}`
+    return (
+      state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `the event led to ${state}`
+    )
   }),
   createRule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
     const { retry, guardrails } = after.config
@@ -196,37 +204,44 @@ export const limitRules: readonly AgentInvariant[] = [
       `${reprompts} re-prompts, ${emptyRetries} retries of an empty answer`
     )
   }),
-  createRule('a retry is announced, counted, and waits the announced time', (change) => {
+  createRule('a retry is announced, counted and delayed by the announced time', (change) => {
     const { before, after, event, now } = change
     const retries = listAnnounced(change, 'retry')
     const isRetry =
       event.type === 'xstate.error.actor.model' &&
       event.error.wakeAt === undefined &&
       ['RUNNING.asking.backingOff', 'PAUSED'].includes(change.state)
-    if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} were announced`
+    if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} retries were announced`
     if (!isRetry) return null
     const limited = event.error.kind === 'rate_limit' ? 1 : 0
     if (after.attempt !== (before?.attempt ?? 0) + 1) return 'the attempt is not counted'
     if (after.rateLimits !== (before?.rateLimits ?? 0) + limited)
       return 'the rate limit is not counted separately'
     const delayMs = retries[0]?.delayMs ?? 0
-    return (delayMs <= 0 || after.backOffUntil !== now + delayMs) && `it waits until ${after.backOffUntil}`
+    return (
+      (delayMs <= 0 || after.backOffUntil !== now + delayMs) &&
+      `the retry is delayed until ${after.backOffUntil}`
+    )
   }),
   createRule('an accepted response resets the attempts', ({ event, after }) => {
-    return event.type === 'xstate.done.actor.model' && after.attempt + after.rateLimits !== 1 && 'it does not'
+    return (
+      event.type === 'xstate.done.actor.model' &&
+      after.attempt + after.rateLimits !== 1 &&
+      'the attempts were not reset'
+    )
   }),
   createRule('the deadline ends the run, but only while the clock runs', ({ event, before, state }) => {
     if (event.type !== 'DEADLINE' || before === undefined) return null
-    return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
+    return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `the event led to ${state}`
   }),
   createRule('a run resumed after its deadline ends', ({ event, before, after, now, state }) => {
     const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
-    return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it is in ${state}`
+    return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `the run is in ${state}`
   }),
   createRule('a resumed run has the tools of the resuming program', (change) => {
     const { event, after, isFinal, transitions } = change
     if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
-    return after.tools !== event.tools && 'it has the tools of the first program'
+    return after.tools !== event.tools && 'the run still has the tools of the first program'
   }),
   createRule('a run stopped by a cap was not also halted by a guard', ({ after }) => {
     const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
@@ -234,7 +249,7 @@ export const limitRules: readonly AgentInvariant[] = [
     return (
       (isCapped || (isNear && after.state === 'RUNNING')) &&
       after.verdict &&
-      `${after.verdict.guard} halted it`
+      `${after.verdict.guard} halted the run`
     )
   }),
   createRule('the clock stops exactly while the run rests', (change) => {
@@ -247,23 +262,26 @@ export const limitRules: readonly AgentInvariant[] = [
       return 'the deadline of a resumed run is not started'
     if (!before || !hasLimit) return null
     if (before.timeLeft === null && after.timeLeft !== null)
-      return after.timeLeft !== Math.max(0, (before.deadline ?? 0) - now) && `held at ${after.timeLeft}`
+      return (
+        after.timeLeft !== Math.max(0, (before.deadline ?? 0) - now) &&
+        `the clock stopped with ${after.timeLeft} left`
+      )
     return (
       before.timeLeft !== null &&
       after.timeLeft === null &&
       after.deadline !== now + before.timeLeft &&
-      `released to ${after.deadline}`
+      `the clock continued with the deadline ${after.deadline}`
     )
   }),
   createRule('a pause is remembered until the run rests', ({ event, before, after, isRest, state }) => {
-    if (event.type === 'PAUSE' && state !== 'PAUSED' && !after.pausing) return 'it is forgotten'
-    if (state === 'PAUSED') return after.pausing && 'it would pause again'
+    if (event.type === 'PAUSE' && state !== 'PAUSED' && !after.pausing) return 'the pause is forgotten'
+    if (state === 'PAUSED') return after.pausing && 'the run would pause again'
     return (
       before?.pausing &&
       !after.pausing &&
       !isRest &&
       !/^(REPLY|RESUME|STEER)$/.test(event.type) &&
-      'it is forgotten'
+      'the pause is forgotten'
     )
   }),
   createRule('no sub-agent stays paused after the pause is withdrawn', ({ event, before, after }) => {
@@ -275,7 +293,7 @@ export const limitRules: readonly AgentInvariant[] = [
     const warnings = listAnnounced(change, 'budget_warning').length
     if (warnings > (before?.warnedOfBudget ? 0 : 1)) return `${warnings} warnings`
     const isAnswered = event.type === 'xstate.done.actor.model'
-    return isAnswered && isNearBudget(after) && !after.warnedOfBudget && 'it got none'
+    return isAnswered && isNearBudget(after) && !after.warnedOfBudget && 'no warning was emitted'
   }),
 ]
 
@@ -287,23 +305,27 @@ export const sleepRules: readonly AgentInvariant[] = [
   createRule('only a sleeping run, or one about to sleep, has a wake time', ({ after, state, isFinal }) => {
     const isAsleep = sleepReasons.test(after.reason ?? '') && state === 'PAUSED'
     if (after.reason === 'sleeping' && !isAsleep) return `in ${state}`
-    if (isAsleep && (state !== 'PAUSED' || after.wakeAt === null)) return `in ${state}, until ${after.wakeAt}`
+    if (isAsleep && (state !== 'PAUSED' || after.wakeAt === null))
+      return `the run is in ${state} and wakes at ${after.wakeAt}`
     return after.wakeAt !== null && (isFinal || (state === 'PAUSED' && !isAsleep)) && `until ${after.wakeAt}`
   }),
   createRule('only a resume, a message or an end wakes a run', ({ event, before, after }) => {
     const isWoken = isSleeping(before) && !isSleeping(after)
-    return isWoken && !/^(RESUME|STEER|CANCEL|STORE_FAILED)$/.test(event.type) && `${event.type} woke it`
+    return isWoken && !/^(RESUME|STEER|CANCEL|STORE_FAILED)$/.test(event.type) && `${event.type} woke the run`
   }),
   createRule('a resume or message wakes a run unless the resume is scheduled', ({ event, before, after }) => {
     if (!isSleeping(before) || !/^(RESUME|STEER)$/.test(event.type)) return null
     const at = findLaterDate(event)
-    if (at === null) return isSleeping(after) && 'it still sleeps'
+    if (at === null) return isSleeping(after) && 'the run is still asleep'
     return after.wakeAt !== at && `until ${after.wakeAt}`
   }),
   createRule('a paused run with a scheduled resume sleeps until that time', ({ event, before, after }) => {
     const at = findLaterDate(event)
     if (at === null || before?.state !== 'PAUSED') return null
-    return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
+    return (
+      (after.reason !== 'sleeping' || after.wakeAt !== at) &&
+      `the reason is ${after.reason}, and the run sleeps until ${after.wakeAt}`
+    )
   }),
   createRule('a scheduled resume that withdraws a pause keeps its time', ({ event, before, after }) => {
     const at = findLaterDate(event)
@@ -319,20 +341,25 @@ export const sleepRules: readonly AgentInvariant[] = [
       after.calls.filter(isChildPaused).flatMap(toDate),
     )
     const until = Math.max(...wakeTimes, before.wakeAt ?? -Infinity)
-    if (after.reason === 'paused') return !before.pausing && until > now && 'it is only paused'
-    return after.reason === 'sleeping' && after.wakeAt !== until && `until ${after.wakeAt}, not ${until}`
+    if (after.reason === 'paused')
+      return !before.pausing && until > now && 'the run is paused without a wake time'
+    return (
+      after.reason === 'sleeping' &&
+      after.wakeAt !== until &&
+      `the run sleeps until ${after.wakeAt} instead of ${until}`
+    )
   }),
-  createRule('a run that waits for a shared budget sleeps until the budget resets', (change) => {
+  createRule('a run that is waiting for a shared budget sleeps until the budget resets', (change) => {
     const { before, after, event, state } = change
     const failure = event.type === 'xstate.error.actor.model' ? event.error : undefined
     const at = failure?.code === 'shared_budget' ? failure.wakeAt : undefined
     if (before === undefined || at === undefined)
       return after.reason === 'shared_budget' && state === 'PAUSED' && !isSleeping(before) && event.type
-    if (state !== 'PAUSED') return `it led to ${state}`
-    if (before.pausing) return after.reason !== 'paused' && `it rests for ${after.reason}`
+    if (state !== 'PAUSED') return `the event led to ${state}`
+    if (before.pausing) return after.reason !== 'paused' && `the run rests with the reason ${after.reason}`
     if (after.reason !== 'shared_budget' || after.error?.budget !== failure?.budget)
       return 'the reason is missing'
-    if (after.error?.recoverable !== true) return 'its error is marked as not recoverable'
+    if (after.error?.recoverable !== true) return 'the error is marked as not recoverable'
     return after.wakeAt !== Math.max(at, before.wakeAt ?? at) && `until ${after.wakeAt}`
   }),
   createRule('no request follows accepted results that ask for sleep', (change) => {

@@ -18,7 +18,7 @@ import { expectArgument, listRule } from '../../../core/base/values.js'
 
 export const transcriptRules: readonly AgentInvariant[] = [
   createRule(
-    'at rest, each call has one result in call order or waits for an answer',
+    'at rest, each call has one result, in call order, or is waiting for an answer',
     ({ isRest, after }) => {
       return isRest && findHistoryProblem(after.messages, listOpenCalls(after.calls))
     },
@@ -38,15 +38,19 @@ export const transcriptRules: readonly AgentInvariant[] = [
     const { text, refusal, toolCalls } = event.output.response
     const isEmpty = text === '' && refusal === null && toolCalls.length === 0
     const message = after.messages[before?.messages.length ?? 0]
-    if (after.steps !== (before?.steps ?? 0) + 1) return `steps went from ${before?.steps} to ${after.steps}`
-    if (listAnnounced(change, 'usage').length !== 1) return 'its usage was not announced'
+    if (after.steps !== (before?.steps ?? 0) + 1)
+      return `the number of steps changed from ${before?.steps} to ${after.steps}`
+    if (listAnnounced(change, 'usage').length !== 1) return 'the usage was not announced'
     if (isEmpty) return null
-    if (message?.role !== 'assistant') return 'it is not in the transcript'
+    if (message?.role !== 'assistant') return 'the response is not in the transcript'
     // An answer pending review is announced when it is cleared.
     const times = after.unemittedStep === null ? 1 : 0
-    return listAnnounced(change, 'assistant_message').length !== times && 'it was not announced once'
+    return (
+      listAnnounced(change, 'assistant_message').length !== times &&
+      'the response was not announced exactly once'
+    )
   }),
-  createRule('all usage is counted: answered, failed and stopped requests, and sub-agents', (change) => {
+  createRule('the usage of answered, failed and stopped requests and of sub-agents is counted', (change) => {
     const { before, after } = change
     if (before === undefined) return null
     const owed = before.usage.session.totalTokens + (getCost(change)?.totalTokens ?? 0)
@@ -64,28 +68,33 @@ export const transcriptRules: readonly AgentInvariant[] = [
     const last = change.after.messages.at(-1)
     return (
       !(last?.role === 'assistant' && last.content === text && last.data?.['partial'] === true) &&
-      'it is lost'
+      'the partial text is lost'
     )
   }),
-  createRule('user messages are announced exactly when they are in the transcript and reviewed', (change) => {
+  createRule('user messages are announced once they are in the transcript and reviewed', (change) => {
     const { before, after } = change
     const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
     const waited = before ? listUnclearedInput(before).length : 0
     const announced = listAnnounced(change, 'user_message').length
     const expected = joined + waited - listUnclearedInput(after).length
-    return announced !== expected && `${joined} were added, ${announced} of ${expected} were announced`
+    return (
+      announced !== expected &&
+      `${joined} messages were added, and ${announced} of ${expected} were announced`
+    )
   }),
   createRule('user input is delivered by the next request', (change) => {
     const { before, after, event } = change
     const isDelivered = change.isFinal || listUserInput(change).every((input) => isKept(input, after))
     if (!isDelivered) return `the input of ${event.type} is lost`
     if (hasBegunStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
-    if (hasBegunStep(change) && after.steering.length > 0) return 'steering still waits'
+    if (hasBegunStep(change) && after.steering.length > 0) return 'a steering message was not delivered'
     return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
   }),
   createRule('trimmed messages stay out of later requests', ({ event, after }) => {
     if (event.type !== 'xstate.done.actor.fitting') return null
-    return JSON.stringify(after.fit) !== JSON.stringify(event.output.fit) && 'it is not'
+    return (
+      JSON.stringify(after.fit) !== JSON.stringify(event.output.fit) && 'a trimmed message is in the request'
+    )
   }),
   createRule('each call gets exactly one result event', (change) => {
     const open = new Set(listUnannounced(change.after.calls))
@@ -95,7 +104,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
     const announced = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
     return (
       closed.sort().join() !== announced.sort().join() &&
-      `closed: ${closed.join()}; announced: ${announced.join()}`
+      `results closed: ${closed.join()}; results announced: ${announced.join()}`
     )
   }),
 ]
@@ -164,7 +173,7 @@ export function findHistoryProblem(
         expected.shift()
       const next = expected.shift()
       if (next !== message.tool_call_id)
-        return `message ${i}: a result of '${message.tool_call_id}' without its call, or out of order`
+        return `message ${i}: the result of '${message.tool_call_id}' has no call or is out of order`
       continue
     }
     const missing = expected.find((id) => !mayWait(id, i))
@@ -174,7 +183,7 @@ export function findHistoryProblem(
   const missing = expected.find((id) => !open.includes(id))
   if (missing !== undefined) return `call '${missing}' has no result`
   const ids = messages.map(({ id }) => id)
-  return new Set(ids).size === ids.length ? null : `two messages have one id: ${ids.join(', ')}`
+  return new Set(ids).size === ids.length ? null : `several messages have the same id: ${ids.join(', ')}`
 
   function mayWait(id: string | undefined, at: number): boolean {
     return at > last && id !== undefined && open.includes(id)
