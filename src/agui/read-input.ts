@@ -188,7 +188,7 @@ export function readAnswers(
     const id = toInterruptId(...unanswered)
     throw new UsageError(
       'waiting_for_answers',
-      `${unanswered[1].name} also waits for an answer. resume must answer every interrupt, including ${id}.`,
+      `${unanswered[1].name} is also waiting for an answer. resume must answer every interrupt, including ${id}.`,
       id,
     )
   }

@@ -66,7 +66,7 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
   const overview = toOverview(chart, look)
   const { states: tops } = overview
   const first = tops.find(({ state }) => chart.root.initial.includes(state.id))
-  if (!first) throw new Error('A machine without a first state has no flow.')
+  if (!first) throw new Error('A machine without an initial state cannot be drawn as a flow.')
   const lines = tops.flatMap(({ state, transitions: ways }) =>
     ways.map((way): Line => ({ ...way, from: state.id })),
   )

@@ -82,7 +82,7 @@ export const agentLook: Look = {
     'RUNNING.preparing.starting': 'the input is ready',
     'RUNNING.preparing.screeningInput': 'shields have cleared the input',
     mayRetry: 'a failure that is retried',
-    maySendWithout: 'the host rejects a part of the request',
+    maySendWithout: 'the provider rejects part of the request',
     hasCalls: 'the model calls tools',
     mayContinue: 'the answer is cut off',
     mayReprompt: 'the answer is empty',

@@ -121,8 +121,8 @@ export function durable<Machine extends AnyStateMachine>(
     once = [],
   } = checkOptions<DurableOptions<Machine>>('durable(machine, options)', options, {
     store: null,
-    actors: objectRule([], 'an object of actors by their names'),
-    once: { is: Array.isArray, phrase: 'a list of names of actors' },
+    actors: objectRule([], 'an object that maps names to actors'),
+    once: { is: Array.isArray, phrase: 'a list of actor names' },
     clock: methodRule(['now', 'setTimeout', 'clearTimeout'], 'a clock'),
     migrate: callbackRule,
     onError: callbackRule,
@@ -839,7 +839,7 @@ function endedError(id: string): UsageError {
 function agentRunsError(id: string, record: number): UsageError {
   return new UsageError(
     'unsupported_fork',
-    `An agent runs at record ${record} of session '${id}', and the copy of a running agent is its present state. Fork at ` +
+    `An agent is running at record ${record} of session '${id}', and only its current state can be copied. Fork at ` +
       'the last record, or at a record where no agent runs.',
     'at',
   )

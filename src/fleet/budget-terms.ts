@@ -57,7 +57,7 @@ const optionRules: OptionRules<CreateBudgetOptions> = {
   },
   usd: {
     is: (value) => isNumber(value, 1e-9, mostUsd),
-    phrase: 'a number of US dollars, above 0 and up to 9000000',
+    phrase: 'an amount in US dollars above 0 and up to 9000000',
   },
   tokens: countRule,
   per: {

@@ -162,7 +162,7 @@ function createMemory(
             .min(1)
             .max(20)
             .optional()
-            .describe(`The maximum number of passages. Default ${topK}`),
+            .describe(`The maximum number of passages. Defaults to ${topK}.`),
         }),
         readOnly: true,
         idempotent: true,

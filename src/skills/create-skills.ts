@@ -87,7 +87,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
   })
   const readTool = defineTool({
     name: 'read_skill_file',
-    description: 'Reads a text file in the folder of a skill.',
+    description: "Reads a text file from a skill's folder.",
     input: {
       type: 'object',
       properties: {
