@@ -4,14 +4,14 @@ import type { AnyStateMachine } from 'xstate'
 /**
  * Why a machine cannot be explored:
  *
- * - `not_a_machine`, `xstate_v4`: The value is not an XState v5 machine
- * - `bad_option`: An invalid input list, alphabet, limit or callback
- * - `state_limit`: More states than the limit; names the context keys that keep growing
- * - `guard_threw`, `guard_missing`, `action_threw`, `endless_loop`: The machine fails on the named path
- * - `coarse_states`: SerializeState omits values that guards read
- * - `property_threw`: The named property threw
- * - `unknown_state`: The machine has no such state
- * - `unserializable_state`, `not_json`: A value that cannot be compared or serialized
+ * - `not_a_machine`, `xstate_v4`: the value is not an XState v5 machine
+ * - `bad_option`: an input list, alphabet, limit or callback is invalid
+ * - `state_limit`: there are more states than the limit; the message names the context keys that keep growing
+ * - `guard_threw`, `guard_missing`, `action_threw`, `endless_loop`: the machine fails on the named path
+ * - `coarse_states`: `serializeState` omits values that guards read
+ * - `property_threw`: the named property threw
+ * - `unknown_state`: the machine has no such state
+ * - `unserializable_state`, `not_json`: a value cannot be compared or serialized
  */
 export type PathErrorCode =
   | 'not_a_machine'

@@ -142,7 +142,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     text: 'the result has the `state` in which the run settled, and a one-word `reason`. If you prefer exceptions, `orThrow(await run.result)` throws `MaxStepsError`, `BudgetExceededError`, `TimedOutError`, `GuardrailError`, …, each with the result.',
     rules: [
       'the last event of a run is its only terminal event and states how it ended',
-      "a result has the fields of its state's type",
+      'a result has the fields that its state requires',
       'every final state except COMPLETED and CANCELLED has exactly one error event',
     ],
     tests: [

@@ -306,7 +306,7 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
   )
 }
 
-/** The price is short, because a session without prices has one on every line. */
+/** Unknown prices are short, because they can appear on every line. */
 function Price({ cost }: { cost: CostSum }) {
   return cost.isWhole || cost.usd > 0 ? (
     <span>{formatCost(cost)}</span>

@@ -140,11 +140,12 @@ function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: 
 }
 
 /**
- * - `invalid_cases`: Cases cannot be read; `problems` names each line
- * - `invalid_option`, `not_an_agent`, `invalid_report`: An invalid argument of `evaluate`, `judge` or a
+ * - `invalid_cases`: cases cannot be read; `problems` names each line
+ * - `invalid_option`, `not_an_agent`, `invalid_report`: an invalid argument of `evaluate`, `judge` or a
  *   comparison
- * - `other_evaluation`: The store has sessions of this evaluation id started with another agent or input
- * - `judge_failed`: A judge returned no verdict · `invalid_score`: scorer returned no valid score
+ * - `other_evaluation`: the store has sessions of this evaluation id that were started with another agent or input
+ * - `judge_failed`: a judge returned no verdict
+ * - `invalid_score`: a scorer returned an invalid score
  */
 export type EvaluationErrorCode =
   | 'invalid_cases'

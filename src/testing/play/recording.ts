@@ -12,12 +12,17 @@ import type { LogRecord } from '../../core/sessions/store/store.js'
 /**
  * The kind of a difference.
  *
- * - `prompt`: The instructions · `tools`: tool is missing, new or described differently · `settings`:
- *   sampling, toolChoice, extraBody · `output`: answer schema
- * - `arguments`: A tool accepts or rejects other arguments · `result`: live tool returned something else ·
- *   `approval`: who must act on a call
- * - `message`: The transcript differs · `guidance`: guards' messages to the model differ
- * - `state`: The agent leads to another state · `chart`: this version of Statewright does
+ * - `prompt`: the instructions
+ * - `tools`: a tool is missing, new or described differently
+ * - `settings`: `sampling`, `toolChoice` or `extraBody`
+ * - `output`: the answer schema
+ * - `arguments`: a tool accepts or rejects different arguments
+ * - `result`: a live tool returned a different result
+ * - `approval`: who must act on a call
+ * - `message`: the transcript
+ * - `guidance`: the guards' messages to the model
+ * - `state`: the agent leads to a different state
+ * - `chart`: this version of Statewright leads to a different state
  */
 export type DifferenceKind =
   | 'prompt'
