@@ -301,7 +301,7 @@ const actors: Events = {
 }
 
 const watchedActors: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(output cleared|custom guards allow the .*)$/.test(name)),
+  Object.entries(actors).filter(([name]) => /^(output redacted|custom guards allow the .*)$/.test(name)),
 )
 
 const customGuards: Events = Object.fromEntries(
