@@ -62,7 +62,7 @@ export const otherNames: Readonly<Record<string, string>> = {
   vector_db_ids: 'memory, or tools with memory({ documents }).tool()',
   toolApproval: 'needsApproval of defineTool({ needsApproval: true })',
   name: 'the key of defineAgents({ name: agent }), or name of agent.asTool({ name, description })',
-  mcpServers: 'tools, which takes the servers that mcpTools({ … }) connects to',
+  mcpServers: 'tools, which takes servers connected with mcpTools({ … })',
   handoffs: 'tools, which takes handoff(agent, { name, description })',
   subagents: 'tools, which takes agent.asTool({ name, description })',
   middleware: 'shields for content, and guards for calls and results',
