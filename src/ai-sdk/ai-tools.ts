@@ -63,7 +63,7 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
  *
  * @example
  * const weather = {
- *   description: 'The weather of a city.',
+ *   description: 'Returns the weather in a city.',
  *   inputSchema: z.object({ city: z.string() }),
  *   execute: ({ city }: { city: string }) => `Sunny in ${city}.`,
  * } // as tool({ … }) of ai returns it

@@ -910,7 +910,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/approvals.md › Approvals and policies': {
     turns: [{ toolCalls: [{ name: 'transfer', arguments: { to: 'acme', amount: 500 } }] }, { text: 'Paid.' }],
-    expect: ({ said }) => expect(said).toBe('Large payments need a yes.\nCOMPLETED\n'),
+    expect: ({ said }) => expect(said).toBe('Large payments need approval.\nCOMPLETED\n'),
   },
   'docs/approvals.md › Approvers': {
     turns: [{ toolCalls: [{ name: 'read', arguments: {} }] }, { text: 'Done.' }],

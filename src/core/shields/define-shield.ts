@@ -57,7 +57,7 @@ export interface Shield {
  * const noPrices = defineShield({
  *   name: 'no-prices',
  *   check: (content) =>
- *     content.includes('€') ? { action: 'block', message: 'Prices are quoted by people only.' } : { action: 'allow' },
+ *     content.includes('€') ? { action: 'block', message: 'Only people may quote prices.' } : { action: 'allow' },
  * })
  * ```
  *

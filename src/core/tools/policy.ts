@@ -40,7 +40,7 @@ export interface PolicyCall {
  * The decision on a call. The reason of a denial is read by the model, the reason of a question by people.
  *
  * @example
- * const decision: PolicyDecision = { decision: 'deny', rule: 'limit', reason: 'Above the limit of this account.' }
+ * const decision: PolicyDecision = { decision: 'deny', rule: 'limit', reason: 'This exceeds the limit of the account.' }
  */
 export type PolicyDecision =
   | DecisionKind

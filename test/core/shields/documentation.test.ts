@@ -67,7 +67,7 @@ describe('docs/shields.md', () => {
     const [outcome] = (await run(byHand, '{ action, message, findings }', { noPrices, text })) as [
       ShieldOutcome,
     ]
-    expect(outcome).toMatchObject({ action: 'block', message: 'Prices are quoted by people only.' })
+    expect(outcome).toMatchObject({ action: 'block', message: 'Only people may quote prices.' })
     expect(outcome.findings).toHaveLength(2)
   })
 })

@@ -52,7 +52,7 @@ test('docs/mcp.md shows the exchange of the SDK client and our server: STATEWRIG
     (request) => lastResult(request) ?? [{ name: 'refund', arguments: '{"order":"17"}' }],
   )
   const agents = defineAgents({ support: createAgent({ model, store: memoryStore(), tools: [refund] }) })
-  const tools = { support: { description: 'Answers questions of customers.' } }
+  const tools = { support: { description: 'Answers customer questions.' } }
   const handler = mcpServer({ agents, tools, authorize: 'none' })
   const { url } = await startServer(createRequestListener((request) => handler(request)))
   const transcript = new Transcript()
