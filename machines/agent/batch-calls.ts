@@ -11,10 +11,14 @@ import type { Usage } from './usage.js'
 
 /**
  * How a call ended. `ok` is the only success. Every other status becomes one error result for the model.
- * - `error` – its tool threw · `timeout` – took longer than its `timeoutMs`
- * - `unknown_tool`, `invalid_arguments` – never ran · `denied` – refused by the tool's policy
- * - `rejected` – refused by a person · `expired` – nobody approved it in time, or it could not start in time
- * - `blocked` – refused by a guard · `not_executed` – the run ended first
+ * - `error` – its tool threw
+ * - `timeout` – took longer than its `timeoutMs`
+ * - `unknown_tool`, `invalid_arguments` – never ran
+ * - `denied` – refused by the tool's policy
+ * - `rejected` – refused by a person
+ * - `expired` – was not approved or could not start in time
+ * - `blocked` – refused by a guard
+ * - `not_executed` – the run ended first
  * - `interrupted` – was running when the run ended, so its outcome is unknown
  * - `not_loaded` – its tool is deferred, and this result loads it; guards and caps do not count the call
  */

@@ -26,9 +26,9 @@ export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Co
  *
  * - `POST path`: `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts, and
  *   `forwardedProps.regenerateFrom` answers an earlier message again on a new branch; streams the answer
- * - `GET path/:threadId`: thread as `{ messages, queued, interrupts }`, with `ends` of runs that did not answer in full and
+ * - `GET path/:threadId`: the thread as `{ messages, queued, interrupts }`, with `ends` of runs that did not answer in full and
  *   with `branches` if there are several; `?branch=2` selects a branch
- * - `GET path/:threadId/stream`: thread and the answer in progress as events; 204 if there is none
+ * - `GET path/:threadId/stream`: the thread and the answer in progress as events; 204 if there is none
  * - `POST path/:threadId/stop`: cancels the run
  *
  * The log is authoritative. Earlier messages of a request are not read, and a page whose messages differ from the log receives

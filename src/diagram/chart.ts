@@ -153,7 +153,7 @@ function formatCondition(
 /**
  * A diagram that cannot be drawn.
  *
- * - `bad_coverage`: The value is not a `Coverage` of this machine
+ * - `bad_coverage`: the value is not a `Coverage` of this machine
  * - `unknown_state`: `subject` does not name a state with nested states
  * - `layout_failed`: Graphviz rejected the graph; the message is from Graphviz
  *

@@ -370,10 +370,10 @@ function countNames(names: readonly string[]): Map<string, number> {
 /** Explains why a transition is never taken. */
 export interface UncoveredTransition {
   /**
-   * - `source_unreached`: The declaring state is never active
-   * - `guard_false`: Its guard never passed
-   * - `event_absent`: Its event never happens while its source is active
-   * - `shadowed`: Another branch or a nested state always handles the event
+   * - `source_unreached`: the declaring state is never active
+   * - `guard_false`: its guard never passed
+   * - `event_absent`: its event never happens while its source is active
+   * - `shadowed`: another branch or a nested state always handles the event
    */
   reason: 'source_unreached' | 'guard_false' | 'event_absent' | 'shadowed'
   /** With `guard_false`: the guard that blocked it. */

@@ -9,11 +9,11 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  * The rights of a request. A string is short for `{ prefix }`. Null and undefined refuse the request (401). If tools of
  * the agent require a `context`, the grant must include it.
  *
- * - `prefix`: request may read and answer sessions whose ids start with the prefix and a colon
- * - `context`: app's own object, passed to tools when a message or an answer of this request makes a run work
+ * - `prefix`: the request may read and answer sessions whose ids start with the prefix and a colon
+ * - `context`: the app's object, passed to tools when a message or an answer of this request makes a run work
  * - `by`: the person or program that sends the request. The log has it for each message and answer, and the terms of
  *   approvals are checked against it. Pages cannot set it
- * - `tags`: tags of a session that this request starts, for `store.list({ tags })`
+ * - `tags`: the tags of a session that this request starts, for `store.list({ tags })`
  * - `mayContinue`: whether opening a stream may continue a run whose process has died. The run then works with this `context`,
  *   so set it only if that is the context of the person who started the run. Default: false, which only watches
  */

@@ -8,9 +8,10 @@ import { ConfigError, StatewrightError } from '../core/base/errors.js'
 /**
  * Returns the text that pages show for an error.
  *
- * - `error`: original error if it was thrown in this process; after a reload or in another process, a `StatewrightError`
+ * - `error`: the original error if it was thrown in this process; after a reload or in another process, a `StatewrightError`
  *   with the code and message from the log
- * - `session`: session id; `callId`: call of a tool error
+ * - `session`: the session id
+ * - `callId`: the call of a tool error
  */
 export type ErrorFormatter = (error: unknown, at: { session: string; callId?: string }) => string
 

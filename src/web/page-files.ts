@@ -6,8 +6,9 @@ import { invalidInputError } from './error-response.js'
 /**
  * Maps a page's file id to the provider's file id.
  *
- * - `id`: id sent by the page, at most 500 characters
- * - `session`: session of the message; `prefix`, `context`: return value of `authorize`
+ * - `id`: the id sent by the page, at most 500 characters
+ * - `session`: the session of the message
+ * - `prefix`, `context`: the return value of `authorize`
  * - returns the provider's id, or null or undefined if this user may not use the file (400)
  *
  * @example

@@ -82,7 +82,7 @@ export interface CheckedSession {
    * - `changed`: continues with an agent whose instructions, tools or model have changed
    * - `unknown`: continues with the requested agent, because the log does not name one
    * - `stranded`: not accepted by any agent here
-   * - `missing_tool`: waits for a call of a tool that no longer exists
+   * - `missing_tool`: waits for a call to a tool that no longer exists
    * - `missing_agent`: handed to an agent that no handoff reaches anymore
    * - `corrupt_log`, `newer_log`, `unknown_state`: unreadable here
    */

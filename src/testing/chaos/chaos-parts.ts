@@ -11,14 +11,14 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 /**
  * Faults of a model request:
  *
- * - `overloaded`: Status 503, without a request
- * - `rate_limited`: Status 429, retry after one second
- * - `refused`: Status 400, not retryable
- * - `cut`: The connection breaks after half of the text
- * - `stalled`: Nothing arrives after half of the text until the run gives up
- * - `truncated`: Half of the text, the last call cut in its arguments, finish reason `length`
- * - `unfinished`: The whole text, but the stream closes without an end
- * - `empty`: An answer without content
+ * - `overloaded`: status 503, and no request is sent
+ * - `rate_limited`: status 429, to be retried after one second
+ * - `refused`: status 400, which is not retried
+ * - `cut`: the connection breaks after half of the text
+ * - `stalled`: after half of the text, nothing arrives until the run gives up
+ * - `truncated`: half of the text, truncated arguments of the last call, and the finish reason `length`
+ * - `unfinished`: the whole text, but the stream closes without an end marker
+ * - `empty`: an answer without content
  */
 export type ModelFault =
   | 'overloaded'
@@ -137,12 +137,12 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
 /**
  * Faults of a tool call:
  *
- * - `throws`: Throws before doing anything
- * - `lost_reply`: Does its work, then throws
- * - `hangs`: Waits until its signal aborts
- * - `deaf`: Never ends and ignores its signal
- * - `undefined`: Does its work and returns undefined
- * - `circular`: Does its work and returns an object that cannot be serialized
+ * - `throws`: throws before doing anything
+ * - `lost_reply`: does its work, then throws
+ * - `hangs`: waits until its signal aborts
+ * - `deaf`: never ends and ignores its signal
+ * - `undefined`: does its work and returns undefined
+ * - `circular`: does its work and returns an object that cannot be serialized
  */
 export type ToolFault = 'throws' | 'lost_reply' | 'hangs' | 'deaf' | 'undefined' | 'circular'
 
@@ -213,12 +213,12 @@ function createRing(): object {
 /**
  * Faults of a write (`append`):
  *
- * - `refused`: Writes nothing and throws `store_unavailable`
- * - `lost_reply`: Writes, then throws `store_unavailable`
- * - `disk_full`, `lease_lost`: Writes nothing and throws that error
- * - `hangs`: Writes nothing and never settles
- * - `dies`: Writes nothing, and no later call settles, as if the process had died before the write
- * - `dies_after`: The same, after the write
+ * - `refused`: writes nothing and throws `store_unavailable`
+ * - `lost_reply`: writes, then throws `store_unavailable`
+ * - `disk_full`, `lease_lost`: writes nothing and throws that error
+ * - `hangs`: writes nothing and never settles
+ * - `dies`: writes nothing, and no later call settles, as if the process had died before the write
+ * - `dies_after`: the same, after the write
  */
 export type StoreFault =
   | 'refused'

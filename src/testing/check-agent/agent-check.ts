@@ -65,7 +65,7 @@ export function askingToolOf({ facts }: AgentScene): SampledTool {
 }
 
 function noTool(what: string, unsampled: readonly string[]): string {
-  const hint = unsampled.length > 0 ? `; give inputs for ${unsampled.join(', ')}` : ''
+  const hint = unsampled.length > 0 ? `; pass inputs for ${unsampled.join(', ')}` : ''
   return `the agent has no tool that ${what}${hint}`
 }
 

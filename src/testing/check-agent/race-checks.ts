@@ -43,7 +43,7 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
     const received = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
     const lost = answered.find(({ text }) => !received.includes(text))?.text
     expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered but is not in the next request`)
-    return answered.length === 2 ? 'both were answered' : 'one was answered, the other refused'
+    return answered.length === 2 ? 'both were answered' : 'one was answered, and the other was refused'
   },
 })
 

@@ -123,7 +123,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   }),
   cancel(
     'result-kept',
-    'With one of two calls finished, its result is in the next request',
+    'If one of two calls has finished, its result is in the next request',
     true,
     keepResult,
   ),

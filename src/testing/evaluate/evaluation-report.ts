@@ -13,9 +13,9 @@ export interface Interval {
 export const reportVersion = 1
 
 /**
- * - `passed`, `failed`: Scored; the score does or does not reach `passAt`
- * - `error`: No score, because the model, the store or a scorer failed
- * - `diverged`: A replayed session made a call that could not be played
+ * - `passed`, `failed`: the score does or does not reach `passAt`
+ * - `error`: there is no score, because the model, the store or a scorer failed
+ * - `diverged`: a replayed session made a call that could not be played
  */
 export type CaseVerdict = 'passed' | 'failed' | 'error' | 'diverged'
 

@@ -57,9 +57,9 @@ export interface SessionDifference {
 }
 
 /**
- * - `session_differs`: The replay differs; see `differences`
- * - `invalid_recording`, `newer_recording`, `damaged_recording`: The recording cannot be replayed
- * - `not_an_agent`, `invalid_option`: An invalid argument
+ * - `session_differs`: the replay differs; see `differences`
+ * - `invalid_recording`, `newer_recording`, `damaged_recording`: the recording cannot be replayed
+ * - `not_an_agent`, `invalid_option`: an invalid argument
  */
 export type ReplayErrorCode =
   | 'session_differs'

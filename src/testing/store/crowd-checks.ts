@@ -33,7 +33,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
           expectSame(`the log of ${id}`, await store.read(id), wanted)
         }),
       )
-      expectSame('how many are listed', (await store.list()).length, 200)
+      expectSame('the number of listed sessions', (await store.list()).length, 200)
     },
   },
   {
@@ -45,8 +45,8 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
         ),
       )
       const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [getCode(one.reason)] : []))
-      expectSame('how many got it', outcomes.length - refusals.length, 1)
-      expectSame('the errors of the others', [...new Set(refusals)], ['session_busy'])
+      expectSame('the number of writers that acquired it', outcomes.length - refusals.length, 1)
+      expectSame('the errors of the other writers', [...new Set(refusals)], ['session_busy'])
     },
   },
   {
@@ -106,7 +106,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
           await one.append(await one.acquire(`s${index}`, leaseRequest), [createRecord(1)])
         }),
       )
-      expectSame('how many sessions eight stores have written', (await store.list()).length, 8)
+      expectSame('the number of sessions written by eight stores', (await store.list()).length, 8)
     },
   },
   {
@@ -282,7 +282,7 @@ function describeOperation(operation: Operation): string {
     case 'renew':
       return `${operation.type} by ${operation.writer} for ${operation.ttl} ms`
     case 'append': {
-      const gap = operation.gap === 0 ? '' : operation.gap > 0 ? ' with a gap' : ' over the head'
+      const gap = operation.gap === 0 ? '' : operation.gap > 0 ? ' with a gap' : ' overlapping the head'
       return `append of ${operation.types.length}${gap} by ${operation.writer}`
     }
     case 'release':

@@ -32,7 +32,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       const inbox = getInbox(store)
       await writeSession(store, 's')
       await writeSession(store, 'other')
-      expectSame('an inbox at first', await inbox.read('s'), [])
+      expectSame('a new inbox', await inbox.read('s'), [])
       const texts = ['{"type":"PAUSE"}', '{"text":"Grüße \\u0000 \u{1F600} \' \\" \\\\"}', '{}']
       const times: number[] = []
       for (const [index, text] of texts.entries()) {
@@ -49,14 +49,18 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
         texts.map((text, index) => ({ message: index + 1, text })),
       )
       for (const [index, { at }] of found.entries())
-        time.same(`when message ${index + 1} came`, at, times[index] ?? Number.NaN)
+        time.same(`the time of message ${index + 1}`, at, times[index] ?? Number.NaN)
       await inbox.remove('s', [1, 3])
       await inbox.remove('s', [1, 9])
       const rest = (await inbox.read('s')).map(({ message }) => message)
-      expectSame('the messages left after 1 and 3 are removed', rest, [2])
+      expectSame('the remaining messages after 1 and 3 are removed', rest, [2])
       await inbox.remove('s', [2])
       expectSame('an inbox after removing everything', await inbox.read('s'), [])
-      expectSame('the number after three removed messages', (await inbox.put('s', '{}')).message, 4)
+      expectSame(
+        'the number of the message after three removed ones',
+        (await inbox.put('s', '{}')).message,
+        4,
+      )
       expectSame('the number of messages of another session', (await inbox.read('other')).length, 1)
     },
   },
@@ -107,7 +111,9 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
     needs: 'inbox',
     async run({ store }) {
       const inbox = getInbox(store)
-      await expectRefusal('a message for no session', 'unknown_session', () => inbox.put('nobody', '{}'))
+      await expectRefusal('a message for an unknown session', 'unknown_session', () =>
+        inbox.put('nobody', '{}'),
+      )
       const lease = await store.acquire('s', leaseRequest)
       await expectRefusal('a message for a session that was only acquired', 'unknown_session', () =>
         inbox.put('s', '{}'),
@@ -164,7 +170,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       expectSame('the sessions with messages among a, b and two unknown ids', waiting, [
         { sessionId: 'a', inbox: 2 },
       ])
-      expectSame('the sessions with messages among none', await inbox.findUnread?.([]), [])
+      expectSame('the sessions with messages in an empty list', await inbox.findUnread?.([]), [])
     },
   },
   {
@@ -175,8 +181,8 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       for (const id of ['a', 'b', 'c']) await writeSession(store, id)
       for (const id of ['a', 'a', 'c', 'a']) await inbox.put(id, '{}')
       const after = (await inbox.read('a', 1)).map(({ message }) => message)
-      expectSame('the messages of 1, 2, 3 after 1', after, [2, 3])
-      expectSame('the messages after the last', await inbox.read('a', 3), [])
+      expectSame('messages 1, 2 and 3, read after 1', after, [2, 3])
+      expectSame('the messages after the last one', await inbox.read('a', 3), [])
       const lease = await store.acquire('c', leaseRequest)
       const unheard = [...((await inbox.listUnread?.()) ?? [])].sort((a, b) =>
         a.sessionId < b.sessionId ? -1 : 1,
@@ -265,7 +271,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a timer moves only from where it is',
+    name: 'a timer moves only from its current time',
     needs: 'timers',
     async run({ store }) {
       const timers = getTimers(store)
@@ -273,7 +279,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       expectSame('a move from another time', await timers.move({ id: 'a', from: 999, to: 2000 }), false)
       expectSame('a move of a missing timer', await timers.move({ id: 'none', from: 1000, to: 2000 }), false)
       expectSame('a move', await timers.move({ id: 'a', from: 1000, to: 2000 }), true)
-      expectSame('its time after the move', (await timers.get('a'))?.at, 2000)
+      expectSame('the time of the timer after the move', (await timers.get('a'))?.at, 2000)
       expectSame('a removal from another time', await timers.move({ id: 'a', from: 1000, to: null }), false)
       expectSame('a removal', await timers.move({ id: 'a', from: 2000, to: null }), true)
       expectSame('a removed timer', await timers.get('a'), null)
@@ -291,9 +297,9 @@ export const timerChecks: readonly StoreCheckSpec[] = [
           (others[i % 2] as SessionTimers).move({ id: 'a', from: 1000, to: 2000 + i }),
         ),
       )
-      expectSame('how many succeeded', moved.filter(Boolean).length, 1)
+      expectSame('the number of successful moves', moved.filter(Boolean).length, 1)
       const timer = await getTimers(store).get('a')
-      expectSame('its time after the move', timer?.at, 2000 + moved.indexOf(true))
+      expectSame('the time of the timer after the move', timer?.at, 2000 + moved.indexOf(true))
     },
   },
 ]

@@ -38,7 +38,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a session has one lease owner, whose name others learn',
+    name: 'a session has one lease owner, whose name is reported to others',
     async run({ store }) {
       await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
       const error = await expectRefusal('a second acquire', 'session_busy', () =>
@@ -107,14 +107,14 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       const stale = await store.acquire('s', createShortLease(1, time.ms, 'stale'))
       await time.pass(1)
       const lease = await store.acquire('s', leaseRequest)
-      await expectRefusal('an append with a lease taken over by another', 'lease_lost', () =>
+      await expectRefusal('an append with a lease taken over by another process', 'lease_lost', () =>
         store.append(stale, [createRecord(1)]),
       )
-      await expectRefusal('the renewal of a lease taken over by another', 'lease_lost', () =>
+      await expectRefusal('the renewal of a lease taken over by another process', 'lease_lost', () =>
         store.renew(stale, 1000),
       )
       await store.release(stale)
-      await expectRefusal('acquire, after the release of the lease before', 'session_busy', () =>
+      await expectRefusal('acquire, after the release of the previous lease', 'session_busy', () =>
         store.acquire('s', leaseRequest),
       )
       await store.append(lease, [createRecord(1)])
@@ -137,8 +137,10 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     name: 'an append can release its lease and reports it; a refused append keeps the lease',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
-      await expectRefusal('an append that does not follow the head, and is the last', 'out_of_order', () =>
-        store.append(lease, [createRecord(2)], undefined, { release: true }),
+      await expectRefusal(
+        'an append that does not follow the head and releases the lease',
+        'out_of_order',
+        () => store.append(lease, [createRecord(2)], undefined, { release: true }),
       )
       const receipt = await store.append(lease, [createRecord(1)], undefined, { release: true })
       const holder = (await store.get('s'))?.holder
@@ -148,7 +150,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
         return
       }
       expectSame('the owner of a session released by an append', holder, null)
-      await expectRefusal('an append after the last', 'lease_lost', () =>
+      await expectRefusal('an append after the release', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
       const next = await store.acquire('s', leaseRequest)
@@ -163,7 +165,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       const lease = await store.acquire('a', leaseRequest)
       await store.acquire('b', leaseRequest)
       for (const [sessionId, whose] of [
-        ['b', 'a session leased by another'],
+        ['b', 'a session leased by another writer'],
         ['c', 'a session without a lease'],
       ] as const) {
         await expectRefusal(`an append to ${whose}`, 'lease_lost', () =>
@@ -190,7 +192,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     name: 'session ids are validated',
     async run({ store }) {
       for (const id of ['', '../x', 'a b', '.hidden', 'x'.repeat(201)]) {
-        await expectRefusal(`a session of the id ${formatValue(id)}`, 'invalid_session', () =>
+        await expectRefusal(`a session with the id ${formatValue(id)}`, 'invalid_session', () =>
           store.acquire(id, leaseRequest),
         )
       }

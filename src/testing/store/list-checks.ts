@@ -47,7 +47,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       await store.release(b)
 
       const list = await store.list()
-      expectSame('the list, the last written first', listIds(list), ['a', 'c', 'b'])
+      expectSame('the list, last written first', listIds(list), ['a', 'c', 'b'])
       const [first, second, third] = list
       expectSame(
         'the heads',
@@ -125,7 +125,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
         else await store.release(lease)
       }
       const all = await store.list()
-      expectSame('how many are listed', all.length, 40)
+      expectSame('the number of listed sessions', all.length, 40)
       const newestFirst = [...all].sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
       expectSame('the list, by updatedAt and then by id', listIds(all), listIds(newestFirst))
       const holders = all.filter(({ holder }) => holder !== null)
@@ -144,7 +144,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
               (agent === undefined || listed?.agent === agent),
           )
           const asks = formatValue({ state, agent })
-          expectSame(`the list of ${asks}`, await store.list({ state, agent }), wanted)
+          expectSame(`the list for ${asks}`, await store.list({ state, agent }), wanted)
           const pages: ListedSession[] = []
           // Guards against a store that restarts with each page.
           while (pages.length <= wanted.length) {
@@ -152,8 +152,8 @@ export const listChecks: readonly StoreCheckSpec[] = [
             pages.push(...page)
             if (page.length < 3) break
           }
-          expectSame(`the list of ${asks} by pages of three`, listIds(pages), listIds(wanted))
-          expectSame(`the entries on the pages of ${asks}`, pages, wanted)
+          expectSame(`the list for ${asks} in pages of three`, listIds(pages), listIds(wanted))
+          expectSame(`the entries on the pages for ${asks}`, pages, wanted)
         }
       }
     },
@@ -174,7 +174,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       ] as const) {
         const asks = `list(${formatValue({ [key]: value })})`
         const error = await expectRefusal(asks, 'invalid_option', () => store.list({ [key]: value }))
-        expectSame(`the subject of the error of ${asks}`, error.subject, key)
+        expectSame(`the subject of the error for ${asks}`, error.subject, key)
       }
     },
   },
@@ -242,7 +242,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     async run({ store, time }) {
       const title = async (id: string) => (await store.get(id))?.summary?.title
       const setTitle = async (id: string, newTitle: string | null) => store.setTitle?.(id, newTitle)
-      expectSame('a title for no session', await setTitle('s', 'Given'), false)
+      expectSame('a title for an unknown session', await setTitle('s', 'Given'), false)
       const lease = await store.acquire('s', leaseRequest)
       expectSame('a title for a session without a record', await setTitle('s', 'Given'), false)
       await store.append(lease, [createRecord(1)], createSummary('first message'))
@@ -256,17 +256,17 @@ export const listChecks: readonly StoreCheckSpec[] = [
       expectSame('a title for a leased session', await setTitle('s', "O'Hara; -- 東京 🚆"), true)
       const now = await store.get('s')
       expectSame('its title', now?.summary?.title, "O'Hara; -- 東京 🚆")
-      expectSame('the rest of its entry', { ...now, summary: null }, { ...before, summary: null })
+      expectSame('the rest of the entry', { ...now, summary: null }, { ...before, summary: null })
       await store.append(lease, [createRecord(2)], createSummary('first message'))
       await store.release(lease)
-      expectSame('its title after an append', await title('s'), "O'Hara; -- 東京 🚆")
+      expectSame('the title after an append', await title('s'), "O'Hara; -- 東京 🚆")
       expectSame(
         'the titles in the list',
         (await store.list()).map(({ id, summary }) => `${id}: ${summary?.title}`).sort(),
         ['other: other', "s: O'Hara; -- 東京 🚆"],
       )
       expectSame('clearing the title', await setTitle('s', null), true)
-      expectSame('its title then', await title('s'), 'first message')
+      expectSame('the title after clearing it', await title('s'), 'first message')
       await setTitle('s', 'Of the deleted session')
       await store.delete('s')
       expectSame('a title for a deleted session', await setTitle('s', 'Given'), false)
@@ -284,7 +284,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const marks = async () => (await store.get('s'))?.marks
       const good: StepMark = { seq: 2, mark: 'good', note: "O'Hara; -- 東京 🚆", at: 1_700_000_000_000 }
       const bad: StepMark = { seq: 1, mark: 'bad', note: '', at: 1_700_000_000_001 }
-      expectSame('a mark in no session', await setMark('s', 1, bad), false)
+      expectSame('a mark in an unknown session', await setMark('s', 1, bad), false)
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1), createRecord(2)], createSummary('first'))
       const before = await store.get('s')
@@ -300,9 +300,9 @@ export const listChecks: readonly StoreCheckSpec[] = [
       expectSame('the marks in the list', (await store.list())[0]?.marks, [bad, good])
       expectSame('replacing a mark', await setMark('s', 1, { ...bad, mark: 'note', note: 'Why?' }), true)
       expectSame('removing a mark', await setMark('s', 2, null), true)
-      expectSame('the marks then', await marks(), [{ ...bad, mark: 'note', note: 'Why?' }])
+      expectSame('the marks after removing one', await marks(), [{ ...bad, mark: 'note', note: 'Why?' }])
       expectSame('removing the last mark', await setMark('s', 1, null), true)
-      expectSame('the marks at the end', await marks(), undefined)
+      expectSame('the marks after removing the last one', await marks(), undefined)
       await setMark('s', 1, bad)
       await store.delete('s')
       await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
@@ -423,7 +423,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a session is found by the tags of its last summary, with any text',
+    name: 'a session is found by the tags of its last summary, for any tag text',
     async run({ store }) {
       for (const [n, text] of oddTexts.entries())
         await write(store, `s${n}`, {
@@ -434,7 +434,9 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
         })
       for (const [n, text] of oddTexts.entries()) {
         for (const tags of [{ is: text }, Object.fromEntries([[text, 'x']])]) {
-          expectSame(`the list by ${formatValue(tags)}`, listIds(await store.list({ tags })), [`s${n}`])
+          expectSame(`the list filtered by ${formatValue(tags)}`, listIds(await store.list({ tags })), [
+            `s${n}`,
+          ])
         }
         const tags = (await store.get(`s${n}`))?.summary?.tags ?? {}
         expectSame(
@@ -447,9 +449,9 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       await store.append(lease, [createRecord(2)], { ...createSummary('s0'), tags: { is: 'new' } })
       await store.append(lease, [createRecord(3)])
       const listNew = async () => listIds(await store.list({ tags: { is: 'new' } }))
-      expectSame('the list by a new tag while its session is leased', await listNew(), ['s0'])
+      expectSame('the list filtered by a new tag while its session is leased', await listNew(), ['s0'])
       await store.release(lease)
-      expectSame('the list by a new tag', await listNew(), ['s0'])
+      expectSame('the list filtered by a new tag', await listNew(), ['s0'])
       const [first = ''] = oddTexts
       expectSame(
         'the list filtered by a replaced tag value',
@@ -462,9 +464,9 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
         [],
       )
       await store.delete('s0')
-      expectSame('the list by a tag of a deleted session', await listNew(), [])
+      expectSame('the list filtered by a tag of a deleted session', await listNew(), [])
       await write(store, 's0', {})
-      expectSame('the list by a tag of a recreated session', await listNew(), [])
+      expectSame('the list filtered by a tag of a recreated session', await listNew(), [])
     },
   },
   {
@@ -500,7 +502,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       ] as const) {
         const asks = `list(${formatValue(options)})`
         const error = await expectRefusal(asks, 'invalid_option', () => store.list(options as ListOptions))
-        expectSame(`the subject of the error of ${asks}`, error.subject, key)
+        expectSame(`the subject of the error for ${asks}`, error.subject, key)
       }
     },
   },
@@ -518,12 +520,12 @@ async function expectList(
   wanted: readonly ListedSession[],
 ): Promise<void> {
   const asks = formatValue(options)
-  expectSame(`the list of ${asks}`, listIds(await store.list(options)), listIds(wanted))
+  expectSame(`the list for ${asks}`, listIds(await store.list(options)), listIds(wanted))
   const pages: ListedSession[] = []
   while (pages.length <= wanted.length) {
     const page = await store.list({ ...options, limit: 3, after: pages.at(-1) })
     pages.push(...page)
     if (page.length < 3) break
   }
-  expectSame(`the list of ${asks} by pages of three`, pages, wanted)
+  expectSame(`the list for ${asks} in pages of three`, pages, wanted)
 }

@@ -24,7 +24,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log keeps every JSON text',
+    name: 'the log keeps any JSON text unchanged',
     async run({ store, seed }) {
       const lease = await store.acquire('s', leaseRequest)
       const { text, whole } = createRandomChoices(seed)
@@ -40,7 +40,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log keeps a record of a megabyte',
+    name: 'the log keeps a record of one megabyte',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       const large = createRecord(1, JSON.stringify('é'.repeat(1_000_000)), 'snapshot')

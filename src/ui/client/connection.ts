@@ -4,9 +4,9 @@ import { StatewrightError } from '../../core/base/errors.js'
 /**
  * Why a request was refused or failed. `message` can be shown to users. `code` is the server's code, or one of these:
  *
- * - `connection_lost`: connection broke during an answer. `chat.resumeStream()` continues it
- * - `server_away`: server was unreachable for `maxOutageMs`
- * - `http_error`: proxy or another server responded; see `status`
+ * - `connection_lost`: the connection broke during an answer. `chat.resumeStream()` continues it
+ * - `server_away`: the server was unreachable for `maxOutageMs`
+ * - `http_error`: a proxy or another server responded; see `status`
  *
  * `subject` names the invalid part of the request, such as `messages[0].parts[1].url`.
  *

@@ -250,7 +250,7 @@ describe('the inputs of tools', () => {
 
   test('are required if none can be generated', async () => {
     const { checks } = await check(make, { only: ['basics'] })
-    expect(checks[1]?.problem).toBe('the agent has no tool that runs without approval; give inputs for exact')
+    expect(checks[1]?.problem).toBe('the agent has no tool that runs without approval; pass inputs for exact')
     const given = await check(make, { only: ['basics'], inputs: { exact: { path: '/home/ada' } } })
     expect(given.checks[1]?.outcome).toBe('kept')
   })

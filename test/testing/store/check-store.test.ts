@@ -144,7 +144,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'a lease taken over by another process can neither write, be renewed nor release the session',
-        /^an append with a lease taken over by another should be refused with a StoreError lease_lost, but was answered with \{"inbox":0\}$/,
+        /^an append with a lease taken over by another process should be refused with a StoreError lease_lost, but was answered with \{"inbox":0\}$/,
       ],
       ['a lease is valid for one session only', /^an append to a session leased by another should be/],
     ],
@@ -160,7 +160,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'a title survives appends until it is cleared or its session is deleted',
-        /^its title after an append should be "O'Hara; -- .*", but is "first message"$/,
+        /^the title after an append should be "O'Hara; -- .*", but is "first message"$/,
       ],
     ],
   ],
@@ -228,7 +228,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'the inbox keeps numbered messages in order until they are removed and never reuses a number',
-        /^the number after three removed messages should be 4, but is 1$/,
+        /^the number of the message after three removed ones should be 4, but is 1$/,
       ],
       [
         'only sessions with records have an inbox, and it is deleted with them',
@@ -252,7 +252,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'the list contains every session with records, newest first, with its lease owner',
-        /^the list, the last written first should be \["a","c","b"\], but is \["a","b","c"\]$/,
+        /^the list, last written first should be \["a","c","b"\], but is \["a","b","c"\]$/,
       ],
       ['the list filters by state and agent and pages without duplicates', /^the list, by updatedAt/],
     ],
@@ -260,7 +260,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   [
     'restarts with each page',
     (inner) => ({ list: ({ after: _after, ...options } = {}) => inner.list(options) }),
-    [['the list filters by state and agent and pages without duplicates', /by pages of three should be/]],
+    [['the list filters by state and agent and pages without duplicates', /in pages of three should be/]],
   ],
   [
     'lists the sessions of every owner',
@@ -268,9 +268,12 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'the list filters by prefix, tags, parent and time, pages, and excludes sub-agent sessions by default',
-        /^the list of \{"prefix":"ann".* should be/,
+        /^the list for \{"prefix":"ann".* should be/,
       ],
-      ['a session is found by the tags of its last summary, with any text', /^the list by .* should be/],
+      [
+        'a session is found by the tags of its last summary, for any tag text',
+        /^the list filtered by .* should be/,
+      ],
       [
         'the list refuses missing owners and contradicting options',
         /should be refused with a UsageError invalid_option/,
@@ -304,9 +307,15 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
       },
     }),
     [
-      ['a session has one lease owner, whose name others learn', /^a second acquire should be refused/],
-      ['one of twenty concurrent writers acquires a session', /^how many got it should be 1, but is 20$/],
-      ['session ids are validated', /^a session of the id "" should be refused with a UsageError/],
+      [
+        'a session has one lease owner, whose name is reported to others',
+        /^a second acquire should be refused/,
+      ],
+      [
+        'one of twenty concurrent writers acquires a session',
+        /^the number of writers that acquired it should be 1, but is 20$/,
+      ],
+      ['session ids are validated', /^a session with the id "" should be refused with a UsageError/],
     ],
   ],
   [
@@ -322,7 +331,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     }),
     [
       [
-        'a session has one lease owner, whose name others learn',
+        'a session has one lease owner, whose name is reported to others',
         /should name the lease owner, 'run 4f2a', but is "It is in use\."$/,
       ],
     ],
@@ -407,7 +416,7 @@ it('other seeds make other choices, and the same seed the same', async () => {
         },
       }
     }
-    await checkStore(open, { seed, skip: onlyThese(['the log keeps every JSON text']) })
+    await checkStore(open, { seed, skip: onlyThese(['the log keeps any JSON text unchanged']) })
     return texts
   }
   const first = await written(1)
