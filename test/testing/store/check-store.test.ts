@@ -146,7 +146,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
         'a lease taken over by another process can neither write, be renewed nor release the session',
         /^an append with a lease taken over by another process should be refused with a StoreError lease_lost, but was answered with \{"inbox":0\}$/,
       ],
-      ['a lease is valid for one session only', /^an append to a session leased by another should be/],
+      ['a lease is valid for one session only', /^an append to a session leased by another writer should be/],
     ],
   ],
   [
