@@ -1,10 +1,9 @@
 /** The server side of the AI SDK's `useChat`, and event streams for custom pages. */
 export type { Authorize, Grant } from '../web/authorize.js'
-export type { ChatAgent } from '../web/live-run.js'
+export type { ChatAgent, WhenBusy } from '../web/subscription.js'
 export type { ErrorFormatter, ExposeOptions } from '../web/exposure.js'
 export type { FileIds } from '../web/page-files.js'
 export type { HandlerHooks, HookContext } from '../web/run-hooks.js'
-export type { WhenBusy } from '../web/live-run.js'
 export type { ErrorContext, OnError } from '../web/error-response.js'
 export { chatHandler, type ChatHandlerOptions } from './chat-handler.js'
 export type {

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import type { AnyRun } from '../web/live-run.js'
+import { type AnyRun, subscribeToRun } from '../web/subscription.js'
 import { ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
 import {
   type AnswerProtocol,
@@ -8,9 +8,7 @@ import {
   createSseResponse,
   encodeAnswer,
   formatSseFrame,
-  readBatches,
 } from '../web/sse.js'
-import { subscribeToRun } from '../web/subscription.js'
 import { AnswerFold } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 
@@ -138,7 +136,7 @@ const formatFrame = (event: AgentEvent): string => formatSseFrame(event, event.i
 
 async function* toRunFrames(first: AgentEvent[], reader: ReplayReader): AsyncGenerator<string, void> {
   if (first.length > 0) yield first.map(formatFrame).join('')
-  for await (const events of readBatches(reader)) yield events.map(formatFrame).join('')
+  for await (const events of reader) yield events.map(formatFrame).join('')
 }
 
 async function* toEventFrames(events: AsyncIterator<AgentEvent>): AsyncGenerator<string, void> {

@@ -8,14 +8,14 @@ import { hasSameWords } from '../core/sessions/user-input.js'
 import { type ChatSessions, isSessionTaken, isWorking, type StoredContext } from './chat-sessions.js'
 import { type IncomingMessage, isText, toInputMessage, toTurn } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
-import type { Caller } from './live-run.js'
-import type { LiveRuns } from './live-runs.js'
 import {
+  type Caller,
   createFinishedSubscription,
   hasEnded,
   type Subscription,
   subscribeFromStart,
 } from './subscription.js'
+import type { LiveRuns } from './live-runs.js'
 
 /** A page's request for another answer to an earlier message. */
 export interface BranchRequest {

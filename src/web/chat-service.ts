@@ -32,10 +32,11 @@ import {
 } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { PageView } from './exposure.js'
-import type { AnyRun, Caller, ChatAgent, LiveRun } from './live-run.js'
-import { LiveRuns } from './live-runs.js'
-import { MessageQueue, type QueuedAnswer } from './message-queue.js'
 import {
+  type AnyRun,
+  type Caller,
+  type ChatAgent,
+  type LiveRun,
   createFinishedSubscription,
   findContext,
   findTurn,
@@ -45,6 +46,8 @@ import {
   subscribeFromNow,
   subscribeFromStart,
 } from './subscription.js'
+import { LiveRuns } from './live-runs.js'
+import { MessageQueue, type QueuedAnswer } from './message-queue.js'
 
 export interface SessionView {
   messages: readonly Message[]

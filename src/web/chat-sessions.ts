@@ -11,7 +11,7 @@ import type { SessionBranches } from '../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
 import { hasCode } from './error-response.js'
-import type { AnyRun, Caller, ChatAgent } from './live-run.js'
+import type { AnyRun, Caller, ChatAgent } from './subscription.js'
 
 interface ChatInternals extends Pick<AgentInternals, 'openStored'> {
   store: SessionStore

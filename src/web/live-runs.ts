@@ -5,9 +5,10 @@ import { type ChatSessions, isWorking, type StoredContext } from './chat-session
 import { type Turn, toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
 import { EventFailures } from './exposure.js'
-import type { AnyRun, Caller, LiveRun } from './live-run.js'
-import { ReplayBuffer } from './replay-buffer.js'
 import {
+  type AnyRun,
+  type Caller,
+  type LiveRun,
   createFinishedSubscription,
   findTurn,
   hasEnded,
@@ -16,6 +17,7 @@ import {
   subscribeFromStart,
   subscribeToTurn,
 } from './subscription.js'
+import { ReplayBuffer } from './replay-buffer.js'
 
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000

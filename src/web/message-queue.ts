@@ -14,14 +14,15 @@ import {
   toInputMessage,
   toTurn,
 } from './chat-turn.js'
-import type { Caller, LiveRun } from './live-run.js'
-import type { LiveRuns } from './live-runs.js'
 import {
+  type Caller,
+  type LiveRun,
   createFinishedSubscription,
   hasEnded,
   type Subscription,
   subscribeFromStart,
 } from './subscription.js'
+import type { LiveRuns } from './live-runs.js'
 
 const pollMs = 1000
 

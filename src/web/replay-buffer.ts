@@ -190,8 +190,12 @@ export class ReplayReader {
     return null
   }
 
-  waitForEvents(): Promise<void> {
-    return this.#buffer.waitForEvents()
+  /** The events in batches, up to the end of the buffer. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent[], void> {
+    for (let events = this.takeEvents(); events !== null; events = this.takeEvents()) {
+      if (events.length === 0) await this.#buffer.waitForEvents()
+      else yield events
+    }
   }
 
   #readText(entry: TextEntry): AgentEvent | null {

@@ -14,7 +14,7 @@ import {
   toErrorResponse,
 } from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
-import type { Caller, ChatAgent, WhenBusy } from './live-run.js'
+import type { Caller, ChatAgent, WhenBusy } from './subscription.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { branchNumber, fields, optional, shortText } from './request-fields.js'
 import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'

@@ -1,7 +1,6 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { unrefTimer } from '../core/base/clock.js'
 import type { QueuedAnswer } from './message-queue.js'
-import type { ReplayReader } from './replay-buffer.js'
 import type { Subscription } from './subscription.js'
 
 /** Heartbeat interval in milliseconds, because proxies close silent connections. */
@@ -71,21 +70,13 @@ export async function* encodeAnswer<Chunk>(
 ): AsyncGenerator<readonly Chunk[], void> {
   const first = encoder.begin()
   if (first.length > 0) yield first
-  for await (const events of readBatches(reader)) {
+  for await (const events of reader) {
     const shown = maskEvent ? events.flatMap((event) => maskEvent(event) ?? []) : events
     const chunks = shown.flatMap((event) => encoder.handleEvent(event))
     if (chunks.length > 0) yield chunks
   }
   const rest = await encoder.end()
   if (rest.length > 0) yield rest
-}
-
-/** The events of a reader, in batches, up to the end of its buffer. */
-export async function* readBatches(reader: ReplayReader): AsyncGenerator<AgentEvent[], void> {
-  for (let events = reader.takeEvents(); events !== null; events = reader.takeEvents()) {
-    if (events.length === 0) await reader.waitForEvents()
-    else yield events
-  }
 }
 
 /**
