@@ -25,6 +25,11 @@ export function formatClock(at: number): string {
   return clockFormat.format(at)
 }
 
+/** `token_budget` → `token budget` */
+export function formatWord(name: string): string {
+  return name.replaceAll('_', ' ')
+}
+
 /** `RUNNING.asking.requesting` → `requesting` */
 export function getLastPart(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1)

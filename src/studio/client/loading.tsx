@@ -77,7 +77,7 @@ export function Trouble({
 
 const titles: Record<string, string> = {
   unreachable: 'Cannot reach the studio',
-  no_session: 'Session not found',
+  unknown_session: 'Session not found',
   corrupt_log: 'This session is damaged',
   newer_log: 'This session was written by a newer version',
   stale_answer: 'Already answered',

@@ -95,7 +95,7 @@ export function MachineScreen({ source, id, Pill }: MachineProps) {
                 </td>
                 <td>{refused === null ? value : <span class="refused">refused</span>}</td>
                 <td>
-                  <time dateTime={new Date(at).toISOString()}>{new Date(at).toLocaleString('en-GB')}</time>
+                  <time dateTime={new Date(at).toISOString()}>{formatWakeTime(at)}</time>
                 </td>
               </tr>
             ))}

@@ -2,7 +2,7 @@ import { formatDuration, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { InstructionsView, ShownMedia, ShownMessage } from '../protocol.js'
-import { formatJson } from './format.js'
+import { formatJson, formatWord } from './format.js'
 import { Icon } from './icons.js'
 import { LongText } from './json-tree.js'
 import { Markdown } from './markdown.js'
@@ -167,7 +167,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
       <div class="call-head">
         <span class="call-name">{name}</span>
         <span class="call-status">
-          {status?.replaceAll('_', ' ') ?? 'no result yet'}
+          {formatWord(status ?? 'no result yet')}
           {durationMs !== null && ` · ${formatDuration(durationMs)}`}
         </span>
       </div>

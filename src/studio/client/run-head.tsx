@@ -4,7 +4,7 @@ import { formatCount, formatDuration, getCachedPercent } from '../../core/format
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort, formatStatePath, getTone, compareAddress, formatError } from './format.js'
+import { formatShort, formatStatePath, formatWord, getTone, compareAddress, formatError } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { Refusal } from './loading.js'
 import { showTabs } from './run-hooks.js'
@@ -96,7 +96,7 @@ export function mayResume({ session }: SessionView): boolean {
 }
 
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
-  const word = isAsleep ? 'sleeping' : (state ?? 'not started').replaceAll('_', ' ').toLowerCase()
+  const word = isAsleep ? 'sleeping' : formatWord(state ?? 'not started').toLowerCase()
   return <span class={`pill tone-${getTone(state)}`}>{word}</span>
 }
 

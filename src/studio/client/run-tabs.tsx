@@ -1,10 +1,11 @@
+import { formatWakeTime } from '../../core/base/clock.js'
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
 import { type RunStep, toStepKey } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
 import { Fact, RequestTab } from './request-tab.js'
-import { formatClock, formatStatePath, sessionAddress } from './format.js'
+import { formatClock, formatStatePath, formatWord, sessionAddress } from './format.js'
 
 interface RunTabProps extends Omit<CostProps, 'budget'> {
   tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
@@ -105,7 +106,7 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
       <dl class="facts">
         <Fact name="State">
           {formatStatePath(row.to) || 'not started'}
-          {context.reason ? ` (${context.reason.replaceAll('_', ' ')})` : ''}
+          {context.reason ? ` (${formatWord(context.reason)})` : ''}
         </Fact>
         <Fact name="Answers">
           {context.steps ?? 0} {maxSteps === null ? 'without a step limit' : `of ${maxSteps} steps`}
@@ -123,7 +124,10 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
         {calls.length > 0 && (
           <Fact name="Calls">
             {calls
-              .map((call) => `${call.name} ${call.result?.status ?? (call.started ? 'running' : 'open')}`)
+              .map(
+                (call) =>
+                  `${call.name} ${formatWord(call.result?.status ?? (call.started ? 'running' : 'open'))}`,
+              )
               .join(', ')}
           </Fact>
         )}
@@ -133,10 +137,8 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
         {steering.length > 0 && <Fact name="Steering">{formatCount(steering.length, 'message')} queued</Fact>}
         {skills.length > 0 && <Fact name="Skills">{skills.map(({ name }) => name).join(', ')}</Fact>}
         {loaded.length > 0 && <Fact name="Loaded">{loaded.join(', ')}</Fact>}
-        {context.wakeAt != null && <Fact name="Wakes up">{new Date(context.wakeAt).toLocaleString()}</Fact>}
-        {context.deadline != null && (
-          <Fact name="Deadline">{new Date(context.deadline).toLocaleString()}</Fact>
-        )}
+        {context.wakeAt != null && <Fact name="Wakes up">{formatWakeTime(context.wakeAt)}</Fact>}
+        {context.deadline != null && <Fact name="Deadline">{formatWakeTime(context.deadline)}</Fact>}
         {context.error?.message && <Fact name="Error">{context.error.message}</Fact>}
         <Fact name="Changed">{changed.length === 0 ? 'nothing' : changed.join(', ')}</Fact>
       </dl>

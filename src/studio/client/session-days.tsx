@@ -1,6 +1,8 @@
+import { formatWakeTime } from '../../core/base/clock.js'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import { addCosts, formatCost } from '../costs.js'
 import type { BudgetView, DayView } from '../protocol.js'
+import { formatWord } from './format.js'
 
 const height = 36
 /** The most frequent reasons have their own color. The rest share the last one. */
@@ -45,7 +47,7 @@ export function SessionDays({
             Failed or halted
             {reasons.slice(0, 6).map(([reason, count]) => (
               <button key={reason} type="button" class="reason" onClick={() => onReason(reason)}>
-                <i class={classOf.get(reason)} /> {reason.replaceAll('_', ' ')} <strong>{count}</strong>
+                <i class={classOf.get(reason)} /> {formatWord(reason)} <strong>{count}</strong>
               </button>
             ))}
           </figcaption>
@@ -111,7 +113,7 @@ export function SharedBudgets({ budgets }: { budgets: readonly BudgetView[] }) {
     <div class="days">
       {budgets.map(({ id, unit, spent, reserved, limit, resetsAt }) => {
         const [format, ending] = unit === 'usd' ? [formatMoney, ''] : [formatCount, ' tokens']
-        const whole = resetsAt === null ? '' : `, resets at ${new Date(resetsAt).toLocaleString()}`
+        const whole = resetsAt === null ? '' : `, resets at ${formatWakeTime(resetsAt)}`
         return (
           <figure key={`${id} ${unit}`}>
             <figcaption>

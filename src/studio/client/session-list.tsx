@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
-import { formatShort } from './format.js'
+import { formatShort, formatWord } from './format.js'
 import { Icon } from './icons.js'
 import { RowPill } from './run-head.js'
 import { formatTerm, type SessionSort } from '../session-query.js'
@@ -170,7 +170,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
       <td class="session-state">
         <RowPill row={row} />
         {reason !== null && reason !== 'sleeping' && reason !== state?.toLowerCase() && (
-          <small>{reason.replaceAll('_', ' ')}</small>
+          <small>{formatWord(reason)}</small>
         )}
         {failedCalls > 0 && <small class="failed-calls">{formatCount(failedCalls, 'failed call')}</small>}
         {wakeAt !== null && (

@@ -10,7 +10,7 @@ import { RunScreen } from './run-screen.js'
 import { SessionDays, SharedBudgets } from './session-days.js'
 import { SavedViews, SessionFilters } from './session-filters.js'
 import { SessionRows, SessionTable } from './session-list.js'
-import { compareAddress } from './format.js'
+import { compareAddress, formatError } from './format.js'
 
 const titles: Record<SessionRow['status'], string> = {
   waiting: 'Waiting for you',
@@ -115,9 +115,7 @@ export function SessionsScreen({
               source
                 .saveViews(views)
                 .then(reload)
-                .catch((trouble: unknown) =>
-                  onProblem(trouble instanceof Error ? trouble.message : String(trouble)),
-                )
+                .catch((trouble: unknown) => onProblem(formatError(trouble)))
             }}
           />
         </div>
@@ -127,7 +125,7 @@ export function SessionsScreen({
       </header>
       {error !== null && (
         <p class="refusal" role="alert">
-          {error instanceof Error ? error.message : 'The list could not be loaded.'}
+          {formatError(error)}
         </p>
       )}
       {total === 0 && error === null && <EmptyList view={view} q={q} />}

@@ -1,7 +1,7 @@
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SharedView, ShareForm } from '../protocol.js'
-import { sessionAddress } from './format.js'
+import { formatError, sessionAddress } from './format.js'
 
 interface ShareProps {
   id: string
@@ -20,8 +20,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     load({ form: 'card', texts: !isBare }).then(
       ({ content }) =>
         isOver || setPreview(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`),
-      (error: unknown) =>
-        isOver || setStatus(error instanceof Error ? error.message : 'The preview could not be drawn.'),
+      (error: unknown) => isOver || setStatus(formatError(error)),
     )
     return () => {
       isOver = true
@@ -31,9 +30,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   const name = id.replaceAll(/[^\w-]+/g, '-').slice(0, 60)
   const attempt = (what: () => Promise<string>): void => {
     setStatus('…')
-    what().then(setStatus, (error: unknown) =>
-      setStatus(error instanceof Error ? error.message : 'The export failed.'),
-    )
+    what().then(setStatus, (error: unknown) => setStatus(formatError(error)))
   }
   const download = async (form: ShareForm, kind: 'html' | 'svg' | 'png'): Promise<string> => {
     const { content } = await load({ form, texts: !isBare })

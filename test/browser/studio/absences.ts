@@ -88,6 +88,13 @@ export function describeAbsences(): void {
       await page.waitForSelector('.problem', { state: 'detached' })
     })
 
+    it('states that a session does not exist', async () => {
+      await page.evaluate(() => (location.hash = '#/session/nowhere'))
+      await soon(() => page.locator('.trouble h1').textContent()).toBe('Session not found')
+      await soon(() => page.locator('.trouble p').textContent()).toMatch(/^There is no session 'nowhere'/)
+      forgive('404')
+    })
+
     it('shows a damaged session as damaged, and the others unchanged', async () => {
       const row = page.locator('.group-damaged .session')
       await soon(() => row.textContent()).toContain('damaged')
