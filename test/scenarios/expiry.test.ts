@@ -83,8 +83,8 @@ describe('a question that expires', () => {
     await hosts.settleUntil(() => run.state === 'COMPLETED')
     expect(paid.map(({ n }) => n)).toEqual([2, 0])
     const { messages } = await run.result
-    expect(messages.flatMap((one) => (one.role === 'tool' ? [one.content.slice(0, 40)] : []))).toEqual(
-      ['Not executed: no decision came within 1 ', 'ok', 'ok'].map((content) =>
+    expect(messages.flatMap((one) => (one.role === 'tool' ? [one.content.slice(0, 43)] : []))).toEqual(
+      ['Not executed: no decision arrived within 1 ', 'ok', 'ok'].map((content) =>
         content === 'ok' ? expect.any(String) : content,
       ),
     )

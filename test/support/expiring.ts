@@ -20,7 +20,7 @@ import { tool } from './tools.js'
 export const start = Date.parse('2026-05-04T06:00:00Z')
 export const [second, minute, hour] = [1000, 60_000, 3_600_000]
 export const fault = (code: string) => expect.objectContaining({ code })
-export const refused = 'Not executed: no decision came within 15 minutes. This is not a refusal.'
+export const refused = 'Not executed: no decision arrived within 15 minutes. This is not a refusal.'
 
 /** Makes these calls once, then answers with the last result. */
 export function createModel(...calls: (readonly [name: string, input?: object])[]): ModelProvider {

@@ -6,7 +6,7 @@ import { connect, lastResult, scriptedModel } from './support.js'
 const minute = 60_000
 
 const refused = {
-  content: [{ text: 'Not executed: no decision came within 15 minutes. This is not a refusal.' }],
+  content: [{ text: 'Not executed: no decision arrived within 15 minutes. This is not a refusal.' }],
 }
 
 /** Servers of one store. `pass` lets time pass without a timer. */
