@@ -148,32 +148,6 @@ export function durable<Machine extends AnyStateMachine>(
 /** Time limit of a call to the store, in milliseconds. */
 const storeTimeoutMs = 60_000
 
-/** A store whose calls end in time, and throw typed errors only. */
-function createSafeStore(store: SessionStore, clock: typeof systemClock): SessionStore {
-  const storeError = (method: string, why: string, cause?: unknown): StoreError =>
-    new StoreError('store_unavailable', `The session store failed in ${method}(): ${why}`, method, { cause })
-  const safe = limitStoreTime(store, storeTimeoutMs, clock, (method, ms) =>
-    storeError(method, `it did not answer within ${ms} ms. Check that it is reachable.`),
-  )
-  for (const part of [safe, safe.inbox, safe.timers])
-    for (const [name, call] of Object.entries(part ?? {})) {
-      if (typeof call !== 'function') continue
-      const fail = (error: unknown): never => {
-        throw error instanceof StatewrightError ? error : storeError(name, describeError(error), error)
-      }
-      const safely = (...args: unknown[]): unknown => {
-        try {
-          const answer: unknown = call(...args)
-          return answer instanceof Promise ? answer.catch(fail) : answer
-        } catch (error) {
-          return fail(error)
-        }
-      }
-      Object.assign(part as object, { [name]: safely })
-    }
-  return safe
-}
-
 class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine<Machine> {
   readonly machine: Machine
   readonly #chart: Chart
@@ -191,7 +165,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     this.machine = machine
     this.#options = options
     this.#clock = toWholeClock(options.clock ?? systemClock)
-    this.#store = createSafeStore(options.store, this.#clock)
+    this.#store = limitStoreTime(options.store, storeTimeoutMs, this.#clock, '. Check that it is reachable.')
     this.#chart = new Chart(machine)
     this.#label = createMachineLabel(machine.id)
     this.#once = new Set(options.once)

@@ -168,6 +168,42 @@ describe('a rest whose record is being written', () => {
     },
   )
 
+  test.each(['read', 'get', 'inbox.put', 'inbox.read'])(
+    'a store whose %s throws anything rejects the calls of an agent, typed',
+    async (method) => {
+      const kept = memoryStore()
+      await agentOn(kept, payThenDone).run('Go.', { session: 's' }).result
+      const fail = () => {
+        throw new RangeError('The disk is on fire.')
+      }
+      for (const failing of [fail, async () => fail()]) {
+        const [part, name = ''] = method.split('.')
+        const store = (
+          name === ''
+            ? { ...kept, [method]: failing }
+            : { ...kept, [part ?? '']: { ...kept.inbox, [name]: failing } }
+        ) as SessionStore
+        const agent = agentOn(store, payThenDone)
+        const calls = [
+          agent.send('s', { type: 'approve', callId: 'a' }),
+          agent.replay('s'),
+          agent.readSession('s'),
+          agent.fork('s'),
+        ]
+        const errors = (await Promise.allSettled(calls)).flatMap((outcome) =>
+          outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
+        )
+        expect(errors).not.toEqual([])
+        for (const error of errors)
+          expect(error).toMatchObject({
+            name: 'StoreError',
+            code: 'store_unavailable',
+            message: expect.stringContaining('The disk is on fire.'),
+          })
+      }
+    },
+  )
+
   test('a store that fails at a rest is reported by the result from then on', async () => {
     const kept = memoryStore()
     const store: SessionStore = {

@@ -167,7 +167,7 @@ describe('a store whose promise never settles', () => {
     expect(run.state).toBe('RUNNING')
     clock.increment(1)
     expect(await refused).toMatchObject({ code: 'store_unavailable' })
-    expect(String(await refused)).toContain(`${method}() within 60000 ms (storeTimeoutMs)`)
+    expect(String(await refused)).toContain(`${method}(): no answer within 60000 ms (storeTimeoutMs)`)
   })
 
   it('ends the run during an append, even a cancelled one', async () => {

@@ -211,18 +211,26 @@ export interface Deadline<Result> {
   late?: () => Error
   /** Receives a result that arrives too late. */
   onLate?: ((result: Result) => void) | undefined
+  /** Converts the error of the work, or of a timeout. */
+  toError?: (error: unknown) => Error
 }
 
 /** Settles with the work, or rejects when the time is up. Does not stop the work. */
 export function limitTime<Result>(
-  { ms, clock = systemClock, late = () => timeoutError('It', ms), onLate }: Deadline<Result>,
+  {
+    ms,
+    clock = systemClock,
+    late = () => timeoutError('It', ms),
+    onLate,
+    toError = (error) => error as Error,
+  }: Deadline<Result>,
   work: Promise<Result>,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     let isLate = false
     const timer = clock.setTimeout(() => {
       isLate = true
-      reject(late())
+      reject(toError(late()))
     }, ms)
     work.then(
       (result) => {
@@ -231,7 +239,7 @@ export function limitTime<Result>(
       },
       (error: unknown) => {
         clock.clearTimeout(timer)
-        reject(error as Error)
+        reject(toError(error))
       },
     )
   })

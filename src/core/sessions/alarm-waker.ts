@@ -213,7 +213,7 @@ const storeTimeoutMs = 30_000
 
 /** @throws {ConfigError} `no_timers` */
 export function getTimers(store: SessionStore, clock: Clock): SessionTimers {
-  const { timers } = limitStoreTime(store, storeTimeoutMs, clock, createTimeoutError)
+  const { timers } = limitStoreTime(store, storeTimeoutMs, clock, '. Check that it is reachable.')
   if (timers) return timers
   throw new ConfigError(
     'no_timers',
@@ -222,9 +222,3 @@ export function getTimers(store: SessionStore, clock: Clock): SessionTimers {
     'store',
   )
 }
-
-const createTimeoutError = (method: string): StoreError =>
-  new StoreError(
-    'store_unavailable',
-    `The store did not answer ${method}() within ${storeTimeoutMs} ms. Check that it is reachable. The waker tries again.`,
-  )

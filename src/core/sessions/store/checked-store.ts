@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.js'
 import { limitTime } from '../../base/abort.js'
-import { ConfigError } from '../../base/errors.js'
+import { ConfigError, describeError, StatewrightError } from '../../base/errors.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
 
@@ -47,25 +47,16 @@ export function getInnerStore(store: SessionStore): SessionStore {
 }
 
 /**
- * Wraps a store so that calls without a response within `timeoutMs` fail as `store_unavailable`. A promise that never
- * settles would otherwise block even a cancelled run forever. Synchronous responses add no overhead. `late` creates the
- * error.
+ * Wraps a store so that it throws typed errors only, and calls without a response within `timeoutMs` fail as
+ * `store_unavailable`. A promise that never settles would otherwise block even a cancelled run forever. 0 means no
+ * limit. `remedy` is the end of the error.
  */
 export function limitStoreTime(
   store: SessionStore,
   timeoutMs: number,
   clock: Clock,
-  late: (what: string, timeoutMs: number) => StoreError = storeTimeoutError,
+  remedy = ' (storeTimeoutMs). Check that it is reachable. agent.resume(id) continues from the stored records.',
 ): SessionStore {
-  if (timeoutMs === 0) return store
-  const limited = <Value>(
-    what: string,
-    answer: Value | Promise<Value>,
-    onLate?: (value: Value) => void,
-  ): Value | Promise<Value> => {
-    if (!(answer instanceof Promise)) return answer
-    return limitTime({ ms: timeoutMs, clock, late: () => late(what, timeoutMs), onLate }, answer)
-  }
   /** Releases a lease that arrives after the time limit, because the caller no longer waits for it. */
   const giveBack = async (lease: Lease): Promise<void> => {
     try {
@@ -86,12 +77,27 @@ export function limitStoreTime(
         .filter((name) => part[name] !== undefined)
         .map((name) => [
           name,
-          (...args: unknown[]) =>
-            limited(
-              prefix + name,
-              (part as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args),
-              onLate[name] as ((value: unknown) => void) | undefined,
-            ),
+          (...args: unknown[]) => {
+            const what = prefix + name
+            const toError = (error: unknown): Error => toStoreFailure(what, args[0], error)
+            try {
+              const answer = (part as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args)
+              if (!(answer instanceof Promise)) return answer
+              if (timeoutMs === 0) return answer.catch((error: unknown) => Promise.reject(toError(error)))
+              return limitTime(
+                {
+                  ms: timeoutMs,
+                  clock,
+                  late: () => new Error(`no answer within ${timeoutMs} ms${remedy}`),
+                  onLate: onLate[name] as ((value: unknown) => void) | undefined,
+                  toError,
+                },
+                answer,
+              )
+            } catch (error) {
+              throw toError(error)
+            }
+          },
         ]),
     ) as Part
   const { inbox, timers } = store
@@ -107,9 +113,12 @@ export function limitStoreTime(
   return limitedStore
 }
 
-function storeTimeoutError(what: string, timeoutMs: number): StoreError {
-  return new StoreError(
-    'store_unavailable',
-    `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). Check that it is reachable. agent.resume(id) continues from the stored records.`,
-  )
+/** The error of a custom store, which may throw any value. `first` is the session or its lease. */
+function toStoreFailure(method: string, first: unknown, cause: unknown): Error {
+  if (cause instanceof StatewrightError) return cause
+  const session = (first as Partial<Lease> | undefined)?.sessionId ?? first
+  const message = `The session store failed in ${method}(): ${describeError(cause)}`
+  return new StoreError('store_unavailable', message, typeof session === 'string' ? session : method, {
+    cause,
+  })
 }
