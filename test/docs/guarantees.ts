@@ -80,7 +80,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   'Cancel always wins': {
-    text: 'a cancel takes effect in every state. After it, no tool call or model request starts.',
+    text: 'a run can be cancelled in every state. After that, no tool call or model request starts.',
     rules: ['no actor starts when a run ends, or runs while the run is settled'],
     tests: [
       'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',

@@ -121,7 +121,7 @@ describe.each(sampledKinds(['modern', 'earlier'] as const))(
 
 it('matches the table in docs/mcp.md: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
   const head =
-    '| Server revision | Killed after the record of | Calls | Calls with the answer | Interrupted | Bookings |'
+    '| Server revision | Killed after record | Calls | Calls with the answer | Interrupted | Bookings |'
   const played = [head, '| --- | --- | --- | --- | --- | --- |', ...rows]
   expect(blockOf('clientKills', played)).toEqual(runsAll ? played : expect.arrayContaining(played))
 })

@@ -34,7 +34,7 @@ export default [
   }),
   cancel({
     name: 'in-text',
-    title: 'A cancel while text streams closes the socket and ends the call',
+    title: 'Cancelling while text streams closes the socket and ends the call',
     mistake: 'ignoresSignal',
     async run({ serve, open, check, certify, settles }) {
       const controller = new AbortController()
@@ -52,7 +52,8 @@ export default [
   }),
   cancel({
     name: 'before-calls',
-    title: 'A tool call that is still streaming at the cancel is not executed, even if the rest arrives',
+    title:
+      'A tool call that is still streaming when the run is cancelled is not executed, even if the rest arrives',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -75,7 +76,7 @@ export default [
   }),
   cancel({
     name: 'in-call',
-    title: 'A cancel during a tool call that obeys the signal prevents further requests',
+    title: 'Cancelling during a tool call that obeys the signal prevents further requests',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -100,7 +101,7 @@ export default [
   }),
   cancel({
     name: 'in-deaf-call',
-    title: 'A cancel during a tool call that never ends still ends the run',
+    title: 'Cancelling during a tool call that never ends still ends the run',
     mistake: 'awaitsTools',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -118,7 +119,7 @@ export default [
   }),
   cancel({
     name: 'swallowed',
-    title: 'A cancel during a tool call that returns anyway prevents further requests',
+    title: 'Cancelling during a tool call that returns anyway prevents further requests',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -136,7 +137,7 @@ export default [
   }),
   cancel({
     name: 'result-kept',
-    title: 'If one of two calls had returned before the cancel, its result is in the next request',
+    title: 'If one of two calls had returned before the cancellation, its result is in the next request',
     mistake: 'dropsResults',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -165,7 +166,7 @@ export default [
   }),
   cancel({
     name: 'in-retry',
-    title: 'A cancel while a retry waits prevents further requests',
+    title: 'Cancelling while a retry waits prevents further requests',
     mistake: 'ignoresSignal',
     needs: ['retries'],
     async run({ serve, open, check, settles }) {

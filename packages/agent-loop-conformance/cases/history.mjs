@@ -109,7 +109,7 @@ export default [
   ),
   after(
     'cancel-in-call',
-    'After a cancel while a call runs',
+    'After a cancellation while a call runs',
     'leavesCallsOpen',
     async ({ serve, open, tool, settles }) => {
       const lane = serve([calls([read('c1', 'a')]), say('Done.')])
@@ -121,7 +121,7 @@ export default [
   ),
   after(
     'cancel-in-text',
-    'After a cancel while text streams',
+    'After a cancellation while text streams',
     'keepsEmptyAnswer',
     async ({ serve, open, settles }) => {
       const controller = new AbortController()
@@ -140,7 +140,7 @@ export default [
   ),
   after(
     'cancel-in-arguments',
-    'After a cancel while the arguments of a call stream',
+    'After a cancellation while the arguments of a call stream',
     'keepsHalfCalls',
     async ({ serve, open, tool, settles }) => {
       const controller = new AbortController()

@@ -65,7 +65,7 @@ export default [
   }),
   usage({
     name: 'cancelled',
-    title: 'Steps before a cancel are counted',
+    title: 'Steps before a cancellation are counted',
     mistake: 'forgetsUsageOnError',
     async run({ serve, open, tool, check, claims, settles }) {
       const controller = new AbortController()

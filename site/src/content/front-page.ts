@@ -67,7 +67,7 @@ function compare(): string {
   return [
     text,
     `${notes} The [performance page](docs/performance.md) describes the measurements, and lists the cases where Statewright is slower.`,
-    'The conformance suite tests unusual streams, truncated answers, cancels, limits and faults. The results are:',
+    'The conformance suite tests unusual streams, truncated answers, cancellation, limits and faults. The results are:',
     countedCases(read('docs/conformance.md')),
     'The [conformance page](docs/conformance.md) lists every case, including those where another library does better.',
   ].join('\n\n')

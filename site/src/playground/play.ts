@@ -121,12 +121,12 @@ export class Play {
       options && createAgent({ prices: null, ...options.settings, model: createModel(options), tools, store })
   }
 
-  /** Whether its runs accept answers and forks. */
+  /** Whether the session's runs accept answers and forks. */
   get isOurs(): boolean {
     return this.#agent !== null
   }
 
-  /** Whether the script provides its answers. */
+  /** Whether the answers come from the script instead of a provider. */
   get isScripted(): boolean {
     return this.#options?.endpoint === null
   }
@@ -197,8 +197,8 @@ export class Play {
   }
 
   /**
-   * The session and the record where a fork applies the edit. A what-if does not contain the records before its start. For an edit
-   * in that part, the fork replays the original session. Null when record `seen` does not contain the edited value.
+   * The session and the record where a fork applies the edit. A what-if does not contain the records before its start. If the edit is
+   * in one of those records, the fork replays the original session. Null when record `seen` does not contain the edited value.
    */
   #findEditPlace(seen: number, edit: ForkEdit): { play: Play; seq: number } | null {
     const { play, seq } = this.#origin ?? { play: null, seq: 0 }
@@ -270,7 +270,7 @@ function describeLogProblem({ code, message }: StoreError, head: number): string
 
 export type ForkEdit = { message: string; content: string } | { call: string; result: string }
 
-/** Whether a record contains the result of a model request. Each of them used one turn of the script. */
+/** Whether a record contains the result of a model request. Each such record used one turn of the script. */
 function isOutcome(fold: SessionFold, seq: number): boolean {
   const entry = fold.findStep(seq)?.entry
   return entry?.type === 'event' && /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(entry.event.type)

@@ -18,7 +18,7 @@ interface ScriptPaneProps {
   onEndpoint: (endpoint: Endpoint | null) => void
 }
 
-/** The played texts, which are the user's messages, the model's script, and the agent's settings. */
+/** The editors for the user's messages, the model's script and the agent's settings. */
 export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint }: ScriptPaneProps) {
   const { input, script, settings } = draft
   /** Counts the selections of examples and guards. */

@@ -2,7 +2,7 @@ import type { Draft } from './examples.ts'
 import type { Endpoint } from './play.ts'
 import { notes } from './notes.ts'
 
-/** Writes the run of a draft as a program for Node, with the tools that its script calls. */
+/** Converts a draft to a Node program that contains the tools called by its script. */
 export function writeProgram({ input, script, settings }: Draft, endpoint: Endpoint | null): string {
   const used = toolSources.filter(({ name }) => endpoint !== null || script.includes(`"${name}"`))
   const needs = (word: string): boolean => used.some(({ source }) => source.includes(word))

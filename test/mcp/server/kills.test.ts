@@ -197,7 +197,7 @@ test.each(plays)(
 )
 
 test('docs/mcp.md contains the table of these kills: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
-  const head = '| Client | Killed after the record of | State of the run | Payments | Response |'
+  const head = '| Client | Killed after record | State of the run | Payments | Response |'
   const played = [head, '| --- | --- | --- | --- | --- |', ...rows]
   expect(blockOf('serverKills', played)).toEqual(runsAll ? played : expect.arrayContaining(played))
 })
