@@ -216,7 +216,7 @@ const words: Record<ProgressRule, Words> = {
       `repeated earlier calls in the last ${count} rounds, the latest ${tools}, with the same results`,
     advice: [
       'Write down what you have learned, then do something that you have not done yet.',
-      'Stop going around in circles. Decide with what you know, or ask the user.',
+      'Stop going around in circles. Decide based on what you know, or ask the user.',
     ],
     remedy: markPolling,
   },

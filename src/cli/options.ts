@@ -118,8 +118,8 @@ export function readCommonOptions(
 ): CommonOptions {
   const { all, text, has } = parsed
   excludeBoth(parsed, 'json', 'events', 'Choose one output format')
-  excludeBoth(parsed, 'rehearsal', 'model', 'A rehearsal calls no model')
-  excludeBoth(parsed, 'rehearsal', 'base-url', 'A rehearsal calls no model')
+  excludeBoth(parsed, 'rehearsal', 'model', 'A rehearsal does not call a model')
+  excludeBoth(parsed, 'rehearsal', 'base-url', 'A rehearsal does not call a model')
   const baseURL = text('base-url')
   if (baseURL !== undefined) checkURL(baseURL, '--base-url')
   const preset = text('preset')

@@ -50,7 +50,7 @@ export function describeWait(result: RunResult, isShown = false): string {
   if (isShown && pending.length > 0)
     return `the run is waiting for ${pending.length === 1 ? 'an answer' : `${pending.length} answers`}.`
   if (state === 'PAUSED' && result.wakeAt !== undefined)
-    return `the run sleeps until ${formatWakeTime(result.wakeAt)}. It wakes then. You can also resume it earlier.`
+    return `the run sleeps until ${formatWakeTime(result.wakeAt)}. You can also resume it earlier.`
   if (state === 'PAUSED') return 'the run is paused until it is resumed.'
   return `the run is waiting: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }

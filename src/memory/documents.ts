@@ -47,7 +47,7 @@ function readDocument(document: unknown, path: string): StoredDocument {
     throw new MemoryError('invalid_document', `${path} needs a source (or a name) that is a string.`, path)
   }
   if (typeof text !== 'string') {
-    throw new MemoryError('invalid_document', `${path} needs a string as text.`, `${path}.text`)
+    throw new MemoryError('invalid_document', `${path} needs a text that is a string.`, `${path}.text`)
   }
   return { source: known, text }
 }

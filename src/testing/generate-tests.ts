@@ -173,7 +173,7 @@ function formatAssertion(runner: TestRunner | undefined, actual: string, expecte
 
 /** Options of `generateStoryTests`. */
 export interface StoryTestsOptions {
-  /** The title of the `describe` block. Defaults to `stories that broke a property`. */
+  /** The title of the `describe` block. Defaults to `stories that violate a property`. */
   title?: string
   /** Lines above the tests. They must import `checkStory` and what the expressions below use. */
   imports: readonly string[]
@@ -209,7 +209,11 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
     listRule('a list of counterexamples of checkProperties(…)'),
   )
   expectArgument('generateStoryTests(stories, options)', options, objectRule([], 'an options object'))
-  const { title = 'stories that broke a property', machine = 'machine', properties = 'properties' } = options
+  const {
+    title = 'stories that violate a property',
+    machine = 'machine',
+    properties = 'properties',
+  } = options
   const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } =
     options
   const { runner } = options

@@ -219,7 +219,7 @@ export interface GuardStop {
   message: string
 }
 
-/** What stopping would have saved. */
+/** The savings if the session had stopped there. */
 export interface GuardSavings {
   responses: number
   calls: number

@@ -245,7 +245,7 @@ test.each([
 })
 
 test.each([
-  ['no input', ['batch', '--agent', 'a.mjs'], 'Name a file of lines'],
+  ['no input', ['batch', '--agent', 'a.mjs'], 'Name a file with one'],
   ['no agent', ['batch', 'in.jsonl'], 'Name the module of the agent: --agent ./agent.mjs.'],
   ['a missing input', ['batch', 'none.jsonl', '--agent', 'a.mjs'], "INPUT: there is no file 'none.jsonl'"],
   [

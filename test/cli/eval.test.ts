@@ -208,7 +208,7 @@ describe('eval', () => {
       expect({ code, out }).toEqual({ code: 2, out: '' })
       return err
     }
-    expect(await refused()).toMatch(/Name a file of lines .* or replay sessions: --from-store/)
+    expect(await refused()).toMatch(/Name a file with one .* or replay sessions: --from-store/)
     expect(await refused('cases.jsonl')).toMatch(/Name the module of the agent/)
     expect(await refused('no.jsonl', ...agent)).toMatch(/there is no file 'no\.jsonl'/)
     expect(await refused('cases.jsonl', '--agent', 'no.mjs')).toMatch(/--agent: there is no file/)
@@ -233,7 +233,7 @@ describe('eval', () => {
       /--out: there is no folder for/,
     )
     expect(await refused('cases.jsonl', ...agent, '--html', '.')).toMatch(/--html: '\.' is a folder/)
-    expect(await refused('cases.jsonl', ...agent, '--id', 'a.b')).toMatch(/no dot/)
+    expect(await refused('cases.jsonl', ...agent, '--id', 'a.b')).toMatch(/without a dot/)
     expect(rehearsal.requests).toEqual([])
   })
 

@@ -280,7 +280,9 @@ describe('a session that waits for messages', () => {
     const { code, out, err } = await run(['resume', 's', '--rehearsal=chat.json', 'Next.'])
     expect(code).toBe(4)
     expect(out).toMatch(/> Next\.\nTwo\.\n/)
-    expect(err).toMatch(/the run is waiting: for a message\.\nContinue with: statewright resume s 'Your message' /)
+    expect(err).toMatch(
+      /the run is waiting: for a message\.\nContinue with: statewright resume s 'Your message' /,
+    )
     const shown = (await run(['sessions', 'show', 's'])).out
     expect(shown).toContain('You\nCount.\n\nAssistant\nOne.\n\nYou\nNext.\n\nAssistant\nTwo.\n')
   })

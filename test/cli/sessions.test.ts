@@ -161,7 +161,7 @@ describe('sessions show', () => {
   test('shows what it waits for and how to continue', async () => {
     const { run } = await two()
     const { out } = await run(['sessions', 'show', 'waits'])
-    expect(out).toMatch(/The run waits: send_mail\(to: "ann"\) \[m@\w{16}\] needs approval\.\n/)
+    expect(out).toMatch(/The run is waiting: send_mail\(to: "ann"\) \[m@\w{16}\] needs approval\.\n/)
     expect(out).toMatch(/Continue with: statewright resume waits --approve m@\w{16} --store=file:kept\n/)
   })
 

@@ -21,7 +21,7 @@ test('a paused session is put to sleep, and the commands show the wake time', as
   const { run } = await kept({ 'naps.json': { turns: [nap, { text: 'Done.' }] }, 'tools.mjs': tools })
   const begun = await run(['run', '--session', 'naps', '--rehearsal=naps.json', '-t', 'tools.mjs', 'Go.'])
   expect(begun.out).toContain('PAUSED  sleeping until 2998-01-01 00:00:00 UTC')
-  expect(begun.err).toContain('the run sleeps until 2998-01-01 00:00:00 UTC. It wakes then')
+  expect(begun.err).toContain('the run sleeps until 2998-01-01 00:00:00 UTC. You can also resume it earlier')
   expect((await run(['sessions', 'list'])).out).toMatch(/^naps +PAUSED until 2998-01-01 00:00:00 UTC/m)
   const told = await run(['send', 'naps', 'resume', date])
   expect(told).toMatchObject({ code: 0, out: 'naps sleeps until then.\n', err: '' })

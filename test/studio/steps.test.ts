@@ -182,7 +182,7 @@ describe('the verdict', () => {
     )
     const ran = rows.flatMap(({ calls }) => calls).filter(({ status }) => status === 'ok').length
     const refused = rows.flatMap(({ calls }) => calls).filter(({ status }) => status === 'blocked').length
-    expect(verdict.text).toContain(`${ran} calls of poll_nothing ran and ${refused} were refused.`)
+    expect(verdict.text).toContain(`${ran} calls to poll_nothing ran and ${refused} were refused.`)
     expect(rows[verdict.seq - 1]?.flags).toContain('halt')
   })
 
@@ -236,7 +236,7 @@ describe('the verdict', () => {
     const { verdict, rows } = await viewOf(circling, { limits: { maxSteps: 8 } })
     expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
     expect(verdict.text).toMatch(
-      /^The run repeated itself\. \d+ calls of poll_nothing ran and \d+ (?:was|were) refused\. .*maxSteps/s,
+      /^The run repeated itself\. \d+ calls to poll_nothing ran and \d+ (?:was|were) refused\. .*maxSteps/s,
     )
     expect(rows.find(({ seq }) => seq === verdict.seq)?.flags).toContain('block')
   })

@@ -45,7 +45,7 @@ const optionSpecs = {
     value: 'N',
     about: 'with --against: exit with 1 if the mean score has fallen by more than this number',
   },
-  'pass-at': { value: 'N', about: 'the minimum score of a passed case (default: 0.5)' },
+  'pass-at': { value: 'N', about: 'the minimum score to pass (default: 0.5)' },
   seed: { value: 'N', min: 0, about: 'the seed of the bootstrap (default: 1)' },
   'from-store': { about: 'replay stored sessions instead of cases' },
   last: {
@@ -93,7 +93,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
   const isReplay = has('from-store')
   if (cases === undefined && !isReplay)
     throw badUsageError(
-      'Name a file of lines { "id", "input", "expected"? }, CASES.jsonl, or replay sessions: --from-store.',
+      'Name a file with one { "id", "input", "expected"? } per line, or replay sessions: --from-store.',
       'CASES',
     )
   if (cases !== undefined && isReplay)

@@ -135,7 +135,7 @@ export function findChangedInternal(
     ],
     ['spawnChild has resolve and execute', isBuiltin(toSpawn('', {}), 'xstate.spawnChild')],
     ['stopChild has resolve and execute', isBuiltin(toStop(''), 'xstate.stopChild')],
-    ['a guard made by and() has check', typeof toBuiltinGuard('').check === 'function'],
+    ['a guard created by and() has check', typeof toBuiltinGuard('').check === 'function'],
   ]
   const changed = checks.find(([, holds]) => !holds)
   return changed

@@ -59,7 +59,7 @@ function toReading(result: Validation, schema: JsonObject): Reading {
     if (!result.issues) return { ok: true, value: result.value }
     const issues = result.issues.map(({ message, path = [] }) => ({ message, path: ['answer', ...path] }))
     const problems = explainIssues(issues, { properties: { answer: schema } })
-    return toProblem(`The answer does not match the output schema:\n${problems}`)
+    return toProblem(`The answer does not fit the output schema:\n${problems}`)
   } catch (error) {
     return toUncheckable(error)
   }

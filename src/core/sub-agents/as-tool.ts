@@ -158,7 +158,7 @@ const taskSchema: StandardJsonSchema<SubAgentTask> = {
         properties: {
           task: {
             type: 'string',
-            description: 'The task. The sub-agent sees nothing else of this conversation.',
+            description: 'The task. The sub-agent sees nothing else from this conversation.',
           },
         },
         required: ['task'],

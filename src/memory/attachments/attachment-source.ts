@@ -37,22 +37,23 @@ export function createSource(attachment: unknown): AttachmentSource {
     throw invalidAttachmentError('The attachment', 'must have exactly one of data, path and url.')
   }
   if (mimeType !== undefined && typeof mimeType !== 'string')
-    throw invalidAttachmentError('The attachment', 'must have a string as mimeType.')
+    throw invalidAttachmentError('The attachment', 'must have a mimeType that is a string.')
   if (fileName !== undefined && (typeof fileName !== 'string' || fileName.trim() === '')) {
-    throw invalidAttachmentError('The attachment', 'must have a string as name.')
+    throw invalidAttachmentError('The attachment', 'must have a name that is a non-empty string.')
   }
   const named = (fallback: string) => truncateLine(fileName ?? fallback, 200)
 
   if (data !== undefined) {
-    if (fileName === undefined) throw invalidAttachmentError('The attachment', 'with data must have a name.')
+    if (fileName === undefined)
+      throw invalidAttachmentError('The attachment', 'must have a name if it has data.')
     if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
-      throw invalidAttachmentError(named(''), 'must have a string or a Uint8Array as data.')
+      throw invalidAttachmentError(named(''), 'must have data that is a string or a Uint8Array.')
     }
     return { name: named(''), mimeType, read: async ({ maxBytes }) => readData(data, named(''), maxBytes) }
   }
   if (path !== undefined) {
     if (typeof path !== 'string' || path === '')
-      throw invalidAttachmentError('The attachment', 'must have a string as path.')
+      throw invalidAttachmentError('The attachment', 'must have a path that is a non-empty string.')
     const name = named(path.split(/[\\/]/).findLast((part) => part !== '') ?? path)
     return { name, mimeType, read: async (limits) => ({ bytes: await readFile(path, name, limits) }) }
   }

@@ -128,7 +128,7 @@ function listSkillFolders(dir: string): string[] {
       if (!isInside(base, realpathSync(folder)))
         throw invalidSkillError(
           folder,
-          `it is a link to a place outside of ${base}. Add that folder to dirs.`,
+          `it is a link that leads outside of ${base}. Add that folder to dirs.`,
         )
       return folder
     })

@@ -99,10 +99,10 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
 
 /** Checks that incomplete output has no effect. */
 export const truncationChecks: readonly AgentCheckSpec[] = [
-  neverRuns('cut-call', 'A call with arguments truncated by length is not executed', undefined, 'truncated'),
+  neverRuns('cut-call', 'A call whose arguments are truncated is not executed', undefined, 'truncated'),
   neverRuns(
     'whole-looking-call',
-    'A call in an answer truncated by length is not executed, even if it looks complete',
+    'A call in a truncated answer is not executed, even if it looks complete',
     'length',
   ),
   neverRuns(

@@ -76,10 +76,10 @@ const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
 })
 
 export const faultChecks: readonly AgentCheckSpec[] = [
-  passes('overloaded', 'Status 503 once is retried'),
-  passes('rate_limited', 'Status 429 once is retried'),
+  passes('overloaded', 'A single status 503 is retried'),
+  passes('rate_limited', 'A single status 429 is retried'),
   passes('cut', 'A stream that breaks once is retried'),
-  reports('refused', 'Status 400 is reported and not retried', 1),
+  reports('refused', 'A status 400 is reported and not retried', 1),
   reports('empty', 'Answers without content are reported', 20),
   reports('stalled', 'A model that stalls forever is abandoned and reported', 20),
   tool('throws', 'A tool throws; the model receives the error and the run continues'),

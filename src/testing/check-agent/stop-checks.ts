@@ -105,7 +105,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   }),
   inCall('in-call', 'While a call runs that respects the signal', hang),
   inCall('in-deaf-call', 'While a call runs that never ends', () => new Promise(() => undefined)),
-  inCall('swallowed', 'While a call runs that returns in spite of the abort', () => 'The text.'),
+  inCall('swallowed', 'While a call runs that ignores the abort and returns', () => 'The text.'),
   cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
     if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')

@@ -155,8 +155,8 @@ function showComparison(comparison: ReportComparison): Markup {
   const limit = Math.ceil(reach * 10) / 10
   return html`<section><h2>Against ${base}</h2>
 <p class="soft">${formatCount(pairs, 'pair')} of cases; ${formatCount(regressions.length, 'case')} worse, ${improvements.length} better${
-    added.length > 0 && `; ${added.length} only here`
-  }${missing.length > 0 && `; ${missing.length} only there`}.</p>
+    added.length > 0 && `; ${added.length} only in this report`
+  }${missing.length > 0 && `; ${missing.length} only in the baseline`}.</p>
 ${plotIntervals(differences, { from: -limit, to: limit, marks: [-limit, 0, limit] })}
 <div class="wide"><table>${others.map(([name, words]) => html`<tr><td>${name}</td><td>${words}</td></tr>`)}</table></div>
 ${shown.length > 0 && html`<h3>Cases that changed</h3>${plotChanges(shown)}`}</section>`

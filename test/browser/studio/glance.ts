@@ -13,7 +13,7 @@ export function describeGlance(): void {
       await open('stuck')
       const text = (await page.locator('.verdict-text').textContent()) ?? ''
       expect(text).toMatch(/^Stopped by progress\.stale\. The model has called ping .* 21 times/)
-      expect(text).toContain('5 calls of ping ran and 16 were refused.')
+      expect(text).toContain('5 calls to ping ran and 16 were refused.')
       await soon(() => page.locator('.verdict-text code').allTextContents()).toContain(
         'guardrails.progress.stale.haltAt',
       )

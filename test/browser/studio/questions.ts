@@ -88,7 +88,7 @@ export function describeQuestions(): void {
         await open(width, 'rollout')
         await expectSeen(
           page.locator('.verdict-text'),
-          /^Stopped by progress\.stale\. The model has called check_health .* 5 calls of check_health ran and \d+ were refused/s,
+          /^Stopped by progress\.stale\. The model has called check_health .* 5 calls to check_health ran and \d+ were refused/s,
         )
         await expectSeen(page.locator('.verdict-text code').last(), /^guardrails\.progress\.stale\.haltAt$/)
       })

@@ -34,7 +34,7 @@ describe('an answer', () => {
 
   it('gets each mismatch on a separate line', async () => {
     expect(await problemOf('{"days":[1,"two"]}')).toBe(
-      'The answer does not match the output schema:\n' +
+      'The answer does not fit the output schema:\n' +
         '- answer.city: Invalid input: expected string, received undefined\n' +
         '- answer.days[1]: Invalid input: expected number, received string',
     )
@@ -48,7 +48,7 @@ describe('an answer', () => {
   })
 
   it.each([['[1]'], ['"Paris"'], ['null'], ['7']])('%s is not an object', async (text) => {
-    expect(await problemOf(text)).toMatch(/^The answer does not match the output schema:\n- answer: /)
+    expect(await problemOf(text)).toMatch(/^The answer does not fit the output schema:\n- answer: /)
   })
 
   it('is empty if it is only whitespace', async () => {

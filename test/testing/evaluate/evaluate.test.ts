@@ -396,7 +396,7 @@ describe('evaluate', () => {
     expect(await refused({ repeat: 0 })).toMatch(/repeat must be a positive integer/)
     expect(await refused({ concurrency: -1 })).toMatch(/concurrency must be a positive integer/)
     expect(await refused({ passAt: Number.NaN })).toMatch(/passAt must be a number from 0 to 1/)
-    expect(await refused({ id: 'a.b' })).toMatch(/no dot/)
+    expect(await refused({ id: 'a.b' })).toMatch(/without a dot/)
     expect(await refused({ score: { 'a b': exact } })).toMatch(/score\['a b'\]/)
     expect(await refused({ score: {} })).toMatch(/score must be a function/)
     expect(await refused({ cases: [] })).toMatch(/contains no cases/)
