@@ -2,6 +2,7 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SharedView, ShareForm } from '../protocol.js'
 import { formatError, sessionAddress } from './format.js'
+import { useLoaded } from './loading.js'
 
 interface ShareProps {
   id: string
@@ -14,18 +15,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBare, setBare] = useState(false)
   const [status, setStatus] = useState('')
-  const [preview, setPreview] = useState<string | null>(null)
-  useEffect(() => {
-    let isOver = false
-    load({ form: 'card', texts: !isBare }).then(
-      ({ content }) =>
-        isOver || setPreview(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`),
-      (error: unknown) => isOver || setStatus(formatError(error)),
-    )
-    return () => {
-      isOver = true
-    }
-  }, [isBare])
+  const preview = useLoaded(String(isBare), () => load({ form: 'card', texts: !isBare }))
   useEffect(() => dialog.current?.showModal(), [])
   const name = id.replaceAll(/[^\w-]+/g, '-').slice(0, 60)
   const attempt = (what: () => Promise<string>): void => {
@@ -52,10 +42,16 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     <dialog ref={dialog} class="fork share" aria-labelledby="share-title" onClose={onClose}>
       <form method="dialog">
         <h2 id="share-title">Share this session</h2>
-        {preview === null ? (
-          <p class="share-preview">Drawing the preview …</p>
+        {preview.value === null ? (
+          <p class="share-preview">
+            {preview.error === null ? 'Drawing the preview …' : formatError(preview.error)}
+          </p>
         ) : (
-          <img class="share-preview" src={preview} alt="Preview of the picture" />
+          <img
+            class="share-preview"
+            src={toImageAddress(preview.value.content)}
+            alt="Preview of the picture"
+          />
         )}
         <label class="check">
           <input
@@ -96,6 +92,8 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   )
 }
 
+const toImageAddress = (svg: string): string => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`
+
 const downloads: readonly [label: string, form: ShareForm, kind: 'html' | 'svg' | 'png', use: string][] = [
   ['HTML file', 'page', 'html', 'For a colleague. The whole page with all records, without a server.'],
   ['Picture (SVG)', 'card', 'svg', 'For a README or an issue. The preview above, sharp at any size.'],
@@ -112,7 +110,7 @@ function saveFile(blob: Blob, name: string): void {
 
 async function drawPng(svg: string): Promise<Blob> {
   const image = new Image()
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`
+  image.src = toImageAddress(svg)
   await image.decode()
   const scale = 2
   const canvas = Object.assign(document.createElement('canvas'), {

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { formatDuration } from '../../core/format/format-words.js'
 import type { Bar, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { formatJson } from './format.js'
+import { useLoaded } from './loading.js'
 import { showTabs, useKeys } from './run-hooks.js'
 import {
   type Axis,
@@ -189,20 +190,10 @@ interface CardProps {
 }
 
 function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
-  const [loaded, setLoaded] = useState<{ bar: Bar; parts: Part[] } | null>(null)
-  useEffect(() => {
-    let isOver = false
-    const seq = bar.toSeq ?? rows.at(-1)?.seq ?? 0
-    // Without a moment, the card shows only the bar itself.
-    loadMoment(seq).then(
-      (moment) => isOver || setLoaded({ bar, parts: moment ? describeBar(bar, moment, rows[seq - 1]) : [] }),
-      () => undefined,
-    )
-    return () => {
-      isOver = true
-    }
-  }, [bar])
-  const parts = loaded?.bar === bar ? loaded.parts : []
+  const seq = bar.toSeq ?? rows.at(-1)?.seq ?? 0
+  const { value: moment } = useLoaded(`${bar.id} ${seq}`, () => loadMoment(seq))
+  // Without a moment, the card shows only the bar itself.
+  const parts = moment ? describeBar(bar, moment, rows[seq - 1]) : []
   return (
     <div class="hover-card" aria-hidden="true" style={{ left: `min(${Math.round(x)}px, 100% - 380px)` }}>
       <p>
