@@ -8,6 +8,7 @@ import {
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
 import { isRecord } from '../../guards/lib/stored.js'
 import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
+import { limitTime } from '../core/base/abort.js'
 import { createId } from '../core/base/platform.js'
 import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, isObject, objectRule } from '../core/base/values.js'
@@ -95,6 +96,13 @@ interface RunningAgentState {
   agent: AgentInternals
   calls: PendingAgentCall[]
   keys: readonly string[]
+}
+
+/** How a caller of `settled` follows its work. */
+interface SettledWatch {
+  isOver: boolean
+  /** The latest known state, for the error of a timeout. */
+  readState: () => StoredMachineState | undefined
 }
 
 /** Poll interval for a session that another process holds, in milliseconds. */
@@ -209,40 +217,30 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {
     const id = checkSessionId(sessionId)
     checkOptions('settled(id, options)', options, { timeoutMs: createTimeRule(0, Infinity) })
-    const { timeoutMs = Infinity } = options
-    const since = readElapsed(this.#clock)
-    let timer: unknown
-    const timeout = new Promise<'late'>((resolve) => {
-      if (timeoutMs !== Infinity) timer = this.#clock.setTimeout(() => resolve('late'), timeoutMs)
-    })
-    const isLate = (): boolean => readElapsed(this.#clock) - since >= timeoutMs
-    let last: StoredMachineState | undefined
-    try {
-      /* oxlint-disable no-await-in-loop -- one poll at a time */
-      for (;;) {
-        const end = await Promise.race([this.#readEnd(id), timeout])
-        if (end === 'late') throw notSettledError(id, timeoutMs, last)
-        const { record, head } = end
-        last = record.state
-        if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
-        const local = await Promise.race([this.#take(id), timeout])
-        const isHere = local !== null && local !== 'late'
-        const done = isHere ? await Promise.race([local.done.catch(nullIfTakenOver), timeout]) : local
-        if (done === null) await Promise.race([wait(this.#clock, lookMs), timeout])
-        else if (done !== 'late') {
-          // Another process may have written between the read above and the acquisition.
-          if (done.hasSettled && !done.isUnread) return await this.#toSettled(id, done.record, done.head)
-          this.#refuseDraining()
-        }
-        if (isLate()) {
-          const read = await Promise.race([this.#readEnd(id), wait(this.#clock, lookMs)])
-          throw notSettledError(id, timeoutMs, read?.record.state ?? last)
-        }
-      }
-      /* oxlint-enable no-await-in-loop */
-    } finally {
-      this.#clock.clearTimeout(timer)
+    const { timeoutMs: ms = Infinity } = options
+    const watch: SettledWatch = { isOver: false, readState: () => undefined }
+    const work = this.#settle(id, watch)
+    if (ms === Infinity) return work
+    const late = (): UsageError => notSettledError(id, ms, watch.readState())
+    return limitTime({ ms, clock: this.#clock, late }, work).finally(() => (watch.isOver = true))
+  }
+
+  async #settle(id: string, watch: SettledWatch): Promise<SettledState<Machine>> {
+    /* oxlint-disable no-await-in-loop -- one poll at a time */
+    for (;;) {
+      const { record, head } = await this.#readEnd(id)
+      watch.readState = () => record.state
+      // After the time limit, this returns to nobody.
+      if (record.state.status !== 'active' || watch.isOver) return this.#toSettled(id, record, head)
+      const local = await this.#take(id)
+      if (local) watch.readState = () => local.hold.state
+      const done = (await local?.done.catch(nullIfTakenOver)) ?? null
+      // Another process may have written between the read above and the acquisition.
+      if (done?.hasSettled && !done.isUnread) return this.#toSettled(id, done.record, done.head)
+      if (done) this.#refuseDraining()
+      else await wait(this.#clock, lookMs)
     }
+    /* oxlint-enable no-await-in-loop */
   }
 
   worker(options: WorkerOptions = {}): DurableWorker {
@@ -613,7 +611,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       // No other process can write from here on, so a head of 0 still means an empty log.
       const end = lease.head === 0 ? emptyLogEnd : await readLogEnd(this.#store, id)
       if (end.head === 0 && !start) throw unknownSessionError(id)
-      const record = end.head === 0 ? undefined : await this.#prepare(id, end.record)
+      let record: MachineRecord | undefined
+      if (end.head > 0) {
+        this.#checkOwner(id, end.record)
+        record = { ...end.record, state: await this.#fit(id, end.record) }
+        await this.#cancelLeft(id, record.state)
+      }
       const actors = record ? await this.#readActors(id, record.state) : []
       // Another process may have acquired the session during slow reads.
       if (readElapsed(clock) - since > leaseMs / 2) await this.#store.renew(lease, leaseMs)
@@ -638,14 +641,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       }
       return hold
     })
-  }
-
-  /** The last record, with a state that fits the chart. Agents of exited states are cancelled. */
-  async #prepare(id: string, record: MachineRecord | null): Promise<MachineRecord> {
-    this.#checkOwner(id, record)
-    const state = await this.#fit(id, record)
-    await this.#cancelLeft(id, state)
-    return { ...record, state }
   }
 
   /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
