@@ -209,9 +209,14 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const { key } = options
     const isAnswer = isAgentMessage(event) && !this.#takesItself(event.type)
     const checked = isAnswer ? event : this.#checkEvent(event)
-    await sendInOrder(this.#store, id, () =>
-      isAnswer ? this.#answer(id, event, key) : this.#put(id, checked, key),
-    )
+    await sendInOrder(this.#store, id, async () => {
+      const { state } = (await this.#readEnd(id)).record
+      // The event itself may have ended the session.
+      if (key !== undefined && state.keys.includes(key)) return
+      if (isAnswer) return this.#answer(id, state, event, key)
+      if (state.status !== 'active') throw endedError(id)
+      await this.#deliver(id, checked, key)
+    })
   }
 
   async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {
@@ -335,7 +340,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       await Promise.all(left)
       throw error
     })
-    if (event) await this.#put(id, event)
+    if (event) await this.#deliver(id, event)
     return id
   }
 
@@ -430,14 +435,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return copyJson(event, 'event')
   }
 
-  async #put(id: string, event: AnyEventObject, key?: string): Promise<void> {
-    const { record } = await this.#readEnd(id)
-    // The event itself may have ended the session.
-    if (key !== undefined && record.state.keys.includes(key)) return
-    if (record.state.status !== 'active') throw endedError(id)
-    await this.#deliver(id, event, key)
-  }
-
   /** Sends an event that an actor raised after its session was released. As in XState, an ended machine ignores it. */
   #sendLate(id: string, event: AnyEventObject): Promise<void> {
     return sendInOrder(this.#store, id, async () => {
@@ -453,12 +450,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   /** Sends a message to a running agent, then wakes the session that runs it. */
-  async #answer(id: string, answer: AgentMessage, key: string | undefined): Promise<void> {
-    const { record } = await this.#readEnd(id)
-    const { session: named, ...message } = answer
-    const agents = await this.#readAgents(id, record.state)
-    // The answer may have ended the agent. Calls of the next agent can have the same ids.
-    if (key !== undefined && [record.state, ...agents].some(({ keys }) => keys.includes(key))) return
+  async #answer(
+    id: string,
+    state: StoredMachineState,
+    { session: named, ...message }: AgentMessage,
+    key: string | undefined,
+  ): Promise<void> {
+    const agents = await this.#readAgents(id, state)
+    // The call may no longer be pending, so that only the key leads to its agent.
+    if (key !== undefined && agents.some(({ keys }) => keys.includes(key))) return
     const { callId: called } = message as { callId?: string }
     const child =
       agents.find(({ session, calls }) =>
@@ -718,13 +718,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async #listUnread(): Promise<string[]> {
     const { inbox } = this.#store
-    const found: { sessionId: string }[] = []
-    if (inbox?.listUnread) found.push(...(await inbox.listUnread()))
-    else {
-      const ids: string[] = []
-      for await (const { id } of this.list()) ids.push(id)
-      found.push(...((await inbox?.findUnread?.(ids)) ?? []))
-    }
+    const own: string[] = []
+    if (!inbox?.listUnread) for await (const { id } of this.list()) own.push(id)
+    const found = (await (inbox?.listUnread?.() ?? inbox?.findUnread?.(own))) ?? []
     const unread: string[] = []
     const now = readElapsed(this.#clock)
     for (const { sessionId } of found) {

@@ -223,7 +223,7 @@ export class MachineHold {
       const { code, message: text, subject } = error as StatewrightError
       const refused = { code, message: text, ...(subject !== undefined && { subject }) }
       const state = outcomeOf ? { ...before, held: [...before.held, { event, refused }] } : before
-      this.#record = this.#parts.log.write({ ...this.#createRecord(event, state), refused }, message)
+      this.#writeRecord({ event, state, refused }, message)
       this.#parts.onError(error)
       return []
     }
@@ -247,24 +247,31 @@ export class MachineHold {
       id,
       { src, input: copyJson(input, `the input of '${src}'`) },
     ])
-    const record = this.#createRecord(event, state)
-    this.#record = this.#parts.log.write(
-      { ...record, ...(inputs.length > 0 && { starts: Object.fromEntries(inputs) }) },
-      message,
-    )
+    const started = inputs.length > 0 && { starts: Object.fromEntries(inputs) }
+    this.#writeRecord({ event, state, ...started }, message)
   }
 
-  #createRecord(event: MachineEvent, state: StoredMachineState): MachineRecord {
-    const { id: machine, version: chart } = this.#parts.chart.machine
+  #writeRecord(
+    { state, ...record }: Omit<MachineRecord, 'machine' | 'chart'>,
+    message: Incoming['message'],
+  ): void {
+    const { log, chart } = this.#parts
+    const { id: machine, version } = chart.machine
     const over = [...this.#running].filter(([id, { key }]) => state.actors[id]?.key !== key)
     // A batch may have several records, and the actors stop after the last.
-    const keys = new Set([...state.keys, ...over.flatMap(([, { actor }]) => actor.keys ?? [])])
-    return {
+    const keys = new Set([
+      ...state.keys,
+      ...over.flatMap(([, { actor }]) => actor.keys ?? []),
+      ...(message?.key === undefined ? [] : [message.key]),
+    ])
+    const inbox = Math.max(state.inbox, message?.number ?? 0)
+    this.#record = {
       machine,
-      ...(chart !== undefined && { chart }),
-      event,
-      state: { ...state, keys: [...keys].slice(-maxKeys) },
+      ...(version !== undefined && { chart: version }),
+      ...record,
+      state: { ...state, inbox, keys: [...keys].slice(-maxKeys) },
     }
+    log.write(this.#record, message)
   }
 
   /** Makes the records of these steps durable, then starts their actors. */

@@ -2,7 +2,6 @@ import { isRecord } from '../../guards/lib/stored.js'
 import { readElapsed } from '../core/base/clock.js'
 import { setAlarm } from '../core/sessions/alarm.js'
 import { InboxReader } from '../core/sessions/inbox/inbox-reader.js'
-import { addKey } from '../core/sessions/inbox/idempotency-keys.js'
 import {
   createMachineLabel,
   draftMachineRecord,
@@ -81,19 +80,10 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     return Math.max(this.lastTime, Math.floor(this.#offset + readElapsed(this.clock)))
   }
 
-  /** Adds a record. `message` is the number of the inbox message that it applies. */
-  write(record: MachineRecord, message?: { number: number; key?: string | undefined }): MachineRecord {
-    const state: StoredMachineState = message
-      ? {
-          ...record.state,
-          inbox: Math.max(record.state.inbox, message.number),
-          keys: [...addKey(record.state.keys, message.key)],
-        }
-      : record.state
-    const written = { ...record, state }
-    this.addRecord((seq) => draftMachineRecord(seq, this.now(), written))
+  /** Adds a record. `message` is the inbox message that it applies. */
+  write(record: MachineRecord, message?: { number: number; key?: string | undefined }): void {
+    this.addRecord((seq) => draftMachineRecord(seq, this.now(), record))
     if (message) this.inbox.markApplied(message.number, message.key)
-    return written
   }
 
   /** Sets the list entry, and with the next record the alarm that wakes the session. */
