@@ -214,8 +214,8 @@ const text = [
   table(statements),
   'DBOS polls for work every 200 ms, so a session waits up to 200 ms before it starts. The share is the time of ' +
     '`runSession` in its step, without that wait. Requests to Restate and to the empty handler alternate. So do sessions with one answer and sessions with eleven.',
-  `A call for an interrupted run took, compared with \`resume\` in pairs, ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
-    `${far.ratio.toFixed(2)} × in Postgres. Measured with Node ${process.version}. Host processes, engine, ` +
+  `In paired measurements, a call for an interrupted run took ${memory.ratio.toFixed(2)} × as long as \`resume\` in memory (goal ≤ 1.05 ×), ` +
+    `and ${far.ratio.toFixed(2)} × as long in Postgres. Measured with Node ${process.version}. Host processes, engine, ` +
     `Postgres and the caller shared two cores, so more processes do not help.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
     `\`npm run bench -- hosts${quick ? ' --quick' : ''}\`.`,
 ].join('\n\n')

@@ -209,7 +209,7 @@ const extrapolated = [
   ['share of the throughput of this machine', 'share'],
   ['`listStrandedSessions` over all of them', 'stranded'],
   [`one in a hundred active at once, with a model that takes ${stepSeconds} s`, 'busy'],
-  ['heap of the processes for these', 'memory'],
+  ['heap of the processes for the active sessions', 'memory'],
   ['machines like this one at half load, including Postgres', 'machines'],
   ['statements per second', 'statements'],
 ].map(([what, key]) => ({

@@ -49,7 +49,7 @@ export const facts = {
   langchain: {
     title: 'LangChain, LangGraph',
     packages: ['langchain', '@langchain/openai'],
-    way: 'a `MemorySaver` with a thread; `modelCallLimitMiddleware`. In both variants one retry, since six take minutes',
+    way: 'a `MemorySaver` with a thread; `modelCallLimitMiddleware`. Both variants use one retry, because six retries take minutes',
     page: 'https://docs.langchain.com/oss/javascript/langchain/short-term-memory',
     variants: {
       defaults: {

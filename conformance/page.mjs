@@ -108,7 +108,7 @@ function waitingOf({ results }) {
 export function renderReport(report, expected) {
   const { date, node, command, seed, note } = report
   return [
-    `Measured on ${date} with Node ${node}, seed ${seed}, with \`${command}\`. ✓ passed, ✗ failed, – not claimed. The first sign is for the defaults, the second for the documented setup.`,
+    `Measured on ${date} with Node ${node}, seed ${seed}, with \`${command}\`. ✓ passed, ✗ failed, – not claimed. The first symbol is for the defaults, the second for the documented setup.`,
     ...(note ? [note] : []),
     ...waitingOf(report),
     '## The libraries',

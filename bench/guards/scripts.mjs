@@ -50,9 +50,9 @@ export const loops = [
   loop('tools that do not exist, under many names', (n) => [
     ok(`fly_${letters[n % 7]}${n}`, {}, 'There is no such tool.', { status: 'unknown_tool' }),
   ]),
-  cycle('A, B', [() => ok('look', { at: 'a' }, 'a'), () => ok('look', { at: 'b' }, 'b')]),
+  cycle('a cycle of two calls', [() => ok('look', { at: 'a' }, 'a'), () => ok('look', { at: 'b' }, 'b')]),
   cycle(
-    'A, B, C, with clocks',
+    'a cycle of three calls, with clocks in their results',
     letters.slice(0, 3).map((at) => (n) => ok('look', { at }, `${clock(n)} ${at}`)),
   ),
   cycle(

@@ -8,7 +8,7 @@ export const summary =
   'A TypeScript library that runs LLM agents as one explicit state machine. Every run stops at its limits, ' +
   'survives crashes and can be inspected.'
 
-/** The front page below its first screen, with parts of the README and of the measurements. */
+/** The front page below the first screen, with excerpts from the README and the measurements. */
 export function frontPage(): string {
   const readme = read('README.md')
   return [
@@ -25,7 +25,7 @@ export function frontPage(): string {
   ].join('\n\n')
 }
 
-/** The shortest program of the page about embedding. */
+/** The shortest program on the embedding page. */
 function showDurable(): string {
   const [program] = /```ts\n[^]*?\n```/.exec(read('docs/embedding.md')) ?? []
   if (program === undefined) throw new Error('docs/embedding.md has no program.')

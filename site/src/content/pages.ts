@@ -142,7 +142,7 @@ function listReference(): Source[] {
     })
 }
 
-/** The functions of an entry point that the documents call most, with their descriptions. */
+/** The functions of an entry point that the docs call most often, with their descriptions. */
 function listMostUsed(folder: string): string {
   const path = `${site}.api/${folder}/functions`
   if (!existsSync(path)) return ''

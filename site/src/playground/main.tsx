@@ -311,7 +311,7 @@ function LoadedChart({ still, isNeeded, ...props }: LoadedChartProps) {
   return <loaded.Chart key="lit" {...props} svg={svg} />
 }
 
-/** The image before the page cropped its edges. */
+/** The uncropped image. */
 function readPicture(still: Element): string {
   const whole = still.cloneNode(true) as Element
   whole.setAttribute('viewBox', still.getAttribute('data-whole') ?? '')

@@ -98,7 +98,7 @@ export class Play {
   output = ''
   /** Whether work is in progress. */
   isRunning = false
-  /** The start or read error. Null without an error. */
+  /** The error from starting the run or reading the log, or null. */
   problem: string | null = null
   /** A notice about a session without errors. */
   hint = ''

@@ -13,7 +13,7 @@ interface ScriptPaneProps {
   endpoint: Endpoint | null
   /** Null until it has loaded. */
   loop: Loop | null
-  /** Receives the changed texts. The other texts keep their current values. */
+  /** Receives the changed fields. The other fields keep their current values. */
   onDraft: (change: Partial<Draft>) => void
   onEndpoint: (endpoint: Endpoint | null) => void
 }

@@ -10,7 +10,7 @@ const frame = /width="(\d+)" height="(\d+)" viewBox="([^"]*)"/
 export function drawStillChart(): string {
   const [, width = 0, height = 0, whole = ''] = frame.exec(overview) ?? []
   if (whole === '' || !themes.test(overview))
-    throw new Error('The picture of the chart has an unexpected form.')
+    throw new Error('The picture of the chart has an unexpected format.')
   return overview
     .replace(themes, ":root[data-theme='light'] $1 :root[data-theme='dark'] $2")
     .replace(frame, `viewBox="8 52 ${Number(width) - 16} ${Number(height) - 56}" data-whole="${whole}"`)
