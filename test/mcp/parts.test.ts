@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { capResponse } from '../../src/mcp/client/cap-response.js'
-import { cutText, stripInvisible } from '../../src/mcp/client/plain-text.js'
+import { truncate } from '../../guards/lib/cut.js'
+import { stripInvisible } from '../../src/mcp/client/plain-text.js'
 import { TextTail } from '../../src/mcp/client/stdio-wire.js'
 import { ToolNames } from '../../src/mcp/client/mcp-tools.js'
 import { unicodeText } from '../support/unicode-text.js'
@@ -38,7 +39,7 @@ describe('cut', () => {
   it('respects the limit without splitting a character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 50 }), (text, limit) => {
-        const short = cutText(text, limit)
+        const short = truncate(text, limit)
         expect(short.length).toBeLessThanOrEqual(limit)
         expect(/\p{Cs}/u.test(short)).toBe(false)
         expect(text.startsWith(short.replace(/…$/, '')) || short === text).toBe(true)

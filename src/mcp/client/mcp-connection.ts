@@ -1,3 +1,4 @@
+import { truncate } from '../../../guards/lib/cut.js'
 import type {
   Client,
   CallToolResult,
@@ -25,7 +26,7 @@ import {
 import { createHttpWire, createSseWire } from './http-wire.js'
 import type { CallContinuation } from './elicitation/asking-call.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
-import { cutText, stripInvisible } from './plain-text.js'
+import { stripInvisible } from './plain-text.js'
 import type { SignIn } from './sign-in/sign-in.js'
 import { createStdioWire } from './stdio-wire.js'
 import { tasksExtension } from './task-wire.js'
@@ -240,7 +241,7 @@ async function beginConnection(
       throw toCallError(error, options.name ?? serverName, wire)
     }
   }
-  const serverName = cutText(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
+  const serverName = truncate(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
   return {
     serverName,
     hasTools: client.getServerCapabilities()?.tools !== undefined,

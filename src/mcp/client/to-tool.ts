@@ -1,3 +1,4 @@
+import { truncate } from '../../../guards/lib/cut.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty } from '../../core/base/json.js'
@@ -11,7 +12,7 @@ import { makeAskingCall } from './elicitation/asking-call.js'
 import type { OpenCalls } from './elicitation/open-calls.js'
 import { createSilenceError } from './server-wire.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
-import { cutText, stripInvisible } from './plain-text.js'
+import { stripInvisible } from './plain-text.js'
 import { readAppData, readResult } from './read-result.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
@@ -141,7 +142,7 @@ function createDescription(listed: Json, toolName: string, server: string): stri
     (text): text is string => typeof text === 'string' && text.trim() !== '',
   )
   const text = stripInvisible(words ?? `The tool '${toolName}'.`).trim()
-  return cutText(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
+  return truncate(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
 }
 
 const maxSchema = 64 * 1024

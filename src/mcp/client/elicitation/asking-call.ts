@@ -1,3 +1,4 @@
+import { truncate } from '../../../../guards/lib/cut.js'
 import type {
   ElicitationAnswer,
   Elicitation,
@@ -11,7 +12,7 @@ import { parseJsonOr, readProperty } from '../../../core/base/json.js'
 import { Ask, findAsked } from '../../../core/tools/tool-outcomes.js'
 import type { ToolExecution } from '../../../core/tools/tool.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
-import { quoteText, cutText, stripInvisible } from '../plain-text.js'
+import { quoteText, stripInvisible } from '../plain-text.js'
 import {
   type CallWatch,
   type KnownAnswer,
@@ -218,7 +219,7 @@ const maxUrl = 2_000
 export function readElicitation(params: unknown, server: string): Elicitation {
   const { mode = 'form', message, url, requestedSchema } = asObject(params)
   if (typeof message !== 'string' || message.trim() === '') throw new ElicitationFault('without a message')
-  const head = { server, message: cutText(stripInvisible(message).trim(), maxMessage) }
+  const head = { server, message: truncate(stripInvisible(message).trim(), maxMessage) }
   if (mode === 'url') return { ...head, mode, url: readUrl(url) }
   if (mode === 'form') return { ...head, mode, schema: readForm(requestedSchema) }
   throw new ElicitationFault(`in the mode ${quoteText(String(mode))}, which does not exist`)
@@ -337,4 +338,4 @@ function readChoices(
 }
 
 const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxText
-const readText = (text: string): string => cutText(stripInvisible(text).trim(), maxText)
+const readText = (text: string): string => truncate(stripInvisible(text).trim(), maxText)
