@@ -58,6 +58,8 @@ export const agentMachine = setup({
       actions: ['withdrawPause', 'resumeChildren', 'noteWakeTime'],
     },
     STEER: { actions: 'queueSteering' },
+    GRANT: { actions: 'takeGrant' },
+    REVOKE: { guard: 'revokesGrant', actions: 'revokeGrant' },
   },
   states: {
     RUNNING: {
@@ -420,6 +422,7 @@ export const agentMachine = setup({
           { guard: 'hasLateCalls', actions: 'expireCalls' },
         ],
         TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
+        REVOKE: { guard: 'revokesApproval', actions: 'revokeApproval' },
       },
       states: {
         whereItWas: { type: 'history', description: 'The substate in which a restored run continues.' },
@@ -486,6 +489,10 @@ export const agentMachine = setup({
             SKILL_CHANGED: { guard: 'isOpenCall', actions: 'noteSkillChange' },
             HANDLE_SAVED: { guard: 'isOpenCall', actions: 'noteHandle' },
             HANDED_OFF: { guard: 'isOpenCall', actions: 'noteHandoff' },
+            GRANT_ENDED: [
+              { guard: 'isLastResult', target: 'dispatching', actions: 'endGrant' },
+              { guard: 'isOpenCall', actions: 'endGrant' },
+            ],
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
           },
         },
@@ -587,6 +594,8 @@ export const agentMachine = setup({
               { guard: 'awaitsApproval', actions: ['reject', 'settleBatch'] },
             ],
             TOOL_OUTPUT: { guard: 'awaitsOutput', actions: ['acceptOutput', 'settleBatch'] },
+            GRANT: { guard: 'startsCalls', target: '#agent.WAITING_FOR_TOOL', actions: 'takeGrant' },
+            REVOKE: { guard: 'revokesApproval', actions: 'revokeApproval' },
           },
         },
 

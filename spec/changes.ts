@@ -5,11 +5,14 @@ import {
   type Run,
   due,
   findAsked,
+  findOwn,
   isEnough,
+  isGrantOver,
   isPast,
   isWatched,
   limitOf,
   listLate,
+  spreadGrants,
   pollOf,
   termsOf,
   turn,
@@ -31,6 +34,8 @@ const fresh = {
   questions: [],
   expiresAt: null,
   urgent: false,
+  bound: false,
+  grant: null,
 }
 const decides = (decisions: Json, what: string) =>
   decisions?.some(({ decision, shadow }: Json) => !shadow && decision === what) === true
@@ -58,6 +63,27 @@ const timed = (call: Call, now: number): Call =>
 const author = ({ setup }: Run, { by }: Json) =>
   by && { setup: { ...setup, requesters: [...(setup.requesters ?? []), by] } }
 
+/** Grants that have ended are dropped, unless a call has one. */
+function give({ grants, calls, setup }: Run, grant: Json, now: number): { grants: Json[] } {
+  const isKept = (one: Json): boolean =>
+    one.id !== grant.id && (!isGrantOver(one, now) || calls.some((call) => call.grant === one.id))
+  return { grants: [...grants.filter(isKept), { ...grant, speaker: setup.speaker }] }
+}
+/** Calls that did not start ask again, and their uses do not count. */
+function ungrant(run: Run, ids: string[], patch: Partial<Call> = {}): Run {
+  const meant = run.calls.filter(({ id, grant, done }) => ids.includes(id) && grant !== null && !done)
+  const back = (one: Json): number => meant.filter(({ grant }) => grant === one.id).length
+  return {
+    ...run,
+    grants: run.grants.map((one) => ('uses' in one ? { ...one, uses: one.uses + back(one) } : one)),
+    calls: run.calls.map((call) =>
+      meant.includes(call)
+        ? { ...call, started: false, approved: false, needs: 'approval', grant: null, ...patch }
+        : call,
+    ),
+  }
+}
+
 /** The actions of the table. */
 export const changes: Record<string, Change> = {
   because: ({ stop, pausing }, _moment, reason) => {
@@ -78,24 +104,29 @@ export const changes: Record<string, Change> = {
   /** An answer completes a step. The next attempt is the first of a new step. */
   takeAnswer: (run, { event: { output } }) => {
     const unchecked = run.setup.features.callShields
-    const calls = output.response.toolCalls.map(({ id, function: { name }, hosted }: Json, i: number) => {
-      const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
-      const { needs, decisions, client = false } = output.calls[i]
-      const made = {
-        ...fresh,
-        id,
-        name,
-        needs,
-        unchecked,
-        unloaded,
-        client,
-        decided: Boolean(decisions),
-        hasHandle: false,
-        terms: termsOf(run.setup, decisions),
-        limit: limitOf(run.setup, decisions),
-      }
-      return decides(decisions, 'deny') ? { ...made, ...refusal } : made
-    })
+    const calls = output.response.toolCalls.map(
+      ({ id, function: { name, arguments: args }, hosted }: Json, i: number) => {
+        const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
+        const { needs, decisions, client = false } = output.calls[i]
+        const made = {
+          ...fresh,
+          id,
+          name,
+          args,
+          bound: Boolean(hosted),
+          hosted: Boolean(hosted),
+          needs,
+          unchecked,
+          unloaded,
+          client,
+          decided: Boolean(decisions),
+          hasHandle: false,
+          terms: termsOf(run.setup, decisions),
+          limit: limitOf(run.setup, decisions),
+        }
+        return decides(decisions, 'deny') ? { ...made, ...refusal } : made
+      },
+    )
     return {
       steps: run.steps + 1,
       attempt: 1,
@@ -129,6 +160,29 @@ export const changes: Record<string, Change> = {
     }
     return { calls: calls.map(end), pausing: pauses ? 'approval_expired' : pausing }
   },
+  useGrants: (run, { now }) => {
+    const { covered, grants } = spreadGrants(run, now)
+    const start = (call: Call): Call => {
+      const grant = covered.get(call.id)
+      return grant === undefined ? call : { ...call, needs: 'nobody', approved: true, votes: [], grant }
+    }
+    return { grants, calls: run.calls.map(start) }
+  },
+  refuseGranted: (run, { now }) => {
+    const { covered } = spreadGrants(run, now)
+    return change(run, ({ id }: Call) => covered.has(id), refusal)
+  },
+  takeGrant: (run, { event: { tool, grant, by }, now }) =>
+    give(run, { ...grant, tool, givers: [{ by }] }, now),
+  dropGrant: ({ grants }, { event }) => ({ grants: grants.filter(({ id }) => id !== event.grant) }),
+  takeBack: (run, { event }) => {
+    const [call, question, votes] = findOwn(run, event)
+    if (!call) return {}
+    const questions = call.questions.map((one) => (one === question ? { ...one, approvals: votes } : one))
+    const open = { needs: 'approval', approved: false, votes, urgent: false }
+    return change(run, (one: Call) => one === call, question ? { questions } : open)
+  },
+  endGrant: (run, { event: { callId } }) => ungrant(run, [callId], { bound: true }),
   keep: (run, { event: e }) =>
     change(run, (it: Call) => it.id === e.callId && 'handle' in e, { hasHandle: true }),
   refuse: (run, _moment, what) => change(run, due[what], refusal),
@@ -149,7 +203,7 @@ export const changes: Record<string, Change> = {
   /** Shields may refuse a call, which logs do not contain. Policies decide changed arguments again. */
   clearCalls: (run, { event: { output } }) => {
     const clear = (call: Call): Call => {
-      const { decisions } = output.find?.(({ callId }: Json) => callId === call.id) ?? {}
+      const { decisions, action, content } = output.find?.(({ callId }: Json) => callId === call.id) ?? {}
       const terms = decisions ? termsOf(run.setup, decisions) : call.terms
       const isApproved = call.approved && isEnough(run.setup, terms, call.votes)
       const asks = decides(decisions, 'ask') && !isApproved && call.needs !== 'approval'
@@ -159,6 +213,7 @@ export const changes: Record<string, Change> = {
         expiresAt: asks ? null : call.expiresAt,
         needs: asks ? 'approval' : call.needs,
         client: call.client || (asks && call.needs === 'client'),
+        args: action === 'redact' ? content : call.args,
       }
       const isDenied = decides(decisions, 'deny') || (call.decided && call.approved && !decisions)
       return {
@@ -210,8 +265,9 @@ export const changes: Record<string, Change> = {
       }
       const isEdited = event.arguments !== undefined && ((callShields && withheld) || call.decided)
       const time = call.client ? null : timed(call, now).expiresAt
-      const isHurried = time !== null && !isEdited
+      const isHurried = (time !== null || Boolean(event.grant)) && !isEdited
       const next = {
+        args: event.arguments ?? call.args,
         expiresAt: time,
         urgent: isHurried,
         needs: call.client ? 'client' : 'nobody',
@@ -223,12 +279,26 @@ export const changes: Record<string, Change> = {
       const unscreened = type === 'REJECT' ? withheld : resultShields
       return { done: true, failed: type === 'REJECT' || isError === true, unscreened, perhaps: false }
     }
-    return asked ? change(run, (one: Call) => one === asked, answer(asked)) : {}
+    if (!asked) return {}
+    const { needs, args = '', votes: givers = [], approved } = answer(asked)
+    const exact = event.grant?.when ? {} : { arguments: args }
+    const isUnseen = callShields && withheld && event.arguments !== undefined && !event.grant?.when
+    const isGiven = event.grant && approved && needs === 'nobody' && !asked.hosted && !isUnseen
+    return {
+      ...change(run, (one: Call) => one === asked, answer(asked)),
+      ...(isGiven && give(run, { ...event.grant, tool: asked.name, ...exact, givers }, now)),
+    }
   },
   wake: (run) => ({ pausing: false, ...change(run, due['paused'], { needs: 'nobody' }) }),
   /** A process releases a run. Another process starts the calls that have not run. */
-  leave: (run, { event: { notStarted } }) =>
-    change(run, ({ id, done }: Call) => notStarted?.includes(id) && !done, { started: false }),
+  leave: (before, { event: { notStarted = [] } }) => {
+    const run = ungrant(before, notStarted)
+    const { grants } = run
+    return {
+      grants,
+      ...change(run, ({ id, done }: Call) => notStarted.includes(id) && !done, { started: false }),
+    }
+  },
   /**
    * A call that was running when the process died runs again only if its tool may run twice and its time is not over. It
    * continues if it is a sub-agent or stored a handle. After a handoff, the tool is unknown.
@@ -236,10 +306,12 @@ export const changes: Record<string, Change> = {
   goOnElsewhere: (run, { event, now, ask }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools
-    const isSafe = ({ name, hasHandle, expiresAt }: Call): boolean =>
+    const isSafe = ({ name, hasHandle, expiresAt, grant }: Call): boolean =>
       [tools[name], after[name]].every((tool) => {
         if (tool?.delegate || (hasHandle && tool?.keepsHandle)) return true
-        return tool && mayRepeat(tool) && !isPast(expiresAt, now)
+        const has = run.grants.find(({ id }) => id === grant)
+        const isEnded = grant !== null && (!has || isPast(has.until, now))
+        return tool && mayRepeat(tool) && !isPast(expiresAt, now) && !isEnded
       })
     const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
     const asked = config.toolCalls.onInterrupted === 'approval' && {
@@ -248,6 +320,8 @@ export const changes: Record<string, Change> = {
       approved: false,
       votes: [],
       expiresAt: null,
+      grant: null,
+      bound: true,
     }
     const isOpen = !asked && ask('hasOtherTools', run) && Object.values<Json>(tools).some((t) => t.handoff)
     const [meant, patch] = isOpen ? [due['running'], { perhaps: true }] : [isInDoubt, asked || refusal]

@@ -5,11 +5,13 @@ import {
   type Verdict,
   due,
   findAsked,
+  findOwn,
   isPast,
   isRest,
   isWatched,
   listLate,
   mayVote,
+  spreadGrants,
 } from './run.js'
 
 const budgets = ['tokenBudget', 'outputTokens', 'costLimit']
@@ -85,6 +87,16 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
     const others = calls.filter((call) => call.id !== event.callId && due['running']?.(call))
     return others.length === 0 || (others.every(({ perhaps }) => perhaps) && 'perhaps')
   },
+  isGranted: (run, { now }) => spreadGrants(run, now).covered.size > 0,
+  doubtsGranted: (run, { now }) => {
+    const { covered } = spreadGrants(run, now)
+    const meant = run.calls.filter(({ id }) => covered.has(id))
+    return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
+  },
+  isKnownGrant: ({ grants }, { event: { grant } }) => grants.some(({ id }) => id === grant),
+  isOwn: (run, { event }) => event.callId !== undefined && findOwn(run, event)[0] !== undefined,
+  hasGrant: ({ calls }, { event: { callId } }) =>
+    calls.some(({ id, grant }) => id === callId && grant !== null),
   /** A sub-agent that failed permanently ends the run. */
   isHopeless: ({ setup }, { event: { result } }) =>
     /^ERROR provider_(quota|config)$/.test(`${result?.child?.state} ${result?.child?.code}`) &&

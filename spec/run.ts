@@ -6,7 +6,15 @@ export type Verdict = boolean | 'perhaps'
 /** A call of the last answer, with its progress and pending screenings. */
 export interface Call
   extends Record<
-    'started' | 'done' | 'unchecked' | 'unscreened' | 'unloaded' | 'client' | 'decided' | 'approved',
+    | 'hosted'
+    | 'started'
+    | 'done'
+    | 'unchecked'
+    | 'unscreened'
+    | 'unloaded'
+    | 'client'
+    | 'decided'
+    | 'approved',
     boolean
   > {
   id: string
@@ -27,6 +35,12 @@ export interface Call
   /** The time limit of its question, and the time at which the question that was asked expires. */
   limit: { ms: number; end: number }
   expiresAt: number | null
+  /** Its arguments as JSON text. */
+  args: string
+  /** Only people decide it: the provider runs it, it was interrupted, or its grant ended before it could start. */
+  bound: boolean
+  /** The grant that lets it run. */
+  grant: string | null
   /** Approved and expiring, so it does not wait for other answers. */
   urgent: boolean
 }
@@ -45,9 +59,9 @@ export const turn = { ...counts, ...repairs, ...marks, response: none, reason: n
  * A run as reconstructed from its log, with the names of the log's snapshots. `details` is state that these rules do
  * not use.
  */
-export const begin = (setup: Json, loaded: string[] = []) => {
+export const begin = (setup: Json, loaded: string[] = [], grants: Json[] = []) => {
   const empty = { steering: 0, calls: [] as Call[], details: null as Json }
-  return { ...turn, ...empty, setup, place: 'starting', loaded }
+  return { ...turn, ...empty, setup, place: 'starting', loaded, grants }
 }
 export type Run = ReturnType<typeof begin>
 export const isEnd = (place: string): boolean => /^[A-Z_]+$/.test(place) && place !== 'PAUSED'
@@ -144,6 +158,75 @@ export function findAsked({ calls }: Run, { type, callId }: Json): [Call | undef
   const above = calls.find((call) => waitsFor(call, who) && callId.startsWith(`${call.id}/`))
   const question = above?.questions.find((one) => `${above.id}/${one.callId}` === callId)
   return [question && who.test(question.needs) && !question.answer ? above : undefined, question]
+}
+
+export const isGrantOver = ({ uses, until }: Json, now: number): boolean => uses === 0 || isPast(until, now)
+/** The calls that grants cover, with their grants, and the grants after these uses. */
+export function spreadGrants({ calls, grants: all, setup }: Run, now: number) {
+  const covered = new Map<string, string>()
+  let grants = all
+  for (const call of calls) {
+    const isOpen = call.needs === 'approval' && !call.done && !call.unchecked && !isPast(call.expiresAt, now)
+    if (!isOpen || call.bound || call.client) continue
+    const grant = grants.find((one) => !isGrantOver(one, now) && covers(setup, one, call))
+    if (!grant) continue
+    covered.set(call.id, grant.id)
+    grants = grants.map((one) => (one === grant && 'uses' in one ? { ...one, uses: one.uses - 1 } : one))
+  }
+  return { covered, grants }
+}
+function covers(
+  setup: Json,
+  { tool, speaker, when, arguments: exact, givers }: Json,
+  { name, args, terms }: Call,
+): boolean {
+  if (tool !== name || (speaker ?? null) !== (setup.speaker ?? null) || !isEnough(setup, terms, givers))
+    return false
+  if (!when) return exact !== undefined && sortKeys(exact) === sortKeys(args)
+  const values = readObject(args)
+  return Object.entries<Json>(when).every(([key, allowed]) => {
+    const value = values && Object.getOwnPropertyDescriptor(values, key)?.value
+    if (value === undefined) return false
+    if (typeof allowed !== 'object' || allowed === null) return value === allowed
+    if (Array.isArray(allowed)) return allowed.some((one) => one === value)
+    return typeof value === 'number' && !(value < allowed.min) && !(value > allowed.max)
+  })
+}
+/** JSON text without whitespace and with sorted keys. */
+function sortKeys(text: string): string {
+  const sort = (_: string, value: Json): Json =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+      : value
+  try {
+    return JSON.stringify(JSON.parse(text), sort)
+  } catch {
+    return text
+  }
+}
+function readObject(text: string): Json {
+  try {
+    const value = JSON.parse(text)
+    return typeof value === 'object' && !Array.isArray(value) ? value : null
+  } catch {
+    return null
+  }
+}
+/** The call whose approval a person takes back, and the question of its sub-agent. */
+export function findOwn({ calls }: Run, { callId, by }: Json): [Call | undefined, Json, Json[]] {
+  const own = calls.find(({ id }) => id === callId)
+  const above = own ?? calls.find((call) => !call.done && callId.startsWith(`${call.id}/`))
+  const question = own
+    ? null
+    : above?.questions.find((one) => !one.answer && `${above.id}/${one.callId}` === callId)
+  if (!above || (!own && !question)) return [undefined, null, []]
+  const { done, started, grant, needs, approved } = above
+  const isFree =
+    !done && !started && grant === null && (needs === 'approval' || (needs === 'nobody' && approved))
+  if (own && !isFree) return [undefined, null, []]
+  const votes: Json[] = question ? (question.approvals ?? []) : above.votes
+  const others = votes.filter((vote) => vote.by?.id !== by?.id)
+  return [others.length < votes.length ? above : undefined, question, others]
 }
 
 /** Whether guards check the run. They may stop it or refuse its calls. */

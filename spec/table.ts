@@ -82,6 +82,8 @@ consulted           |                   | has callShields               | screen
 consulted           |                   |                               | dispatching     |
 dispatching         |                   | cancels late                  | CANCELLED       | because approval_expired
 dispatching         |                   | some late                     | dispatching     | expire
+dispatching         |                   | doubtsGranted                 | dispatching     | refuseGranted
+dispatching         |                   | isGranted                     | dispatching     | useGrants
 dispatching         |                   | doubts runnable               | dispatching     | refuse runnable
 dispatching         |                   | some runnable                 | executing       | start
 dispatching         |                   | some unscreened               | screeningResults |
@@ -130,6 +132,14 @@ executing, screeningCalls, screeningResults | APPROVAL_EXPIRED | cancels late | 
 executing, screeningCalls, screeningResults | APPROVAL_EXPIRED | some late | = | expire
 approval, toolOutput | APPROVAL_EXPIRED | some late                     | dispatching     |
 *                   | APPROVAL_EXPIRED  |                               | =               |
+
+# grant: A grant starts the calls that it covers, until it ends, and its uses count when they start.
+approval            |                   | isGranted                     | dispatching     |
+*                   | GRANT             |                               | =               | takeGrant
+*                   | REVOKE            | isKnownGrant                  | =               | dropGrant
+approval, executing, screeningCalls, screeningResults | REVOKE | isOwn  | =               | takeBack
+executing           | GRANT_ENDED       | isStarted & hasGrant & isLast | dispatching     | endGrant, refuse running
+executing           | GRANT_ENDED       | isStarted & hasGrant          | =               | endGrant
 
 # control: Deadlines pass once their time has come; a reply meets a run that waits for one; only a run at work is resumed.
 message             | REPLY             |                               | starting        | listen

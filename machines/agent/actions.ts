@@ -14,6 +14,7 @@ export {
   reject,
   settleBatch,
 } from './actions/call-results.js'
+export { endGrant, revokeApproval, revokeGrant, takeGrant } from './actions/change-grants.js'
 export { loadTools } from './actions/prepare-step.js'
 export { addChildUsage, noteChildRest, resumeChildren } from './actions/spend-usage.js'
 export { applyUserGuards } from './actions/judge-batch.js'

@@ -1,5 +1,6 @@
 import type { ApprovalOutcome, PolicyVerdict } from './approvals.js'
 import type { ContextStrategy } from './fit.js'
+import type { Grant } from './grants.js'
 import type { Json, JsonObject } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'
@@ -131,10 +132,14 @@ export type EmittedEvent<Tools = AnyTools> =
       by?: Principal
       /** The reason given with the answer. Absent while shields may still change it. */
       why?: string
+      /** The id of the grant that lets the call run, or that was given with the approval. */
+      grant?: string
       /** Milliseconds from the model's answer to the decision. */
       waitedMs: number
     }
-  /** A tool's server asks a person a question during a call. */
+  /** A grant was given or revoked, or has no uses left. */
+  | { type: 'grant_changed'; grant: Grant; change: 'given' | 'used_up' | 'revoked' }
+  /** A tool's server asks a person during a call. */
   | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)
   | {
       type: 'shield'

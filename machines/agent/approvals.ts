@@ -43,7 +43,7 @@ export interface Approval {
 }
 
 /** How a question about a call ends. */
-export type ApprovalOutcome = 'approved' | 'rejected' | 'expired'
+export type ApprovalOutcome = 'approved' | 'rejected' | 'expired' | 'granted' | 'revoked'
 
 /** The decision of one policy about a call, as the log stores it. */
 export interface PolicyVerdict extends Expiry {

@@ -94,7 +94,11 @@ export interface BatchCall {
   /** `needsApproval` timed out, so the call does not run. */
   approvalTimedOut?: true
   approved?: true
-  /** Policy decisions. Absent if no policy was consulted. */
+  /** The id of the grant that lets it run. */
+  grant?: string
+  /** Its grant ended before it could start, so a person must approve it. */
+  ungranted?: true
+  /** The decisions of policies. Absent if none was asked. */
   decisions?: PolicyVerdict[]
   /** Approvals so far. Absent if there are none. */
   approvals?: readonly Approval[]
@@ -194,7 +198,7 @@ export function getCallFingerprint(call: BatchCall): string {
 }
 
 /** The fingerprint of the call before its interruption. */
-function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
+export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 

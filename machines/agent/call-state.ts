@@ -1,20 +1,24 @@
 import { isLate } from './approvals.js'
 import type { AgentContext } from './context.js'
+import { isGrantEnded } from './grants.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 
 type Tools = Record<string, ToolTraits>
 
 /**
- * Whether a call was running when the process died and may have had an effect that must not be repeated. If the event
- * resumes the run, the resuming program's tools must allow the repetition too, and the call must not have expired.
+ * Whether a call was running when the process died and may have had an effect that must not be repeated. With the event
+ * that resumes the run, its tools must also allow a repetition, and a call does not start again after its time limit
+ * or the end of its grant.
  */
-export function isInDoubt({ tools }: AgentContext, call: BatchCall, event?: AgentMachineEvent): boolean {
+export function isInDoubt(context: AgentContext, call: BatchCall, event?: AgentMachineEvent): boolean {
+  const { tools } = context
   // Loading a tool has no effect.
   if (!isUnderWay(call) || call.unloaded) return false
   // An unknown tool had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
-  const isOver = event !== undefined && isLate(call, getEventTime(event))
+  const time = event && getEventTime(event)
+  const isOver = time !== undefined && (isLate(call, time) || isGrantEnded(context, call, time))
   const now = (event && findResumedTools(event)) ?? tools
   return [tools, now].some((each) => !canGoOn(each, call, isOver))
 }

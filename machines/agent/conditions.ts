@@ -5,7 +5,8 @@ import { findEndingCall, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import { isApproved, isLate, type Question } from './approvals.js'
 import type { AgentContext } from './context.js'
-import { findAskedCall, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
+import { hasGrantedCalls, readNewGrant } from './grants.js'
+import { findAskedCall, findOwnApproval, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
 import { listLate } from './expiry.js'
 import {
   type AskedCall,
@@ -259,7 +260,17 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 // The batch.
 
 export const hasRunnableCalls = ({ context, event }: ConditionScope): boolean =>
-  context.calls.some((call) => isRunnable(call) && !isLate(call, getEventTime(event)))
+  context.calls.some((call) => isRunnable(call) && !isLate(call, getEventTime(event))) ||
+  hasGrantedCalls(context, getEventTime(event))
+/** The new grant lets a waiting call start. */
+export const startsCalls = ({ context, event }: ConditionScope): boolean => {
+  const grant = readNewGrant(context, event)
+  return grant !== undefined && hasGrantedCalls({ ...context, grants: [grant] }, getEventTime(event))
+}
+export const revokesApproval = ({ context, event }: ConditionScope): boolean =>
+  findOwnApproval(context, event) !== undefined
+export const revokesGrant = ({ context, event }: ConditionScope): boolean =>
+  event.type === 'REVOKE' && 'grant' in event && context.grants?.some(({ id }) => id === event.grant) === true
 /** Calls or questions have expired. */
 export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).length > 0
@@ -316,10 +327,7 @@ export const isLastResult = (scope: ConditionScope): boolean =>
 export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
 export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
 
-/**
- * The answer settles the last open question, or approves a call that can expire. If several approvals are required, one
- * may not be enough.
- */
+/** The answer decides the last open question, or approves a call that can expire, or gives a grant. One approval may not be enough. */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)
   if (terms === undefined || !decides(scope, terms)) return false
@@ -327,7 +335,7 @@ export const isLastApproval = (scope: ConditionScope): boolean => {
 }
 
 function isHurried({ event }: ConditionScope, { expiresAt }: Question): boolean {
-  return event.type === 'APPROVE' && expiresAt !== undefined
+  return event.type === 'APPROVE' && (expiresAt !== undefined || event.grant !== undefined)
 }
 
 export const isLastOutput = (scope: ConditionScope): boolean =>

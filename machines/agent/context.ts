@@ -4,6 +4,7 @@ import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Approvers, Expiry } from './approvals.js'
+import type { Grant } from './grants.js'
 import type { Principal } from './principal.js'
 import { type Message, type RetrievedSnippet, type UserMessage, parseMessageNumber } from './messages.js'
 import type { AgentState, Reason, RunFailure, TurnEnd } from './run-result.js'
@@ -63,6 +64,8 @@ export interface SessionState {
   turnEnds?: readonly TurnEnd[]
   /** Content refused by providers. Absent if there is none. */
   refusals?: readonly Refusal[]
+  /** Approvals for later calls. Absent: none. */
+  grants?: readonly Grant[]
   /** Number of messages in the session, including branches that are not in the transcript. */
   lastMessageNumber?: number
 }
@@ -126,6 +129,7 @@ export interface AgentContext {
   /** See `SessionState`. */
   turnEnds?: readonly TurnEnd[]
   refusals?: readonly Refusal[]
+  grants?: readonly Grant[]
   /** See `AgentInput`. */
   approvers?: readonly Approvers[]
   expiry?: Expiry
@@ -220,6 +224,7 @@ export function createContext(input: AgentInput): AgentContext {
     ...(input.terms && { terms: input.terms }),
     ...(input.turnEnds && { turnEnds: input.turnEnds }),
     ...(input.refusals && { refusals: input.refusals }),
+    ...(input.grants && { grants: input.grants }),
     ...(input.requesters && { requesters: input.requesters }),
     ...(input.approvers && { approvers: input.approvers }),
     ...(input.expiry && { expiry: input.expiry }),
@@ -306,6 +311,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
   if (context.terms) copy.terms = context.terms
   if (context.turnEnds) copy.turnEnds = context.turnEnds
   if (context.refusals) copy.refusals = context.refusals
+  if (context.grants) copy.grants = context.grants
   if (context.approvers) copy.approvers = context.approvers
   if (context.expiry) copy.expiry = context.expiry
   if (context.requesters) copy.requesters = context.requesters

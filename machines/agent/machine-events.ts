@@ -1,6 +1,7 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import type { UserGuardsOutput } from '../../guards/user-state.js'
 import type { NewMessage } from './context.js'
+import type { NewGrant } from './grants.js'
 import type { CompactionOutput } from './fit.js'
 import type { Json } from './json.js'
 import type { ModelActorError, ModelOutput } from './model-response.js'
@@ -67,7 +68,14 @@ export type ControlEvent = EventBase &
         why?: string
         fingerprint?: string
         messageId?: string
+        /** Also approves later calls. */
+        grant?: NewGrant
       }
+    /** Approves later calls of a tool. */
+    | { type: 'GRANT'; tool: string; grant: NewGrant }
+    /** Ends a grant, or takes back the sender's approval of a call that has not started. */
+    | { type: 'REVOKE'; grant: string }
+    | { type: 'REVOKE'; callId: string; fingerprint?: string; messageId?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
     /** A question has expired. The runtime sends this event at the right time. It has no effect if sent earlier. */
     | { type: 'APPROVAL_EXPIRED' }
@@ -105,6 +113,8 @@ export type ActorEvent = EventBase &
      * A running call hands the conversation over. The handoff takes effect when the call succeeds and the batch ends.
      */
     | { type: 'HANDED_OFF'; callId: string; to: string; tools: Record<string, ToolTraits> }
+    /** The grant of a call ended before the call could start. */
+    | { type: 'GRANT_ENDED'; callId: string }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**

@@ -2,7 +2,8 @@ import { addApproval, type Approval, findAnswerFault, type Question } from './ap
 import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
-import { type AskedCall, findQuestion, withQuestion } from './sub-agent-questions.js'
+import { getCallFingerprint } from './batch-calls.js'
+import { type AskedCall, findQuestion, getAskingMessageId, withQuestion } from './sub-agent-questions.js'
 import { getApprovalTerms } from './to-result.js'
 
 type Approve = Extract<AgentMachineEvent, { type: 'APPROVE' }>
@@ -43,4 +44,39 @@ export function withVote(
 ): BatchCall[] {
   const voted = question ? withQuestion(call, question, { approvals }) : { ...call, approvals }
   return calls.with(calls.indexOf(call), voted)
+}
+
+interface OwnApproval extends AskedCall {
+  /** The approvals of others. */
+  others: readonly Approval[]
+}
+
+/** The call whose approval an event takes back. Undefined if the sender has not approved it, or if it has started. */
+export function findOwnApproval(context: AgentContext, event: AgentMachineEvent): OwnApproval | undefined {
+  if (event.type !== 'REVOKE' || !('callId' in event)) return undefined
+  const { callId, by, fingerprint, messageId } = event
+  const asked = findAskedCall(context, callId)
+  if (asked === undefined) return undefined
+  const { call, question } = asked
+  const known = question?.fingerprint ?? getCallFingerprint(call)
+  if (![undefined, known].includes(fingerprint)) return undefined
+  if (![undefined, getAskingMessageId(context, question)].includes(messageId)) return undefined
+  const { needs, approved, result, started, grant } = call
+  const isOpen = needs === 'approval' || (needs === 'nobody' && approved === true)
+  if (!question && (!isOpen || result !== undefined || started || grant !== undefined)) return undefined
+  // An approval without a sender is not stored.
+  const { approvals = approved && !question ? [{ at: 0 }] : [] } = question ?? call
+  const others = approvals.filter((one) => one.by?.id !== by?.id)
+  return others.length < approvals.length ? { ...asked, others } : undefined
+}
+
+/** The calls without the sender's approval. */
+export function withoutApproval(
+  calls: readonly BatchCall[],
+  { call, question, others }: OwnApproval,
+): BatchCall[] {
+  if (question) return calls.with(calls.indexOf(call), withQuestion(call, question, { approvals: others }))
+  const { approved: _approved, approvals: _approvals, ...open } = call
+  const changed = { ...open, needs: 'approval' as const, ...(others.length > 0 && { approvals: others }) }
+  return calls.with(calls.indexOf(call), changed)
 }

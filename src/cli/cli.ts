@@ -20,6 +20,7 @@ import { budgetsCommand } from './commands/budgets.js'
 import { diagramCommand } from './commands/diagram.js'
 import { diffCommand } from './commands/diff.js'
 import { evalCommand } from './commands/eval.js'
+import { grantsCommand } from './commands/grants.js'
 import { guardsCommand } from './commands/guards.js'
 import { mcpCommand } from './commands/mcp.js'
 import { pathsCommand } from './commands/paths.js'
@@ -37,7 +38,7 @@ const sections: readonly { title: string; commands: readonly (Command | CommandG
   { title: 'Run agents', commands: [runCommand, resumeCommand, sendCommand, batchCommand, mcpCommand] },
   {
     title: 'Inspect runs',
-    commands: [sessionsCommands, studioCommand, statelyCommand, budgetsCommand],
+    commands: [sessionsCommands, grantsCommand, studioCommand, statelyCommand, budgetsCommand],
   },
   { title: 'Evaluate agents', commands: [evalCommand, guardsCommand] },
   {

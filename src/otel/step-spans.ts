@@ -244,10 +244,11 @@ export function toSpanEvent(
       return createSpanEvent('guardrail', { guard, action, ...(rule !== undefined && { rule }), ...content })
     }
     case 'approval_decided': {
-      const { outcome, by, why } = announcement
+      const { outcome, by, why, grant } = announcement
       return createCallEvent('approval.decided', announcement, {
         outcome,
         ...(by && { by: by.id }),
+        ...(grant !== undefined && { grant }),
         ...(captureContent && why !== undefined && { why: scrubSecrets(why) }),
       })
     }

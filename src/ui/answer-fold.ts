@@ -396,6 +396,7 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
       // Policies are internal to the app.
       case 'policy_decided':
       case 'approval_decided':
+      case 'grant_changed':
       case 'message_queued':
       case 'message_dequeued':
       case 'waiting_for_slot':

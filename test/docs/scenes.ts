@@ -60,6 +60,7 @@ export interface Elsewhere {
 /** Compiler errors that do not apply to JavaScript. */
 export const loose: Record<string, string[]> = {
   'docs/approvals.md › Approvals and policies': ['TS2345', 'TS2532', 'TS18048'],
+  'docs/approvals.md › Grants': ['TS2345', 'TS2532', 'TS18048'],
   'docs/bring-your-own-loop.md › Bring your own loop': ['TS2339', 'TS2375'],
   'docs/bring-your-own-loop.md › Watch it in Stately': ['TS2552'],
   'docs/bring-your-own-loop.md › Test its paths': ['TS2379'],
@@ -921,6 +922,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/approvals.md › Expiry': {
     turns: [{ toolCalls: [{ name: 'read', arguments: {} }] }],
     expect: ({ said }) => expect(said).toBe('true\n'),
+  },
+  'docs/approvals.md › Grants': {
+    turns: [{ toolCalls: [{ name: 'transfer', arguments: { to: 'acme', amount: 100 } }] }, { text: 'Paid.' }],
+    shows: ['grants'],
+    expect: ({ values }) => expect(values.grants).toMatchObject([{ tool: 'transfer', uses: 10 }]),
   },
   'docs/approvals.md › Cedar': {
     turns: [{ toolCalls: [{ name: 'pay', arguments: { amount: 500 } }] }],

@@ -1,4 +1,6 @@
 import { agentMachine } from '../../machines/agent.machine.js'
+import { hasRunnableCalls } from '../../machines/agent/conditions.js'
+import { applyGrants, hasGrantedCalls, toGrantedCall } from '../../machines/agent/grants.js'
 import { isRunnable } from '../../machines/agent/batch-calls.js'
 import { toAction } from '../../machines/agent/update-action.js'
 import { sampledRows } from '../support/extent.js'
@@ -15,6 +17,7 @@ const sample = sampledRows([
   'with every shield',
   'asking about interrupted calls',
   'with questions that expire',
+  'with grants',
 ])
 let reports: InvariantReport[]
 
@@ -46,6 +49,42 @@ test('a chart without the date check starts calls too late', () => {
   const { violations } = checkInvariants(machine, agentInvariants, space)
   expect(violations.map(({ invariant }) => invariant)).toContain(
     'a call never starts after its question expires',
+  )
+})
+
+test('a chart that ignores the end, the uses and the revocation of grants is found', () => {
+  const machine = agentMachine.provide({
+    guards: { hasRunnableCalls: (scope) => hasGrantedCalls(scope.context, 0) || hasRunnableCalls(scope) },
+    actions: {
+      revokeGrant: toAction(() => undefined),
+      markStarted: toAction((context) => {
+        const { granted } = applyGrants(context, 0)
+        const calls = context.calls.map((call) => {
+          const grant = granted.get(call)
+          const next = grant ? toGrantedCall(call, grant) : call
+          return isRunnable(next) ? { ...next, started: true as const } : call
+        })
+        return { calls }
+      }),
+    },
+  })
+  const space = agentSpace({ only: ['with grants'], maxSteps: 1 })
+  // Uses that are given back and never counted would make endless states.
+  const listEvents: typeof space.alphabet = (snapshot) => {
+    const {
+      'left before a call': _left,
+      'the grant of a call has ended': _ended,
+      ...others
+    } = space.alphabet(snapshot)
+    return others
+  }
+  const { violations } = checkInvariants(machine, agentInvariants, { ...space, alphabet: listEvents })
+  expect(violations.map(({ invariant }) => invariant)).toEqual(
+    expect.arrayContaining([
+      'a call that needs an approval starts with one, or with a grant that covers it',
+      'the use of a grant counts when its call starts',
+      'a revoked grant has ended',
+    ]),
   )
 })
 

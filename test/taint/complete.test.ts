@@ -50,6 +50,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   policy_decided: 'exit: events',
   approval_requested: 'exit: events',
   approval_decided: 'exit: events',
+  grant_changed: 'no: limits that a person sets',
   elicitation_requested: 'exit: events',
   shield: 'exit: events',
   memory: 'no: no shield withholds what memory finds, and its query is the screened input',
@@ -72,6 +73,9 @@ const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
   APPROVE: 'entrance: edited arguments',
   REJECT: 'no: what a person says no with is looked at by no shield',
   APPROVAL_EXPIRED: 'no words',
+  GRANT: 'no: limits that a person sets',
+  REVOKE: 'no words',
+  GRANT_ENDED: 'no words',
   TOOL_OUTPUT: 'entrance: what a client hands in',
   TOOL_RESULT: 'entrance: a result',
   CHILD_USAGE: 'no words',
@@ -243,6 +247,7 @@ const rowOfCommand: Rows<string> = {
   batch: 'exit: results',
   eval: 'exit: results',
   budgets: 'no: they are amounts alone',
+  grants: 'no: limits that a person sets',
   resume: 'exit: formatted',
   sessions: 'other: the command line',
   guards: 'other: the command line',
@@ -267,6 +272,8 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
   approve: 'entrance: edited arguments',
   reject: 'entrance: why a person refuses a call',
   toolOutput: 'entrance: what a client hands in',
+  grant: 'no: limits that a person sets',
+  revoke: 'no words',
 }
 
 /** The input and output of a drive. */

@@ -5,6 +5,7 @@ import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import { isChildPaused, toQuestionId, withAnswer } from '../sub-agent-questions.js'
 import type { EmittedEvent } from '../announcements.js'
 import { type ApprovalOutcome, createExpired, getExpiry, isApproved, isLate } from '../approvals.js'
+import { addGrant, applyGrants, readNewGrant, toGrantedCall } from '../grants.js'
 import { findAskedCall, getQuestionTerms, withApproval, withVote } from '../votes.js'
 import { listLate, withExpiry } from '../expiry.js'
 import type { Principal } from '../principal.js'
@@ -26,13 +27,23 @@ import {
 } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-export const markStarted = toAction((context, event) => ({
-  calls: context.calls.map((call) =>
-    isRunnable(call) && !isLate(call, getEventTime(event))
-      ? extendObject(call, { started: true as const })
-      : call,
-  ),
-}))
+/** A grant lets a call start here, so its condition and its count cannot be separated. */
+export const markStarted = toAction((context, event, emit) => {
+  const now = getEventTime(event)
+  const { granted, grants } = applyGrants(context, now)
+  for (const [call, grant] of granted) {
+    announceOutcome(context, call, 'granted', event, emit, grant.id)
+    if (grant.uses === 0) emit({ type: 'grant_changed', grant, change: 'used_up' })
+  }
+  const calls = context.calls.map((call) => {
+    const grant = granted.get(call)
+    const startable = grant ? toGrantedCall(call, grant) : call
+    return isRunnable(startable) && !isLate(call, now)
+      ? extendObject(startable, { started: true as const })
+      : call
+  })
+  return { calls, ...(granted.size > 0 && { grants }) }
+})
 
 export const recordResult = toAction((context, event, emit) => {
   if (event.type !== 'TOOL_RESULT') return undefined
@@ -52,7 +63,7 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   return {
     calls: context.calls.map((call) => {
       if (!inDoubt.includes(call)) return call
-      const { started: _s, approvals: _v, approved: _a, expiresAt: _e, ...waiting } = call
+      const { started: _s, approvals: _v, approved: _a, expiresAt: _e, grant: _g, ...waiting } = call
       return {
         ...waiting,
         needs: 'approval' as const,
@@ -195,7 +206,7 @@ export const approve = toAction((context, event, emit) => {
   if (answered) return { calls: answered }
   const { call } = target
   const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
-  announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit)
+  announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit, event.grant?.id)
   if (isRefused) {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
     return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
@@ -206,7 +217,7 @@ export const approve = toAction((context, event, emit) => {
   const { client, approvals: _approvals, expiresAt, ...open } = call
   // A client starts its call as soon as it is approved.
   const time = expiresAt !== undefined && !client && { expiresAt }
-  const openCall = { ...open, ...time, ...(terms.approvers && { approvals }) }
+  const openCall = { ...open, ...time, ...((terms.approvers || event.by) && { approvals }) }
   const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
   // Edited arguments invalidate earlier questions and policy decisions.
   const { questions: _questions, memo: _memo, ...fresh } = openCall
@@ -215,21 +226,32 @@ export const approve = toAction((context, event, emit) => {
     edited === undefined
       ? { ...openCall, ...free }
       : { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
-  return { calls: context.calls.with(at, approved) }
+  const given = readNewGrant(context, event, { call: approved, approvals })
+  if (given) emit({ type: 'grant_changed', grant: given, change: 'given' })
+  return {
+    calls: context.calls.with(at, approved),
+    ...(given && { grants: addGrant(context, given, getEventTime(event)) }),
+  }
 })
 
 const hostedEditRejection = 'Rejected by the user, who wants different arguments.'
 
-/** Emits the outcome of a question. Reasons that shields have not cleared are omitted. */
-function announceOutcome(
+/** Announces the end of a question. Reasons that shields have not reviewed are omitted. */
+export function announceOutcome(
   { messages, batchAt }: AgentContext,
   { id: callId, name }: BatchCall,
   outcome: ApprovalOutcome,
   event: AgentMachineEvent,
   emit: (announcement: EmittedEvent) => void,
+  grant?: string,
 ): void {
   const now = getEventTime(event)
-  const { by, why = '', withheld } = event as { by?: Principal; why?: string; withheld?: true }
+  // The event that starts a granted call is of someone else.
+  const {
+    by,
+    why = '',
+    withheld,
+  } = (outcome === 'granted' ? {} : event) as { by?: Principal; why?: string; withheld?: true }
   const isReviewed = why !== '' && !(withheld && outcome === 'rejected')
   emit({
     type: 'approval_decided',
@@ -238,6 +260,7 @@ function announceOutcome(
     outcome,
     ...(by && { by }),
     ...(isReviewed && { why }),
+    ...(grant !== undefined && { grant }),
     waitedMs: Math.max(0, now - (messages[batchAt]?.createdAt ?? now)),
   })
 }

@@ -2,6 +2,7 @@ import { isAtStepCap } from '../../../guards/call-caps.js'
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
+import { withoutGrants } from '../grants.js'
 import type { AgentState, FinalState, Reason } from '../run-result.js'
 import { explainEnd } from '../explain-end.js'
 import { findOutputProblem } from '../to-result.js'
@@ -113,10 +114,11 @@ export const noteRelease = toAction((context, event, emit) => {
   const { usage = null, notStarted = [] } = event
   const cost = spendUsage(context, usage, emit, { isCut: true })
   if (notStarted.length === 0) return cost
-  const calls = context.calls.map((call) => {
+  const ungranted = withoutGrants(context, notStarted)
+  const calls = ungranted.calls.map((call) => {
     if (call.result !== undefined || !notStarted.includes(call.id)) return call
     const { started: _started, ...waiting } = call
     return waiting
   })
-  return { ...cost, calls }
+  return { ...cost, ...ungranted, calls }
 })

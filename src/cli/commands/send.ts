@@ -43,6 +43,7 @@ const messageSpecs: Readonly<Record<string, MessageSpec>> = {
   reject: { min: 1, max: 2, args: 'CALL [REASON]' },
   reply: { min: 1, max: 1, args: 'TEXT' },
   'tool-output': { min: 2, max: 2, args: 'CALL JSON' },
+  revoke: { min: 1, max: 1, args: 'GRANT' },
 }
 
 const broadcastSpecs: Readonly<Record<string, MessageSpec>> = {
@@ -80,6 +81,7 @@ export const sendCommand = defineCommand({
       'cancel, and resume with a date, take effect at once. With a DATE such as 2026-05-04T08:30:00Z, the run sleeps until then.',
     'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',
+    'GRANT is the id of a grant, as statewright grants ID lists it.',
     `With --all there is no ID, every session that matches gets the message, and MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
     'One second after the command ends, these sessions start no new work.',
     'Examples:\n' +
@@ -164,6 +166,7 @@ async function createMessage(
   if (word === 'reply') return { type: 'reply', input: first }
   const message = createTextMessage(word, first)
   if (message !== null) return message
+  if (word === 'revoke') return { type: 'revoke', grant: first }
   const target = await findCallTarget(store, id, first)
   if (word === 'approve') return { type: 'approve', ...target }
   if (word === 'reject') return { type: 'reject', ...target, ...(second !== undefined && { why: second }) }

@@ -6,7 +6,10 @@ import type { Run } from '../run/run.js'
 import { checkMessage, isAnswer, type SessionMessage } from '../sessions/inbox/session-message.js'
 
 /** A message for a resting session. */
-export type SessionAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' | 'message' }>
+export type SessionAnswer = Exclude<
+  SessionMessage,
+  { type: 'pause' | 'reply' | 'message' | 'grant' | 'revoke' }
+>
 
 const answerTypes: readonly SessionAnswer['type'][] = [
   'cancel',

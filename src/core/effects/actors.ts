@@ -1,4 +1,3 @@
-import { prepareStep } from './prepare-step.js'
 import { loadOnce } from '../base/platform.js'
 import {
   type AnyActorRef,
@@ -22,6 +21,7 @@ import { requestModel } from './request-model.js'
 import { loadScreening, ToolBatch } from './run-tools.js'
 
 // Optional features. Each is loaded only by agents that use it.
+const loadStep = loadOnce(() => import('./prepare-step.js'))
 const loadGuards = loadOnce(() => import('./consult-guards.js'))
 const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
@@ -66,7 +66,7 @@ export function createActors(parts: AgentParts) {
     screenCalls: fromAgent(async (effect) => (await loadScreening()).screenCalls(speaking(effect), effect)),
     screenResults: fromAgent(async (effect) => (await loadScreening()).screenResults(parts, effect)),
     screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
-    prepareStep: fromAgent(async (effect) => prepareStep(speaking(effect), effect)),
+    prepareStep: fromAgent(async (effect) => (await loadStep()).prepareStep(speaking(effect), effect)),
     retrieve: fromAgent(async (effect) => retrieveSnippets(parts, effect)),
     /** Rejects with a plain failure: `context_overflow` if nothing fits, `missing_package` without a tokenizer. */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {

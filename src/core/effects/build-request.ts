@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { findPlannedMessages } from './prepare-step.js'
+import { findPlannedMessages } from './apply-plan.js'
 import { attachSkills } from '../context/attach-skills.js'
 import { fitMessages } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'

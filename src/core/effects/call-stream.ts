@@ -9,7 +9,7 @@ import { loadScreening } from './run-tools.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
-import { getReadableText } from '../shields/ask-shields.js'
+import { getReadableText } from '../shields/readable-text.js'
 import { nameCall } from '../models/calls.js'
 
 /** A call that is being streamed. */

@@ -15,7 +15,7 @@ import type { EffectScope } from '../live/runtime.js'
 import type { AskScope } from './ask-model.js'
 import { requestSummary, type Summary, buildRequest } from './build-request.js'
 import { createSummaryStep } from './request-model.js'
-import { applyPlan, findPlannedMessages } from './prepare-step.js'
+import { applyPlan, findPlannedMessages } from './apply-plan.js'
 
 export async function loadCounter({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
   const counting = tokenizer ? wrapTokenizer(tokenizer) : await loadDefaultTokenizer()

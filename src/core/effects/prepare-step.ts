@@ -2,7 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { Json } from '../../../machines/agent/json.js'
-import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
+import type { StepPlan } from '../../../machines/agent/step-plan.js'
 import { describeError, rememberThrown } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
 import { findNearestName } from '../base/text.js'
@@ -12,9 +12,6 @@ import { resolveRequestOptions } from '../config/request-options.js'
 import type { AgentParts, StepQuestion, StepResult } from '../live/agent-parts.js'
 import type { EffectScope } from '../live/runtime.js'
 import { readConversation } from '../sessions/input-history.js'
-import { getMarkedModel } from '../models/fallbacks.js'
-import type { ModelProvider, ToolSpec } from '../models/provider.js'
-import type { ToolSet } from '../tools/tool-set.js'
 
 /**
  * Calls `prepareStep` for the settings of the next request. Rejects with a plain failure that names the invalid option
@@ -194,91 +191,4 @@ function createFailure(option: 'instructions' | 'prepareStep', problem: string):
   const code = option === 'instructions' ? 'instructions_failed' : 'prepare_step_failed'
   const failure = createModelFailure({ kind: 'fatal', code, message: `${option} ${problem}` })
   return { ...failure, usage: null, jitter: 1 }
-}
-
-/** Applies a step's plan to the agent's configuration. Throws a plain failure if the planned model does not exist. */
-export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
-  const plan = context && findNextPlan(context)
-  const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base
-  const forked = context?.terms?.instructions
-  if (plan === null && forked === undefined) return parts
-  const { model, tools, toolChoice, instructions, sampling } = {
-    ...plan,
-    ...(forked !== undefined && { instructions: forked }),
-  } as Partial<StepPlan>
-  return {
-    ...parts,
-    ...(model !== undefined && { model: getModel(parts, model) }),
-    ...(tools && { tools: narrowTools(parts.tools, tools) }),
-    toolChoice: toolChoice ?? (tools ? keepChoice(parts, tools) : parts.toolChoice),
-    ...(instructions !== undefined && {
-      instructions: [instructions, parts.skillIndex].filter(Boolean).join('\n\n') || null,
-    }),
-    ...(sampling && { sampling: { ...parts.sampling, ...sampling } }),
-  }
-}
-
-/** Keeps the agent's tool choice only if the step has that tool. */
-function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
-  const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
-  return isLeft ? toolChoice : undefined
-}
-
-/** The plan may come from another process with other models. */
-function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
-  const model = Object.hasOwn(models, name) ? models[name] : undefined
-  if (model !== undefined) return getMarkedModel(model)
-  const failure = createModelFailure({
-    kind: 'fatal',
-    code: 'unknown_model',
-    message: `This step was planned for the model '${name}', which this agent does not have. Add it to models of createAgent.`,
-  })
-  throw { ...failure, usage: null, jitter: 1 }
-}
-
-/** The tools of the request. The search and call tools are offered only if there are deferred tools. */
-function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
-  const { search } = set
-  const dispatcher = search?.dispatcher?.name
-  const deferred = set.deferred.filter(({ name }) => names.includes(name))
-  const isAllowed = ({ name }: { name: string }): boolean =>
-    names.includes(name) || (name === dispatcher && deferred.length > 0)
-  return {
-    get: (name) => set.get(name),
-    names: set.names,
-    specs: set.specs,
-    offered: narrowSpecs(set.offered, names, isAllowed),
-    deferred,
-    search,
-    team: set.team,
-    traits: set.traits,
-    isHosted: set.isHosted,
-  }
-}
-
-/** Cached because providers and token counters cache lists of tools by identity. */
-function narrowSpecs(
-  offered: readonly ToolSpec[],
-  names: readonly string[],
-  isAllowed: (spec: ToolSpec) => boolean,
-): readonly ToolSpec[] {
-  const lists = narrowed.get(offered) ?? new Map<string, readonly ToolSpec[]>()
-  narrowed.set(offered, lists)
-  const key = names.join()
-  const list = lists.get(key) ?? offered.filter(isAllowed)
-  lists.set(key, list)
-  return list
-}
-
-const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
-
-/** The messages that replace the transcript in the request, or null to use the transcript. */
-export function findPlannedMessages(
-  context: AgentContext,
-  transcript: readonly Message[] = context.messages,
-): readonly Message[] | null {
-  const messages = findNextPlan(context)?.messages
-  if (messages === undefined) return null
-  const known = new Map(transcript.map((message) => [message.id, message]))
-  return messages.flatMap((one) => (typeof one === 'string' ? (known.get(one) ?? []) : [one]))
 }

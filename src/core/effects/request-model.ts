@@ -27,7 +27,7 @@ import {
   createClearedStream,
   type DeltaSink,
 } from './call-stream.js'
-import { applyPlan } from './prepare-step.js'
+import { applyPlan } from './apply-plan.js'
 import { buildRequest, type Summary } from './build-request.js'
 import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './check-run-start.js'
 import { extendObject } from '../../../guards/lib/json.js'

@@ -2,6 +2,7 @@ import { getCallStepId, type StepWork } from '../live/open-steps.js'
 import { loadOnce } from '../base/platform.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
 import { createExpired, getExpiry, isLate } from '../../../machines/agent/approvals.js'
+import { isGrantEnded } from '../../../machines/agent/grants.js'
 import { isInDoubt, isUnderWay } from '../../../machines/agent/call-state.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
@@ -11,6 +12,7 @@ import { type Ask, toQuestions } from '../tools/tool-outcomes.js'
 import { type RunBatchOptions, RunningBatch } from '../tools/running-batch.js'
 import type { RunnableCall } from '../tools/running-call.js'
 import { provideAnswerReader } from '../sessions/answer-reader.js'
+import { digestTool } from '../sessions/grant-input.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type CallAbort, createLeftReason } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
@@ -78,7 +80,10 @@ export class ToolBatch implements RunBatchOptions {
     const { context, sendBack } = this.#scope
     const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
     const notStarted = this.#calls.flatMap((call) =>
-      left.has(call.id) && (isInDoubt(context, call) || call.expiresAt !== undefined) ? [call.id] : [],
+      left.has(call.id) &&
+      (isInDoubt(context, call) || call.expiresAt !== undefined || call.grant !== undefined)
+        ? [call.id]
+        : [],
     )
     if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted })
   }
@@ -209,16 +214,31 @@ export class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Refuses a call that expired while it waited for a free slot or for the store. A call that another process started
+   * A call that waits for a free place or for the store can expire, or lose its grant. A call that another process started
    * continues.
    */
-  refuseNext(): ToolResult | null {
+  refuseNext(): ToolResult | 'waits' | null {
     const { context, runtime } = this.#scope
     const call = this.#calls[this.#begun]
+    if (call?.grant !== undefined && !this.#isGranted(call)) {
+      this.#begun += 1
+      this.#scope.sendBack({ type: 'GRANT_ENDED', callId: call.id })
+      return 'waits'
+    }
     if (call?.expiresAt === undefined || !isLate(call, runtime.time.now())) return null
     if (runtime.isRestored && isLate(call, this.#since)) return null
     this.#begun += 1
     return createExpired(getExpiry(call, context.expiry), true)
+  }
+
+  /** A tool that changed since the grant was given is approved again. */
+  #isGranted(call: BatchCall): boolean {
+    const { parent, runtime } = this.#scope
+    const { context } = parent.getSnapshot() as { context: AgentContext }
+    if (isGrantEnded(context, call, runtime.time.now())) return false
+    const { digest } = context.grants?.find(({ id }) => id === call.grant) ?? {}
+    const tool = this.#parts.tools.get(call.name)
+    return digest === undefined || tool === undefined || digest === digestTool(tool)
   }
 
   onStart(): void {

@@ -307,6 +307,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   policy_decided: true,
   approval_requested: true,
   approval_decided: true,
+  grant_changed: true,
   elicitation_requested: true,
   shield: true,
   memory: true,

@@ -250,13 +250,15 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     }
     case 'approval_decided': {
       const { name, outcome, by, why = '' } = event
-      if (by === undefined && why === '') return null
+      if (by === undefined && why === '' && outcome !== 'granted') return null
+      const isYes = outcome === 'approved' || outcome === 'granted'
       const words = `${formatToolName(name)} ${outcome}${by ? ` by ${by.id}` : ''}${why && `: ${why}`}`
-      return note(
-        outcome === 'approved' ? 'green' : 'red',
-        outcome === 'approved' ? '✓ approval' : '✗ approval',
-        words,
-      )
+      return note(isYes ? 'green' : 'red', isYes ? '✓ approval' : '✗ approval', words)
+    }
+    case 'grant_changed': {
+      const { grant, change } = event
+      const words = `${formatToolName(grant.tool)}: ${change.replace('_', ' ')} (${stripControls(grant.id)})`
+      return note(change === 'given' ? 'green' : 'yellow', '⚑ grant', words)
     }
     case 'elicitation_requested': {
       const { server, message, url = '' } = event.elicitation

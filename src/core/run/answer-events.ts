@@ -15,6 +15,8 @@ import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
 import { readAnswer } from '../sessions/answer-reader.js'
 import { formatWakeTime, readTime } from '../base/clock.js'
+import { findOwnApproval } from '../../../machines/agent/votes.js'
+import { checkApprovalGrants, type GrantOptions, outlivesRun } from '../sessions/grant-input.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 
 export interface AnswerOptions extends SentBy {
@@ -24,6 +26,8 @@ export interface AnswerOptions extends SentBy {
   messageId?: string | undefined
   /** Why a call is approved. It is stored in the log, but the model does not read it. */
   why?: string | undefined
+  /** Also approves later calls of the tool. Without `when`, for exactly these arguments. */
+  grant?: GrantOptions | undefined
 }
 
 /** A call by its id, or as an object from `pending` or `approval_requested`. An object refers to exactly that call. */
@@ -128,9 +132,9 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
- * Checks whether a run can accept a message now, according to its own clock.
- * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`,
- * `not_an_approver`, `approval_expired`
+ * Checks whether a run can take a message now, by its own clock.
+ * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`, `not_an_approver`,
+ * `approval_expired`, `unknown_grant`
  */
 export function checkMessageFits(
   event: ControlEvent,
@@ -138,7 +142,10 @@ export function checkMessageFits(
   sessionId: string,
   now: number,
 ): void {
+  if (event.type === 'REVOKE' && 'grant' in event) checkGrantKnown(run.context, event.grant)
+  if (outlivesRun(event)) return
   checkNotEnded(run, sessionId)
+  if (event.type === 'REVOKE' && 'callId' in event) checkRevocable(run.context, event)
   const state = run.context.state ?? 'RUNNING'
   if (event.type === 'RESUME' && !canResume(run))
     throw notWaitingError(sessionId, `is ${state}, and no pause was requested`)
@@ -148,6 +155,27 @@ export function checkMessageFits(
   const needs = event.type === 'TOOL_OUTPUT' ? 'client' : 'approval'
   const call = getAwaitedCall(run.context, event.callId, needs, event)
   if (event.type !== 'TOOL_OUTPUT') checkVote(run.context, call, event, now)
+  if (event.type === 'APPROVE') checkApprovalGrants(run.context, event)
+}
+
+/** @throws {UsageError} `unknown_grant` */
+function checkGrantKnown({ grants = [], sessionId }: AgentContext, id: string): void {
+  if (grants.some((grant) => grant.id === id)) return
+  throw new UsageError(
+    'unknown_grant',
+    `Session '${sessionId}' has no grant '${id}'. List its grants with agent.replay('${sessionId}').`,
+    id,
+  )
+}
+
+/** @throws {UsageError} `unknown_call` */
+function checkRevocable(context: AgentContext, event: ControlEvent & { callId: string }): void {
+  if (findOwnApproval(context, event) !== undefined) return
+  throw new UsageError(
+    'unknown_call',
+    `Call '${event.callId}' has no approval of this sender that can be revoked. A call that has started cannot be stopped this way.`,
+    event.callId,
+  )
 }
 
 /**

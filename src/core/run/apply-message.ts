@@ -12,8 +12,8 @@ export type MessageTarget = Pick<
   'cancel' | 'pause' | 'resume' | 'steer' | 'reply' | 'approve' | 'reject' | 'addToolOutput'
 >
 
-/** A message for a run, as opposed to the next turn. */
-export type RunMessage = Exclude<SessionMessage, { type: 'message' }>
+/** A message for a run, not for the session or the next turn. */
+export type RunMessage = Exclude<SessionMessage, { type: 'message' | 'grant' | 'revoke' }>
 
 /** Applies a message to a run of this process. @throws as the method of the run */
 export function applyMessage(run: MessageTarget, message: RunMessage): void {

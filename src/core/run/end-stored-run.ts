@@ -1,3 +1,4 @@
+import { outlivesRun } from '../sessions/grant-input.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -94,7 +95,9 @@ export async function endStoredRun(
   const found = waiting ?? (await readInbox(store, log.sessionId))
   const lastEventSeq = await writeRest(session, event, moved)
   // An end takes precedence, so other messages are discarded. Queued messages wait for the next turn.
-  const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
+  const messages = found
+    .filter((one) => !isQueuedText(one.text) && !outlivesRun(parseInboxMessage(one)))
+    .map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)
   return { ...folded, run: moved[0], lastEventSeq, head: log.head }

@@ -44,6 +44,15 @@ import {
   warnOfRefusal,
   wrongStateError,
 } from './run-parts.js'
+import {
+  checkApprovalGrants,
+  type GrantOptions,
+  outlivesRun,
+  readGrant,
+  toGrantEvent,
+  toRevokeEvent,
+  withToolDigest,
+} from '../sessions/grant-input.js'
 import { type UserInput, toMessages } from '../sessions/user-input.js'
 import { getPlatform } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
@@ -254,9 +263,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = awaited
     const why = options?.why === undefined ? {} : { why: options.why }
-    const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...sent }
+    const given = options?.grant
+    const grant = given === undefined ? {} : { grant: readGrant(given, 'approve()', this.#actor.now) }
+    const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...grant, ...sent }
     const vote = editedInput === undefined ? event : { ...event, arguments: '' }
     checkVote(this.#actor.forecast?.context, awaited, vote, this.#actor.now)
+    if (this.#actor.forecast) checkApprovalGrants(this.#actor.forecast.context, vote)
     if (editedInput === undefined) return this.#send(event)
     const { text, problem } = parseEditedArguments(editedInput, awaited, this.#tools(this.#context?.speaker))
     const edit = { ...event, arguments: text }
@@ -273,6 +285,31 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { callId, fingerprint } = awaited
     const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
     checkVote(this.#actor.forecast?.context, awaited, event, this.#actor.now)
+    this.#send(event)
+  }
+
+  /**
+   * Approves later calls of a tool, in this run and in later runs of the session. `when: {}` allows any arguments.
+   * @example run.grant({ tool: 'transfer', when: { to: 'acme', amount: { max: 500 } }, uses: 10 }, { by: 'bob' })
+   * @throws {UsageError} `wrong_state` after a final state, `invalid_input`
+   */
+  grant(grant: { tool: string } & GrantOptions, options: SentBy = {}): void {
+    this.#checkActive('grant')
+    this.#send({ ...toGrantEvent(grant, 'grant()', this.#actor.now), ...readSender(options, 'grant()') })
+  }
+
+  /**
+   * Ends a grant, or takes back the sender's approval of a call that has not started.
+   * @example run.revoke({ grant: id }, { by: 'bob' })
+   * @throws {UsageError} `wrong_state` after a final state, `unknown_grant`, `unknown_call`
+   */
+  revoke(target: { grant: string } | CallReference, options: SentBy = {}): void {
+    this.#checkActive('revoke')
+    const of =
+      typeof target === 'object' && 'grant' in target ? { grant: target.grant } : parseAnswerTarget(target)
+    const event: ControlEvent = { ...toRevokeEvent(of), ...readSender(options, 'revoke()') }
+    const { forecast } = this.#actor
+    if (forecast) checkMessageFits(event, forecast, this.sessionId, this.#actor.now)
     this.#send(event)
   }
 
@@ -350,6 +387,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
           inbox.refuse(message)
           return
         }
+        if (forecast.status !== 'active' && outlivesRun(event)) {
+          inbox.leave(message)
+          return
+        }
         checkMessageFits(event, forecast, sessionId, this.#actor.now)
         this.#send({ ...event, inbox: message })
       } catch (error) {
@@ -399,7 +440,16 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (this.#isRefused || this.#actor.isReleased) return
     if (this.#actor.snapshot && this.#actor.snapshot.status !== 'active') return
     this.#rest.leave()
-    this.#actor.send(event)
+    this.#actor.send(this.#withDigest(event))
+  }
+
+  /** A grant holds for its tool as it is now. */
+  #withDigest(event: ControlEvent): ControlEvent {
+    if (event.type !== 'GRANT' && event.type !== 'APPROVE') return event
+    const { calls = [], speaker } = this.#context ?? {}
+    const name =
+      event.type === 'GRANT' ? event.tool : (calls.find(({ id }) => id === event.callId)?.name ?? '')
+    return withToolDigest(event, this.#tools(speaker).get(name))
   }
 
   /** Leaves the rest while the edit is validated, and returns to it if the edit is invalid. */

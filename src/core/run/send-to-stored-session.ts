@@ -12,6 +12,8 @@ import {
   parseInboxMessage,
 } from '../sessions/inbox/session-message.js'
 import { readSender } from '../sessions/principal.js'
+import { outlivesRun, readGrant, withToolDigest } from '../sessions/grant-input.js'
+import { changeGrants } from '../../../machines/agent/grants.js'
 import { copyAsJson } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import { getInnerStore } from '../sessions/store/checked-store.js'
@@ -98,6 +100,11 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string, no
   try {
     if (event === null) return run
     checkMessageFits(event, run, id, now)
+    // The next run reads it.
+    if (run.status !== 'active' && outlivesRun(event)) {
+      const grants = changeGrants(run.context, { now, ...event }) ?? []
+      return { ...run, context: { ...run.context, grants } }
+    }
     return takeEvent(run, { now, ...event })[0]
   } catch {
     // The message will have no effect.
@@ -187,7 +194,8 @@ async function sendNow(
   const { store } = parts
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
-  if (isAnswer(message) && !options.isParent) refuseSubAgentSession(id, listed.summary?.parent)
+  const approves = isAnswer(message) || message.type === 'grant' || message.type === 'revoke'
+  if (approves && !options.isParent) refuseSubAgentSession(id, listed.summary?.parent)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
   const isReadAtOnce = isHeld && isForAnyWork && options.at === undefined && options.key === undefined
@@ -263,12 +271,14 @@ async function checkSend(
   if (earlier !== undefined) return { message: earlier, status: isHeld ? 'sent' : 'waiting' }
   // The process that received an earlier cancel may have died before it read the message.
   const run = message.type === 'cancel' && !isHeld ? left : forecast.run
-  checkNotEnded(run, id)
+  if (!isGrantMessage(message)) checkNotEnded(run, id)
   if (at !== undefined && at !== folded.head && message.type !== 'cancel')
     throw staleAnswerError(id, at, folded.head)
-  const event = isAnswer(message) ? await toAnswerEvent(message, run, tools) : toPublicEvent(message)
+  const event = isAnswer(message)
+    ? await toAnswerEvent(message, run, now, tools)
+    : toSentEvent(message, run, now, tools)
   checkMessageFits(event, run, id, now)
-  if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
+  if (!isHeld && !isAnswer(message) && !isGrantMessage(message) && message.type !== 'cancel') {
     const state = getState(left)
     if (isWorkState(state))
       throw notWaitingError(id, `was interrupted: it is ${state}, and no process runs it`)
@@ -299,6 +309,7 @@ const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
 async function toAnswerEvent(
   message: AnswerMessage,
   { context }: FoldedRun,
+  now: number,
   tools: ToolSet | undefined,
 ): Promise<ControlEvent> {
   const { callId } = message
@@ -311,7 +322,6 @@ async function toAnswerEvent(
     ...(messageId !== undefined && { messageId }),
     ...readSender(message, message.type),
   }
-  const why = message.type === 'approve' && message.why !== undefined && { why: message.why }
   if (message.type === 'reject') return { type: 'REJECT', ...target, why: message.why ?? '' }
   if (message.type === 'toolOutput') {
     provideAnswerReader(readElicitationAnswer)
@@ -323,10 +333,34 @@ async function toAnswerEvent(
     })
     return { ...output, ...target }
   }
-  if (message.editedInput === undefined) return { type: 'APPROVE', ...target, ...why }
   const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
+  const { why, grant } = message
+  const approve: Extract<ControlEvent, { type: 'APPROVE' }> = {
+    type: 'APPROVE',
+    ...target,
+    ...(why !== undefined && { why }),
+    ...(grant !== undefined && { grant: readGrant(grant, 'send()', now) }),
+  }
+  const event = withToolDigest(approve, known.get(call.name))
+  if (message.editedInput === undefined) return event
   const { text, problem } = parseEditedArguments(message.editedInput, call, known)
   const refusal = await problem
   if (refusal) throw refusal
-  return { type: 'APPROVE', ...target, ...why, arguments: text }
+  return { ...event, arguments: text }
 }
+
+/** The machine event for a message that is not an answer. */
+function toSentEvent(
+  message: Exclude<EventMessage, AnswerMessage>,
+  { context }: FoldedRun,
+  now: number,
+  tools: ToolSet | undefined,
+): ControlEvent {
+  const event = toPublicEvent(message, now)
+  if (event.type !== 'GRANT' || tools === undefined) return event
+  return withToolDigest(event, getSpeakerTools(tools, context.speaker).get(event.tool))
+}
+
+/** A session can receive grants, and lose them, in any state. */
+const isGrantMessage = (message: EventMessage): boolean =>
+  message.type === 'grant' || (message.type === 'revoke' && 'grant' in message)

@@ -58,9 +58,11 @@ export async function writeFork(
 ): Promise<void> {
   const { head, name, tags, runs, definition } = folded
   const identity = { name, tags, parent }
-  const { state, run, edit } = beginning
-  const context: AgentContext | null = run && {
-    ...run.context,
+  const { run, edit } = beginning
+  const { grants: _grants, ...state } = beginning.state
+  const { grants: _given, ...former } = run?.context ?? {}
+  const context = run && {
+    ...(former as AgentContext),
     calls: run.context.calls.map(withoutVotes),
     sessionId: id,
     runId: createId(),

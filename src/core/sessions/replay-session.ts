@@ -1,3 +1,4 @@
+import type { Grant } from '../../../machines/agent/grants.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunInProgress, RunResult, TurnEnd } from '../../../machines/agent/run-result.js'
 import { toCurrentResult } from '../../../machines/agent/to-result.js'
@@ -44,7 +45,9 @@ export interface SessionSnapshot {
   snapshot: MachineState | null
   /** Ends of runs that did not answer in full, by user message. Absent if there are none. */
   ends?: readonly TurnEnd[]
-  /** The shown branch and its divergence points. Absent if the session has only one branch. */
+  /** Approvals for later calls, including grants that have ended. Absent if none. */
+  grants?: readonly Grant[]
+  /** The shown branch and its divergence points. Absent if the session has one branch. */
   branches?: SessionBranches
 }
 
@@ -64,6 +67,7 @@ export function toSessionSnapshot(
   tree: BranchTree | null,
   branch = tree?.current,
 ): SessionSnapshot {
+  const { grants = [] } = run?.context ?? state
   const ends = run ? listTurnEnds(run.context) : (state.turnEnds ?? [])
   return {
     seq: head,
@@ -73,6 +77,7 @@ export function toSessionSnapshot(
     run: run ? toCurrentResult(run.context) : null,
     snapshot: run ? toMachineState(run) : null,
     ...(ends.length > 0 && { ends }),
+    ...(grants.length > 0 && { grants }),
     ...(tree && branch !== undefined && { branches: describeBranches(tree, branch) }),
   }
 }

@@ -16,7 +16,7 @@ export function createSessionState(): SessionState {
 
 /** The session state after a run. */
 export function toSessionState(context: AgentContext): SessionState {
-  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals } = context
+  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals, grants } = context
   const turnEnds = listTurnEnds(context).filter((end) => !isRestState(end.state))
   return {
     messages,
@@ -28,6 +28,7 @@ export function toSessionState(context: AgentContext): SessionState {
     ...(terms && { terms }),
     ...(turnEnds.length > 0 && { turnEnds }),
     ...(refusals && { refusals }),
+    ...(grants && grants.length > 0 && { grants }),
   }
 }
 

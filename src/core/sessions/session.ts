@@ -3,6 +3,7 @@ import { type GuardrailsState, getInitialGuardrails } from '../../../guards/stat
 import type { AgentContext, ForkTerms, SessionState } from '../../../machines/agent/context.js'
 import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Fit } from '../../../machines/agent/fit.js'
+import type { Grant } from '../../../machines/agent/grants.js'
 import type { Refusal } from '../../../machines/agent/refusals.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
@@ -24,7 +25,9 @@ export interface SessionMetadata {
   terms?: ForkTerms
   /** Ends of earlier runs that did not answer in full. Absent if there are none. */
   turnEnds?: readonly TurnEnd[]
-  /** Content that providers have refused. Absent if there is none. */
+  /** Approvals for later calls. Absent if none. A restored session has none. */
+  grants?: readonly Grant[]
+  /** Content that providers have refused. Absent if none. */
   refusals?: readonly Refusal[]
 }
 

@@ -10,8 +10,8 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly abort: CallAbort
   /** Awaited before each call. If it returns undefined, the call starts immediately. */
   ready?(): Promise<void> | undefined
-  /** The result of the next call if that call may no longer start. */
-  refuseNext?(): ToolResult | null
+  /** The result of the next call if it may no longer start, or `waits` if it waits for people. */
+  refuseNext?(): ToolResult | 'waits' | null
   /** Called before a call is executed. */
   onStart?(callId: string): void
   /** Called once per call, in order of completion. Not called for calls that wait. */
@@ -118,7 +118,7 @@ export class RunningBatch implements CallOwner {
     this.#inTurn += 1
     const refusal = this.#options.refuseNext?.() ?? null
     if (refusal !== null) {
-      this.#report(call, refusal)
+      if (refusal !== 'waits') this.#report(call, refusal)
       this.#takeNext(lane)
       return
     }

@@ -187,6 +187,33 @@ export function listExpiryEvents(context: AgentContext): Events {
   }
 }
 
+/** Grants that cover the open calls, once or for a time, and the end of grants and approvals. */
+export function listGrantEvents({ calls, grants = [] }: AgentContext): Events {
+  const callId =
+    calls.find(({ needs, result }) => needs === 'approval' && result === undefined)?.id ?? 'nobody'
+  const approved = calls.find((call) => call.approved && !call.started)?.id ?? 'nobody'
+  const granted = calls.findLast((call) => call.grant !== undefined && isUnderWay(call))?.id
+  const bob = { by: { id: 'bob' } }
+  const when = { n: { max: 1 } }
+  return {
+    approve: stampEvent({ type: 'APPROVE', callId }),
+    'approve with a grant': stampEvent({ type: 'APPROVE', callId, grant: { id: 'once', uses: 1 }, ...bob }),
+    'approve after the grant has ended': stampEvent({ type: 'APPROVE', callId }, late),
+    'give a grant': stampEvent({
+      type: 'GRANT',
+      tool: 'lend',
+      grant: { id: 'short', when, until: early + 1_000 },
+      ...bob,
+    }),
+    'revoke a grant': stampEvent({ type: 'REVOKE', grant: grants[0]?.id ?? 'none' }),
+    'revoke an approval': stampEvent({ type: 'REVOKE', callId: approved }),
+    'revoke the approval of another': stampEvent({ type: 'REVOKE', callId: approved, by: { id: 'eve' } }),
+    ...(granted !== undefined && {
+      'the grant of a call has ended': stampEvent({ type: 'GRANT_ENDED', callId: granted }),
+    }),
+  }
+}
+
 /** A sub-agent asks two questions, and one of them expires. */
 export function listExpiringQuestions({ calls }: AgentContext): Events {
   const callId = findRunning(calls, 'research')?.id

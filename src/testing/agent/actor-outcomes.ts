@@ -101,6 +101,11 @@ export const featureOutcomes = {
     ),
     'a delegation': createModelOutput({ calls: 'd research' }),
   },
+  lending: {
+    text: modelOutcomes.text,
+    'two questions': createModelOutput({ calls: 'b lend approval, c lend approval' }),
+    'a call and a question': createModelOutput({ calls: 'a read, b lend approval' }),
+  },
   sleeping: {
     text: modelOutcomes.text,
     call: modelOutcomes.call,

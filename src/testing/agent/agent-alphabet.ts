@@ -16,6 +16,7 @@ import {
   listRefusingEvents,
   modelActorEvents,
   listExpiryEvents,
+  listGrantEvents,
   listExpiringQuestions,
   createCallsAllowed,
   createScreening,
@@ -147,6 +148,13 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
       createCallsAllowed(context),
       answer(listExpiryEvents),
       isPaused && { resume },
+    )
+  if (tools['lend'])
+    return merge(
+      { cancel, ...isResumed, 'resumed too late': { ...resumed, now: late } },
+      request(featureModels.lending),
+      execute(['ok'], listLeftEvents),
+      canAnswer && listGrantEvents(context),
     )
   if (tools['research']?.delegate)
     return merge(

@@ -172,6 +172,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { maxSteps: 2 },
     { tools: { pledge: writing, research: delegating } },
   ),
+  'with grants': createInput({ maxSteps: 2 }, { tools: { lend: writing } }),
   'ending with a result': createInput(
     { maxSteps: 2, tokenBudget },
     { budget: { finishBatch: true }, tools: { look: { ...reading, endsRun: true } } },

@@ -49,6 +49,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
     context.plan && [context.plan.step - steps, context.plan.tools],
     context.speaker,
+    context.grants?.map(({ id, uses, until }) => [id, uses, until]),
     context.refusals && [context.refusals, context.resends],
     context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
     context.calls.map((call) => [
@@ -73,6 +74,12 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
         call.approvals?.map(({ by }) => by?.id),
       ],
       call.unloaded,
+      (call.approved || call.ungranted || call.grant !== undefined) && [
+        call.approved,
+        call.approvals?.map(({ by }) => by?.id),
+        call.grant,
+        call.ungranted,
+      ],
       call.expiresAt !== undefined && [call.expiresAt, getExpiry(call, context.expiry), call.approved],
       isInDoubt(context, call),
       call.wakeAt,

@@ -346,7 +346,7 @@ function settleCalls(run: Run, next: Run): Run {
   })
   if (!handoff) return settled
   return withCounts(
-    { ...settled, setup: { ...settled.setup, tools: handoff.tools } },
+    { ...settled, setup: { ...settled.setup, tools: handoff.tools, speaker: handoff.to } },
     { speaker: handoff.to, handoffs: {} },
   )
 }

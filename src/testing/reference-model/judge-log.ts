@@ -56,7 +56,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
       return (ended.length > 0 ? ended : [undefined]).flatMap((before) =>
         settle(
           {
-            ...begin(input, before?.loaded ?? opened.loaded),
+            ...begin(input, before?.loaded ?? opened.loaded, before?.grants ?? opened.grants),
             details: details?.begin(entry, opened, before),
           },
           moment,
@@ -115,6 +115,7 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     plan: context.plan ?? null,
     steering: context.steering.length,
     loaded: context.loaded ?? [],
+    grants: context.grants ?? [],
     calls: context.calls.map((call: Json) => readCall(call, context)),
     details: details?.read(context),
   } as Run
@@ -123,6 +124,10 @@ export function readRun({ value, context }: Json, details?: Details): Run {
 const readCall = ({ id, name, needs, questions, result, started, ...marks }: Json, setup: Json): Call => ({
   id,
   name,
+  args: marks.arguments,
+  hosted: marks.hosted === true,
+  bound: marks.hosted === true || marks.interrupted === true || marks.ungranted === true,
+  grant: marks.grant ?? null,
   needs,
   questions: questions ?? [],
   started: started === true,
@@ -173,7 +178,8 @@ function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown>
     },
   )
   const over = isEnd(run.place) && { steering: 0, recalled: false }
-  return { ...compared, calls, ...over, ...details?.sketch(run) }
+  const grants = run.grants.map(({ id, uses = null }) => ({ id, uses }))
+  return { ...compared, calls, grants, ...over, ...details?.sketch(run) }
 }
 
 /** A row of the table. An event that no row accepts violates its law. */

@@ -199,6 +199,9 @@ export class AgentHarness implements ReplayHarness {
         return this.#endCall(event)
       case 'TOOLS_LOADED':
         return this.#send(event)
+      case 'GRANT_ENDED':
+        this.#bench.forget(event['callId'] as string)
+        return this.#send(event)
       case 'CHILD_USAGE':
       case 'CHILD_WAITING':
         return this.#tellOfChild(event)

@@ -27,6 +27,7 @@ export class ToolBench {
       defineTool({ name: 'govern', description: 'Is decided by a policy.', input, execute }),
       defineTool({ name: 'pledge', description: 'Asks with a time limit.', input, execute }),
       defineTool({ name: 'transfer', description: 'Asks first.', input, execute, needsApproval: true }),
+      defineTool({ name: 'lend', description: 'Can have a grant.', input, execute, needsApproval: true }),
       defineTool({ name: 'load_skill', description: 'Loads a skill.', input, execute, readOnly: true }),
       defineTool({ name: 'transfer_to_billing', description: 'Hands over.', input, execute, readOnly: true }),
       defineTool({ name: 'pick', description: 'Runs at the client.', input, client: true }),

@@ -23,6 +23,8 @@ export interface InboxFormat<Event> {
   isQueued(text: string): boolean
   /** The event of a queued text that the current run may read, or null. */
   toSteering(found: InboxMessage): Event | null
+  /** Whether a later run reads the event if the current run has ended. */
+  outlivesRun?(event: Event | null): boolean
 }
 
 interface InboxReaderParts<Event> {
@@ -104,14 +106,21 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     if (!this.#isEmpty) await this.read()
   }
 
-  /** Removes the messages for a run that has ended. Queued messages are kept. */
+  /** Removes messages for a run that has ended. Queued messages stay, and the next run reads messages that outlive a run. */
   async discard(): Promise<void> {
     if (this.#isEmpty) return
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
     this.#lastDelivered = Math.max(this.#lastDelivered, last)
     this.#forgetRead((message) => message <= last)
-    const unheard = found.filter(({ text }) => !this.#format.isQueued(text)).map(({ message }) => message)
+    const others = found.filter(({ text }) => !this.#format.isQueued(text))
+    const unheard: number[] = []
+    for (const one of others) {
+      const event = this.#format.parse(one)
+      const isKept = one.message > this.#applied && this.#format.outlivesRun?.(event) === true
+      if (isKept) this.#receiveNew({ message: one.message, event })
+      else unheard.push(one.message)
+    }
     if (unheard.length === 0) return
     // A process that was suspended and lost its lease must not remove messages for a later run.
     await this.#confirmHeld()
@@ -324,6 +333,11 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     } catch {
       // As above.
     }
+  }
+
+  /** The run has ended, and a later run reads the message. */
+  leave(message: number): void {
+    this.#open.delete(message)
   }
 
   /** Returns the applied messages, to be removed once they are durable. */

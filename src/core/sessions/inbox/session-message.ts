@@ -2,6 +2,7 @@ import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
 import { readTime } from '../../base/clock.js'
+import { type GrantOptions, outlivesRun, readGrant, toGrantEvent, toRevokeEvent } from '../grant-input.js'
 import { readSender, type SentBy } from '../principal.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
@@ -32,8 +33,20 @@ export type SessionMessage = SentBy &
     /** The next user message of an interactive run. */
     | { type: 'reply'; input: UserInput }
     | UserMessageToSend
-    /** Approves a call. `editedInput` replaces the model's arguments. The reason `why` is stored in the log. */
-    | ({ type: 'approve'; editedInput?: unknown; why?: string | undefined } & AnswerTarget)
+    /** Approves a call. `editedInput` replaces the model's arguments. The log has the reason `why`. */
+    | ({
+        type: 'approve'
+        editedInput?: unknown
+        why?: string | undefined
+        /** Also approves later calls of the tool. Without `when`, for exactly these arguments. */
+        grant?: GrantOptions
+      } & AnswerTarget)
+    /** Approves later calls of a tool. `when: {}` allows any arguments. */
+    | ({ type: 'grant'; tool: string } & GrantOptions)
+    /** Ends a grant. */
+    | { type: 'revoke'; grant: string }
+    /** Takes back the sender's approval of a call that has not started. */
+    | ({ type: 'revoke' } & AnswerTarget)
     /** Rejects a call. The model reads the reason. */
     | ({ type: 'reject'; why?: string | undefined } & AnswerTarget)
     /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
@@ -80,8 +93,8 @@ export interface Receipt {
   status: 'sent' | 'waiting' | 'applied'
 }
 
-/** An answer to a pending call. All protocols convert their answers to this type. */
-export type AnswerMessage = Extract<SessionMessage, { callId: string }>
+/** An answer to one pending call. Surfaces convert the answers of their protocol to this type once. */
+export type AnswerMessage = Extract<SessionMessage, { type: 'approve' | 'reject' | 'toolOutput' }>
 
 /**
  * The keys of a pending call other than its id. They are accepted because an answer may be created by spreading a
@@ -109,7 +122,9 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   steer: ['text'],
   reply: ['input'],
   message: ['input', 'when', 'messageId'],
-  approve: ['callId', 'fingerprint', 'editedInput', 'why', ...callKeys],
+  approve: ['callId', 'fingerprint', 'editedInput', 'why', 'grant', ...callKeys],
+  grant: ['tool', 'when', 'until', 'uses'],
+  revoke: ['grant', 'callId', 'fingerprint', ...callKeys],
   reject: ['callId', 'fingerprint', 'why', ...callKeys],
   toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...callKeys],
 }
@@ -148,7 +163,13 @@ export function checkMessage(
       throw invalid(`${key} must be a string`, key)
   }
   readSender(message, by)
-  if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
+  if (type === 'grant') toGrantEvent(message as never, by)
+  if (type === 'approve' && message['grant'] !== undefined) readGrant(message['grant'], by)
+  if (type === 'revoke' && 'grant' in message === 'callId' in message)
+    throw invalid("'revoke' needs either grant or callId", 'grant')
+  if (type === 'revoke' && 'grant' in message) {
+    if (typeof message['grant'] !== 'string') throw invalid('grant must be the id of a grant', 'grant')
+  } else if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs a callId string`, 'callId')
   if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)
     throw invalid('at must be a Date, or milliseconds since the epoch', 'at')
@@ -172,6 +193,7 @@ function checkUserMessage(
 /** Converts messages that are not answers to machine events. */
 export function toPublicEvent(
   message: Exclude<SessionMessage, AnswerMessage | UserMessageToSend>,
+  now?: number,
 ): ControlEvent {
   const sent = readSender(message, message.type)
   switch (message.type) {
@@ -179,6 +201,10 @@ export function toPublicEvent(
       return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }), ...sent }
     case 'pause':
       return { type: 'PAUSE', ...sent }
+    case 'grant':
+      return { ...toGrantEvent(message, 'send()', now), ...sent }
+    case 'revoke':
+      return { ...toRevokeEvent(message), ...sent }
     case 'resume': {
       const at = readTime(message.at)
       return { type: 'RESUME', ...(at !== null && { at }), ...sent }
@@ -190,7 +216,8 @@ export function toPublicEvent(
   }
 }
 
-export const isAnswer = (message: SessionMessage): message is AnswerMessage => 'callId' in message
+export const isAnswer = (message: SessionMessage): message is AnswerMessage =>
+  message.type === 'approve' || message.type === 'reject' || message.type === 'toolOutput'
 
 function readSteeringText(text: string): string {
   const [message] = toMessages(text) as [NewMessage?]
@@ -207,6 +234,8 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
   'APPROVE',
   'REJECT',
   'TOOL_OUTPUT',
+  'GRANT',
+  'REVOKE',
 ]
 
 /**
@@ -225,6 +254,7 @@ export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
 
 /** The inbox of an agent's session. */
 export const agentInbox: InboxFormat<ControlEvent> = {
+  outlivesRun,
   parse: parseInboxMessage,
   isQueued: isQueuedText,
   toSteering: toSteeringEvent,

@@ -75,6 +75,21 @@ function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
 }
 
 const finiteNumber = () => number(-Infinity, Infinity, 'a number')
+const storedGrants = list(
+  fields(
+    {
+      id: anyText(),
+      tool: anyText(),
+      when: optional(predicate(isRecord, 'an object')),
+      until: optional(finiteNumber()),
+      uses: optional(finiteNumber()),
+      givers: list(anything, 'a list'),
+    },
+    'a grant',
+    'open',
+  ),
+  'a list',
+)
 const textList = () => list(anyText(), 'a list')
 
 function isMessage(value: unknown): boolean {
@@ -148,6 +163,7 @@ const stateKind = fields(
     terms: optional(storedTerms),
     turnEnds: optional(storedEnds),
     refusals: optional(storedRefusals),
+    grants: optional(storedGrants),
   },
   'an object',
   'open',
@@ -171,6 +187,7 @@ const contextKind = fields(
     terms: optional(storedTerms),
     turnEnds: optional(storedEnds),
     refusals: optional(storedRefusals),
+    grants: optional(storedGrants),
     skills: list(
       fields(
         { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },

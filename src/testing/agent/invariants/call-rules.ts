@@ -1,6 +1,7 @@
 import { findStrictest } from '../../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { listLate } from '../../../../machines/agent/expiry.js'
+import { hasGrantedCalls } from '../../../../machines/agent/grants.js'
 import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
 import { findSpeaker } from '../../../../machines/agent/messages.js'
@@ -26,6 +27,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (after.verdict) return `a guard has halted the run (${after.verdict.guard})`
     const now = getEventTime(change.event)
     const canStart = (call: BatchCall): boolean => isRunnable(call) && (call.expiresAt ?? Infinity) > now
+    if (hasGrantedCalls(after, now)) return 'a call with a grant has not started'
     const wrong = open.filter((call) => (call.started ? !isRunnable(call) : canStart(call)))
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} is in the wrong state`
     return !open.some(({ started }) => started) && 'no call is ready to run'
@@ -37,6 +39,31 @@ export const callRules: readonly AgentInvariant[] = [
         started && expiresAt <= now && !findCall(change.before?.calls, id)?.started,
     )
     return wrong && `'${wrong.id}' starts after its question expired`
+  }),
+  createRule('a call that needs an approval starts with one, or with a grant that covers it', (change) => {
+    const { before, event, now } = change
+    const given = event.type === 'GRANT' || event.type === 'APPROVE' ? event.grant : undefined
+    const wrong = listStarting(change).find((call) => {
+      if (call.grant === undefined)
+        return findCall(before?.calls, call.id)?.needs === 'approval' && event.type !== 'APPROVE'
+      const grant = before?.grants?.find(({ id }) => id === call.grant) ?? given
+      const { uses = 1, until = Infinity } = grant ?? { uses: 0 }
+      return call.approved !== true || uses < 1 || until <= now
+    })
+    return wrong && `'${wrong.id}' starts without one`
+  }),
+  createRule('the use of a grant counts when its call starts', (change) => {
+    const { before, after, event } = change
+    const given = event.type === 'APPROVE' && event.grant ? [event.grant] : []
+    const wrong = [...(before?.grants ?? []), ...given].find(({ id, uses = Infinity }) => {
+      const left = after.grants?.find((grant) => grant.id === id)?.uses ?? uses
+      return listStarting(change).some(({ grant }) => grant === id) && left >= uses && uses < Infinity
+    })
+    return wrong && `'${wrong.id}' is not counted`
+  }),
+  createRule('a revoked grant has ended', ({ event, after, transitions }) => {
+    if (event.type !== 'REVOKE' || !('grant' in event) || transitions.length === 0) return null
+    return after.grants?.some(({ id }) => id === event.grant) === true && `'${event.grant}' is left`
   }),
   createRule('an approval never counts after its question expires', ({ event, before, transitions }) => {
     if (event.type !== 'APPROVE' || transitions.length === 0 || !before) return null
@@ -345,7 +372,10 @@ export const callRules: readonly AgentInvariant[] = [
     const isEntered =
       change.state === 'WAITING_FOR_INPUT.approval' &&
       (change.before?.state !== 'WAITING_FOR_INPUT' || hasTakenBranch(change, 'hasCallsToApprove'))
-    const open = isEntered ? listPending('approval', change.after) : []
+    const { event, after, transitions } = change
+    const isAgain = event.type === 'REVOKE' && 'callId' in event && after.state === 'WAITING_FOR_INPUT'
+    const again = isAgain && transitions.length > 0 ? [event.callId] : []
+    const open = isEntered ? listPending('approval', after) : again
     return (
       requested.sort().join() !== open.sort().join() && `requested: ${requested.join()}; open: ${open.join()}`
     )
@@ -402,6 +432,11 @@ export const callRules: readonly AgentInvariant[] = [
     return findAnswer(after.calls) === undefined && 'the answer is lost'
   }),
 ]
+
+/** The calls that start with this change. */
+function listStarting({ before, after }: Change): BatchCall[] {
+  return after.calls.filter(({ id, started }) => started && !findCall(before?.calls, id)?.started)
+}
 
 const isOpen = ({ answer }: ChildQuestion): boolean => answer === undefined
 

@@ -1,0 +1,38 @@
+import { toAction } from '../update-action.js'
+import { getEventTime } from '../machine-events.js'
+import { addGrant, readNewGrant, withoutGrants } from '../grants.js'
+import { listRequests } from '../to-result.js'
+import { findOwnApproval, withoutApproval } from '../votes.js'
+import { announceOutcome } from './call-results.js'
+
+export const takeGrant = toAction((context, event, emit) => {
+  const grant = readNewGrant(context, event)
+  if (grant === undefined) return undefined
+  emit({ type: 'grant_changed', grant, change: 'given' })
+  return { grants: addGrant(context, grant, getEventTime(event)) }
+})
+
+export const revokeGrant = toAction(({ grants = [] }, event, emit) => {
+  const revoked = grants.find(({ id }) => event.type === 'REVOKE' && 'grant' in event && id === event.grant)
+  if (revoked === undefined) return undefined
+  emit({ type: 'grant_changed', grant: revoked, change: 'revoked' })
+  return { grants: grants.filter((grant) => grant !== revoked) }
+})
+
+/** The call could not start, and a person decides. */
+export const endGrant = toAction((context, event) =>
+  event.type === 'GRANT_ENDED' ? withoutGrants(context, [event.callId], { ungranted: true }) : undefined,
+)
+
+/** A call that was approved already asks again. */
+export const revokeApproval = toAction((context, event, emit) => {
+  const own = findOwnApproval(context, event)
+  if (own === undefined) return undefined
+  const { call, question } = own
+  const calls = withoutApproval(context.calls, own)
+  if (!question) announceOutcome(context, call, 'revoked', event, emit)
+  if (context.state === 'WAITING_FOR_INPUT')
+    for (const request of listRequests({ ...context, calls: calls.filter(({ id }) => id === call.id) }))
+      emit(request)
+  return { calls }
+})

@@ -1,0 +1,212 @@
+import { fingerprintCall } from '../../guards/lib/fingerprint.js'
+import { isRecord } from '../../guards/lib/stored.js'
+import { type Approval, isApproved, isLate, listApprovers } from './approvals.js'
+import { type BatchCall, getFirstFingerprint } from './batch-calls.js'
+import type { AgentContext } from './context.js'
+import { type AgentMachineEvent, getEventTime } from './machine-events.js'
+
+/** A value that an argument must have. Texts are compared exactly. */
+export type GrantValue = string | number | boolean | null
+
+/**
+ * Allows an argument to have this value, one of these values, or a number in this range.
+ *
+ * @example
+ * const upTo500: GrantMatcher = { max: 500 }
+ */
+export type GrantMatcher = GrantValue | readonly GrantValue[] | { min?: number; max?: number }
+
+/** The limits of a grant. */
+export interface GrantLimits {
+  /**
+   * Arguments by name. Arguments without a name here may have any value. Absent: exactly the arguments of the approved
+   * call.
+   */
+  when?: Readonly<Record<string, GrantMatcher>>
+  /** The grant ends at this time, in milliseconds since the epoch. Absent: it does not end. */
+  until?: number
+  /** How many calls may start. Absent: unlimited. */
+  uses?: number
+}
+
+/** A grant, as its giver sends it. */
+export interface NewGrant extends GrantLimits {
+  id: string
+  /** Digest of the tool's description and schema. */
+  digest?: string
+}
+
+/**
+ * An approval for later calls of one tool, within limits.
+ *
+ * @example
+ * run.events$.subscribe((event) => {
+ *   if (event.type !== 'grant_changed') return
+ *   const { tool, givers }: Grant = event.grant
+ *   console.log(tool, event.change, givers)
+ * })
+ */
+export interface Grant extends NewGrant {
+  tool: string
+  /** The handoff name of the agent that has the tool. Absent: the session's first agent. */
+  speaker?: string
+  /** The approved arguments as JSON text, of a grant without `when`. */
+  arguments?: string
+  /** The people who gave it. They must satisfy the approvers of each call. */
+  givers: readonly Approval[]
+  /** How many more calls may start. Absent: unlimited. */
+  uses?: number
+}
+
+type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
+
+const isOver = ({ uses, until }: Grant, now: number): boolean =>
+  uses === 0 || (until !== undefined && now >= until)
+
+/** Whether the grant of a call that has one was revoked or has ended. */
+export function isGrantEnded(
+  { grants }: Pick<AgentContext, 'grants'>,
+  call: BatchCall,
+  now: number,
+): boolean {
+  if (call.grant === undefined) return false
+  const grant = grants?.find(({ id }) => id === call.grant)
+  return grant === undefined || isOver({ ...grant, uses: 1 }, now)
+}
+
+/** Whether grants apply to a call. Only people decide interrupted calls, and calls that a provider or a client runs. */
+function isGrantable(call: BatchCall, now: number): boolean {
+  const { needs, result, hosted, client, interrupted, ungranted, unscreenedArguments, undecided } = call
+  const isAsked = needs === 'approval' && result === undefined && !unscreenedArguments && !undecided
+  return isAsked && !(hosted || client || interrupted || ungranted || isLate(call, now))
+}
+
+function covers({ speaker, approvers, requesters }: GrantScope, grant: Grant, call: BatchCall): boolean {
+  return (
+    grant.tool === call.name &&
+    (grant.speaker ?? null) === speaker &&
+    (grant.when ? matchesAll(grant.when, call.arguments) : hasSameArguments(grant, call)) &&
+    isApproved({ approvers: listApprovers(call, approvers), approvals: grant.givers }, requesters)
+  )
+}
+
+/** Key order and whitespace make no difference. */
+function hasSameArguments({ tool, arguments: approved }: Grant, call: BatchCall): boolean {
+  return approved !== undefined && fingerprintCall(tool, approved) === getFirstFingerprint(call)
+}
+
+/** Compares own keys of parsed JSON, because keys such as `__proto__` are inherited by every object. */
+function matchesAll(when: Readonly<Record<string, GrantMatcher>>, text: string): boolean {
+  let values: unknown
+  try {
+    values = JSON.parse(text)
+  } catch {
+    return false
+  }
+  if (!isRecord(values)) return false
+  const record = values
+  return Object.entries(when).every(
+    ([name, matcher]) => Object.hasOwn(record, name) && matches(matcher, record[name]),
+  )
+}
+
+function matches(matcher: GrantMatcher, value: unknown): boolean {
+  if (Array.isArray(matcher)) return matcher.includes(value as GrantValue)
+  if (!isRecord(matcher)) return matcher === value
+  const { min = -Infinity, max = Infinity } = matcher as { min?: number; max?: number }
+  return typeof value === 'number' && value >= min && value <= max
+}
+
+/** The calls that grants let start, each with its grant, and the grants with these uses counted. */
+export function applyGrants(
+  context: GrantScope,
+  now: number,
+): { granted: Map<BatchCall, Grant>; grants: readonly Grant[] } {
+  const granted = new Map<BatchCall, Grant>()
+  let { grants = [] } = context
+  for (const call of context.calls) {
+    if (!isGrantable(call, now)) continue
+    const at = grants.findIndex((grant) => !isOver(grant, now) && covers(context, grant, call))
+    const grant = grants[at]
+    if (grant === undefined) continue
+    const used = grant.uses === undefined ? grant : { ...grant, uses: grant.uses - 1 }
+    grants = grants.with(at, used)
+    granted.set(call, used)
+  }
+  return { granted, grants }
+}
+
+export function hasGrantedCalls(context: GrantScope, now: number): boolean {
+  return context.grants !== undefined && applyGrants(context, now).granted.size > 0
+}
+
+/** A call that a grant lets start. */
+export function toGrantedCall({ approvals: _votes, ...call }: BatchCall, { id }: Grant): BatchCall {
+  return { ...call, needs: 'nobody', approved: true, grant: id }
+}
+
+/** The calls that did not start need an approval again, and their uses do not count. */
+export function withoutGrants(
+  { calls, grants = [] }: Pick<AgentContext, 'calls' | 'grants'>,
+  callIds: readonly string[],
+  marks: { ungranted?: true } = {},
+): { calls: BatchCall[]; grants?: readonly Grant[] } {
+  let left = grants
+  const changed = calls.map((call) => {
+    if (call.grant === undefined || call.result !== undefined || !callIds.includes(call.id)) return call
+    const { started: _started, approved: _approved, grant: used, ...open } = call
+    left = left.map((one) =>
+      one.id === used && one.uses !== undefined ? { ...one, uses: one.uses + 1 } : one,
+    )
+    return { ...open, needs: 'approval' as const, ...marks }
+  })
+  return { calls: changed, ...(left !== grants && { grants: left }) }
+}
+
+/** The grant that an event gives, or undefined. An approval gives it with the people who approved the call. */
+export function readNewGrant(
+  context: Pick<AgentContext, 'speaker'>,
+  event: AgentMachineEvent,
+  approved?: { call: BatchCall; approvals: readonly Approval[] },
+): Grant | undefined {
+  if (event.type === 'GRANT') {
+    const { by } = event
+    const givers = [{ ...(by && { by }), at: getEventTime(event) }]
+    return toGrant(context, event.grant, { tool: event.tool, givers })
+  }
+  if (event.type !== 'APPROVE' || event.grant === undefined || approved === undefined) return undefined
+  const { call, approvals: givers } = approved
+  // Shields screen edited arguments later.
+  const isUnseen = call.unscreenedArguments && event.grant.when === undefined
+  if (call.hosted || call.needs === 'client' || isUnseen) return undefined
+  const exact = event.grant.when ? {} : { arguments: call.arguments }
+  return toGrant(context, event.grant, { tool: call.name, ...exact, givers })
+}
+
+function toGrant(
+  { speaker }: Pick<AgentContext, 'speaker'>,
+  grant: NewGrant,
+  of: Pick<Grant, 'tool' | 'arguments' | 'givers'>,
+): Grant {
+  return { ...grant, ...of, ...(speaker !== null && { speaker }) }
+}
+
+/** The grants after an event, also after the end of a run. */
+export function changeGrants(context: AgentContext, event: AgentMachineEvent): readonly Grant[] | undefined {
+  const grant = event.type === 'GRANT' ? readNewGrant(context, event) : undefined
+  if (grant) return addGrant(context, grant, getEventTime(event))
+  return context.grants?.filter(
+    ({ id }) => event.type !== 'REVOKE' || !('grant' in event) || id !== event.grant,
+  )
+}
+
+/** The grants with one more. Grants that have ended are dropped, unless a call of the batch has one. */
+export function addGrant(
+  { grants = [], calls }: Pick<AgentContext, 'grants' | 'calls'>,
+  grant: Grant,
+  now: number,
+): readonly Grant[] {
+  const isKept = (one: Grant): boolean =>
+    one.id !== grant.id && (!isOver(one, now) || calls.some((call) => call.grant === one.id))
+  return [...grants.filter(isKept), grant]
+}

@@ -1,0 +1,46 @@
+import type { Grant } from '../../../machines/agent/grants.js'
+import { createPaint } from '../../core/format/format-words.js'
+import { readSessionAt } from '../../core/sessions/replay-session.js'
+import { badUsageError, defineCommand } from '../command.js'
+import { exitCodes } from '../exit-codes.js'
+import { storeOption } from '../options.js'
+import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../output.js'
+import { findSession, missingSession, withSessionStore } from '../session-store.js'
+
+export const grantsCommand = defineCommand({
+  name: 'grants',
+  about: 'Lists the approvals that a session has for later calls.',
+  positional: 'ID',
+  options: { json: { about: 'print one line of JSON for each grant' }, ...storeOption },
+  notes: ['statewright send ID revoke GRANT ends a grant.'],
+  execute: ({ positionals: [id], has, text }, io) => {
+    if (id === undefined)
+      throw badUsageError(`ID is missing. ${missingSession} Usage: statewright grants ID`, 'ID')
+    return withSessionStore(text('store'), io, async (store) => {
+      await findSession(store, id)
+      const { run, state } = await readSessionAt(store, id)
+      const { grants = [] } = run?.context ?? state
+      const paint = createPaint(wantsColor(io.stdout, io.env))
+      if (has('json')) for (const grant of grants) io.stdout.write(formatJsonLine(grant))
+      else if (grants.length === 0) io.stdout.write(`Session ${id} has no grants.\n`)
+      else io.stdout.write(formatTable(heads, grants.map(toCells), { paint }))
+      return exitCodes.completed
+    })
+  },
+})
+
+const heads = ['grant', 'tool', 'arguments', 'uses left', 'until', 'given by']
+
+function toCells({ id, tool, when, arguments: exact = '', uses, until, givers }: Grant): string[] {
+  const limits = when === undefined ? exact : JSON.stringify(when)
+  const people = givers.map(({ by }) => by?.id ?? 'unknown').join(', ')
+  const end = until === undefined ? null : formatIsoTime(until)
+  return [
+    id,
+    tool,
+    when && limits === '{}' ? 'any' : limits,
+    `${uses ?? 'unlimited'}`,
+    end ?? 'revoked',
+    people,
+  ]
+}

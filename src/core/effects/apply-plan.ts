@@ -1,0 +1,95 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { createModelFailure } from '../../../machines/agent/model-response.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { getMarkedModel } from '../models/fallbacks.js'
+import type { ModelProvider, ToolSpec } from '../models/provider.js'
+import type { ToolSet } from '../tools/tool-set.js'
+
+/** The agent configuration for the next step. Throws a plain failure if the planned model does not exist. */
+export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
+  const plan = context && findNextPlan(context)
+  const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base
+  const forked = context?.terms?.instructions
+  if (plan === null && forked === undefined) return parts
+  const { model, tools, toolChoice, instructions, sampling } = {
+    ...plan,
+    ...(forked !== undefined && { instructions: forked }),
+  } as Partial<StepPlan>
+  return {
+    ...parts,
+    ...(model !== undefined && { model: getModel(parts, model) }),
+    ...(tools && { tools: narrowTools(parts.tools, tools) }),
+    toolChoice: toolChoice ?? (tools ? keepChoice(parts, tools) : parts.toolChoice),
+    ...(instructions !== undefined && {
+      instructions: [instructions, parts.skillIndex].filter(Boolean).join('\n\n') || null,
+    }),
+    ...(sampling && { sampling: { ...parts.sampling, ...sampling } }),
+  }
+}
+
+/** The agent's tool choice, if the step has that tool. */
+function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
+  const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
+  return isLeft ? toolChoice : undefined
+}
+
+/** Another process may have other models. */
+function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
+  const model = Object.hasOwn(models, name) ? models[name] : undefined
+  if (model !== undefined) return getMarkedModel(model)
+  const failure = createModelFailure({
+    kind: 'fatal',
+    code: 'unknown_model',
+    message: `This step was planned for the model '${name}', which this agent does not have. Add it to models of createAgent.`,
+  })
+  throw { ...failure, usage: null, jitter: 1 }
+}
+
+/** The tools of the request. The search and call tools are offered only with deferred tools. */
+function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
+  const { search } = set
+  const dispatcher = search?.dispatcher?.name
+  const deferred = set.deferred.filter(({ name }) => names.includes(name))
+  const isAllowed = ({ name }: { name: string }): boolean =>
+    names.includes(name) || (name === dispatcher && deferred.length > 0)
+  return {
+    get: (name) => set.get(name),
+    names: set.names,
+    specs: set.specs,
+    offered: narrowSpecs(set.offered, names, isAllowed),
+    deferred,
+    search,
+    team: set.team,
+    traits: set.traits,
+    isHosted: set.isHosted,
+  }
+}
+
+/** Providers and token counters cache lists of tools by identity. */
+function narrowSpecs(
+  offered: readonly ToolSpec[],
+  names: readonly string[],
+  isAllowed: (spec: ToolSpec) => boolean,
+): readonly ToolSpec[] {
+  const lists = narrowed.get(offered) ?? new Map<string, readonly ToolSpec[]>()
+  narrowed.set(offered, lists)
+  const key = names.join()
+  const list = lists.get(key) ?? offered.filter(isAllowed)
+  lists.set(key, list)
+  return list
+}
+
+const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
+
+/** The messages that replace the transcript in the request, or null for the transcript. */
+export function findPlannedMessages(
+  context: AgentContext,
+  transcript: readonly Message[] = context.messages,
+): readonly Message[] | null {
+  const messages = findNextPlan(context)?.messages
+  if (messages === undefined) return null
+  const known = new Map(transcript.map((message) => [message.id, message]))
+  return messages.flatMap((one) => (typeof one === 'string' ? (known.get(one) ?? []) : [one]))
+}

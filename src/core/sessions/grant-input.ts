@@ -1,0 +1,140 @@
+import { digest } from '../../../guards/lib/fingerprint.js'
+import { isApproved, type Question } from '../../../machines/agent/approvals.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { GrantLimits, GrantMatcher, NewGrant } from '../../../machines/agent/grants.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { findAskedCall, getQuestionTerms, withApproval } from '../../../machines/agent/votes.js'
+import { readTime } from '../base/clock.js'
+import { UsageError } from '../base/errors.js'
+import { createId } from '../base/platform.js'
+import { isObject } from '../base/values.js'
+import type { Tool } from '../tools/tool.js'
+
+/**
+ * The limits of a grant. `until` is a Date, or milliseconds since the epoch.
+ *
+ * @example
+ * const tenSmallOnes: GrantOptions = { when: { to: 'acme', amount: { max: 500 } }, uses: 10 }
+ */
+export type GrantOptions = Omit<GrantLimits, 'until'> & { until?: Date | number }
+
+/**
+ * A grant as the log stores it, with a new id.
+ * @throws {UsageError} `invalid_input`, naming the key
+ */
+export function readGrant(options: unknown, where: string, now = -Infinity): NewGrant {
+  const invalid = (key: string, rule: string) => new UsageError('invalid_input', `${where}: ${rule}.`, key)
+  if (!isObject(options)) throw invalid('grant', 'grant must be an object with when, until or uses')
+  const { when, until, uses, ...others } = options
+  const [strange] = Object.keys(others)
+  if (strange !== undefined) throw invalid(strange, `a grant has no key '${strange}'`)
+  if (when !== undefined && !isObject(when)) throw invalid('when', 'when must be an object of arguments')
+  const bad = Object.keys(when ?? {}).find((name) => !isMatcher(when?.[name]))
+  if (bad !== undefined)
+    throw invalid(`when.${bad}`, `when.${bad} must be a value, a list of values, or { min, max } of numbers`)
+  const end = until === undefined ? Infinity : readTime(until)
+  if (end === null || end <= now) throw invalid('until', 'until must be a Date in the future')
+  if (uses !== undefined && !(Number.isSafeInteger(uses) && (uses as number) > 0))
+    throw invalid('uses', 'uses must be a whole number, at least 1')
+  return {
+    id: createId(),
+    ...(when && { when: structuredClone(when) as NonNullable<GrantLimits['when']> }),
+    ...(end < Infinity && { until: end }),
+    ...(uses !== undefined && { uses: uses as number }),
+  }
+}
+
+const isValue = (value: unknown): boolean =>
+  value === null || ['string', 'boolean'].includes(typeof value) || Number.isFinite(value)
+
+function isMatcher(value: unknown): value is GrantMatcher {
+  if (Array.isArray(value)) return value.every(isValue)
+  if (!isObject(value)) return isValue(value)
+  const { min, max, ...others } = value
+  const limits = [min, max].filter((limit) => limit !== undefined)
+  return (
+    Object.keys(others).length === 0 &&
+    limits.length > 0 &&
+    limits.every(Number.isFinite) &&
+    !((min as number) > (max as number))
+  )
+}
+
+type Approve = Extract<ControlEvent, { type: 'APPROVE' }>
+
+/**
+ * Checks whether an approval may give its grant.
+ * @throws {UsageError} `invalid_input`
+ */
+export function checkApprovalGrants(context: AgentContext, event: Approve): void {
+  if (event.grant === undefined) return
+  const asked = findAskedCall(context, event.callId)
+  const { call, question } = asked ?? {}
+  const why =
+    question || !call || call.hosted || call.client
+      ? 'grants cover only calls that this agent runs itself. Approve it without grant'
+      : isDecided(getQuestionTerms(context, { call }), event, context)
+        ? context.features.callShields && event.arguments !== undefined && event.grant.when === undefined
+          ? 'a grant for edited arguments needs when, because shields have not screened them'
+          : null
+        : 'more people must approve the call, and the last of them can give a grant'
+  if (why !== null)
+    throw new UsageError('invalid_input', `The grant for call '${event.callId}': ${why}.`, 'grant')
+}
+
+const isDecided = (terms: Question, event: Approve, { requesters }: AgentContext): boolean =>
+  isApproved(withApproval(terms, event), requesters)
+
+/** Identifies a tool as the giver of a grant saw it. A tool that changes later is approved again. */
+export function digestTool({ description, parameters }: Pick<Tool, 'description' | 'parameters'>): string {
+  return digest(JSON.stringify([description, parameters])).slice(0, 16)
+}
+
+/** The event with the digest of its tool, if it gives a grant. */
+export function withToolDigest<Event extends ControlEvent>(
+  event: Event,
+  tool: Pick<Tool, 'description' | 'parameters'> | undefined,
+): Event {
+  if (event.type !== 'APPROVE' && event.type !== 'GRANT') return event
+  const { grant } = event
+  if (!tool || !grant || grant.digest !== undefined) return event
+  return { ...event, grant: { ...grant, digest: digestTool(tool) } }
+}
+
+/** @throws {UsageError} `invalid_input` */
+export function toGrantEvent(
+  { tool, when, until, uses }: { tool: string } & GrantOptions,
+  where: string,
+  now?: number,
+): Extract<ControlEvent, { type: 'GRANT' }> {
+  if (typeof tool !== 'string' || tool === '')
+    throw new UsageError('invalid_input', `${where}: a grant needs the name of its tool.`, 'tool')
+  if (when === undefined)
+    throw new UsageError(
+      'invalid_input',
+      `${where}: a grant without a call needs when. when: {} allows any arguments.`,
+      'when',
+    )
+  const limits = { when, ...(until !== undefined && { until }), ...(uses !== undefined && { uses }) }
+  return { type: 'GRANT', tool, grant: readGrant(limits, where, now) }
+}
+
+export function toRevokeEvent(
+  target:
+    | { grant: string }
+    | { callId: string; fingerprint?: string | undefined; messageId?: string | undefined },
+): Extract<ControlEvent, { type: 'REVOKE' }> {
+  if ('grant' in target) return { type: 'REVOKE', grant: target.grant }
+  const { callId, fingerprint, messageId } = target
+  return {
+    type: 'REVOKE',
+    callId,
+    ...(fingerprint !== undefined && { fingerprint }),
+    ...(messageId !== undefined && { messageId }),
+  }
+}
+
+/** Whether the session keeps a message when its run ends. Grants hold for later runs. */
+export function outlivesRun(event: ControlEvent | null): boolean {
+  return event?.type === 'GRANT' || (event?.type === 'REVOKE' && 'grant' in event)
+}
