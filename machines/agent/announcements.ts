@@ -139,7 +139,7 @@ export type EmittedEvent<Tools = AnyTools> =
     }
   /** A grant was given or revoked, or has no uses left. */
   | { type: 'grant_changed'; grant: Grant; change: 'given' | 'used_up' | 'revoked' }
-  /** A tool's server asks a person during a call. */
+  /** A tool's server asks a person a question during a call. */
   | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)
   | {
       type: 'shield'

@@ -98,7 +98,7 @@ export interface BatchCall {
   grant?: string
   /** Its grant ended before it could start, so a person must approve it. */
   ungranted?: true
-  /** The decisions of policies. Absent if none was asked. */
+  /** Policy decisions. Absent if no policy was consulted. */
   decisions?: PolicyVerdict[]
   /** Approvals so far. Absent if there are none. */
   approvals?: readonly Approval[]

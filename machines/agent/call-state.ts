@@ -7,9 +7,9 @@ import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 type Tools = Record<string, ToolTraits>
 
 /**
- * Whether a call was running when the process died and may have had an effect that must not be repeated. With the event
- * that resumes the run, its tools must also allow a repetition, and a call does not start again after its time limit
- * or the end of its grant.
+ * Whether a call was running when the process died and may have had an effect that must not be repeated. If the event
+ * resumes the run, the resuming program's tools must allow the repetition too, and neither the call nor its grant may
+ * have expired.
  */
 export function isInDoubt(context: AgentContext, call: BatchCall, event?: AgentMachineEvent): boolean {
   const { tools } = context

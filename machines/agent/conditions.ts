@@ -327,7 +327,10 @@ export const isLastResult = (scope: ConditionScope): boolean =>
 export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
 export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
 
-/** The answer decides the last open question, or approves a call that can expire, or gives a grant. One approval may not be enough. */
+/**
+ * The answer settles the last open question, approves a call that can expire, or gives a grant. If several approvals
+ * are required, one may not be enough.
+ */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)
   if (terms === undefined || !decides(scope, terms)) return false

@@ -5,7 +5,7 @@ import { type ArgumentRule, expectArgument, objectRule } from '../core/base/valu
 import { checkOptions, countRule, type OptionRules } from '../core/config/check-options.js'
 import { readTotalTokens } from '../core/models/normalize-response.js'
 import type { ModelProvider, ModelRequest, RequestLimiter } from '../core/models/provider.js'
-import { replaceRequest } from '../core/models/fallbacks.js'
+import { replaceRequest } from '../core/models/marked-model.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
 import { RateWindow, SlotQueue } from './slot-queue.js'

@@ -27,7 +27,7 @@ import {
 } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-/** A grant lets a call start here, so its condition and its count cannot be separated. */
+/** Grants are checked and their uses counted in one action, so that no other code can do one without the other. */
 export const markStarted = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const { granted, grants } = applyGrants(context, now)
@@ -236,7 +236,7 @@ export const approve = toAction((context, event, emit) => {
 
 const hostedEditRejection = 'Rejected by the user, who wants different arguments.'
 
-/** Announces the end of a question. Reasons that shields have not reviewed are omitted. */
+/** Emits the outcome of a question. Reasons that shields have not cleared are omitted. */
 export function announceOutcome(
   { messages, batchAt }: AgentContext,
   { id: callId, name }: BatchCall,

@@ -3,11 +3,11 @@ import { createModelFailure } from '../../../machines/agent/model-response.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { getMarkedModel } from '../models/fallbacks.js'
+import { getMarkedModel } from '../models/marked-model.js'
 import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
-/** The agent configuration for the next step. Throws a plain failure if the planned model does not exist. */
+/** Applies a step's plan to the agent's configuration. Throws a plain failure if the planned model does not exist. */
 export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base
@@ -29,13 +29,13 @@ export function applyPlan(base: AgentParts, context: AgentContext | null): Agent
   }
 }
 
-/** The agent's tool choice, if the step has that tool. */
+/** Keeps the agent's tool choice only if the step has that tool. */
 function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
   const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
   return isLeft ? toolChoice : undefined
 }
 
-/** Another process may have other models. */
+/** The plan may come from another process with other models. */
 function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   const model = Object.hasOwn(models, name) ? models[name] : undefined
   if (model !== undefined) return getMarkedModel(model)
@@ -47,7 +47,7 @@ function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   throw { ...failure, usage: null, jitter: 1 }
 }
 
-/** The tools of the request. The search and call tools are offered only with deferred tools. */
+/** The tools of the request. The search and call tools are offered only if there are deferred tools. */
 function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   const { search } = set
   const dispatcher = search?.dispatcher?.name
@@ -67,7 +67,7 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   }
 }
 
-/** Providers and token counters cache lists of tools by identity. */
+/** Cached because providers and token counters cache lists of tools by identity. */
 function narrowSpecs(
   offered: readonly ToolSpec[],
   names: readonly string[],
@@ -83,7 +83,7 @@ function narrowSpecs(
 
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
 
-/** The messages that replace the transcript in the request, or null for the transcript. */
+/** The messages that replace the transcript in the request, or null to use the transcript. */
 export function findPlannedMessages(
   context: AgentContext,
   transcript: readonly Message[] = context.messages,

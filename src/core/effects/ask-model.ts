@@ -21,7 +21,6 @@ import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { measureRequest, type NamedModel } from './measured-request.js'
 import { findTotalOnly, normalizeFailure, normalizeResponse } from '../models/normalize-response.js'
-import { toModelFailure } from '../models/to-model-failure.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
 import { leaveOutContent, toRefusal } from '../models/leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-media.js'
@@ -78,8 +77,9 @@ export async function askModel<Output>(
   }: AskOptions<Output>,
 ): Promise<Output> {
   const { config } = context
-  // Comes before any timing, because a slow store does not mean that the provider is silent.
+  // These come before any timing, because a slow store does not mean that the provider is silent.
   await runtime.waitUntilDurable()
+  const { toModelFailure } = await loadFailures()
   const request = withAcceptedMessages(draftRequest, parts.model, context)
   const hold = hasSharedBudgets(parts, runtime)
     ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort })
@@ -180,6 +180,9 @@ export async function askModel<Output>(
   }
 }
 
+/** Loaded before the first request, because a page that has lost its connection could not load it after a failure. */
+const loadFailures = loadOnce(() => import('../models/to-model-failure.js'))
+
 /** Loaded only by agents with shared budgets. */
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
@@ -190,6 +193,7 @@ async function openHold(scope: HoldScope): Promise<BudgetHold> {
     return await BudgetHold.open(scope)
   } catch (error) {
     scope.abort.throwIfAborted()
+    const { toModelFailure } = await loadFailures()
     const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)
     const plain: ModelActorError = { ...failure, usage: null, jitter: toJitter(getPlatform().random()) }
     throw rememberThrown(plain, error)

@@ -214,8 +214,8 @@ export class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * A call that waits for a free place or for the store can expire, or lose its grant. A call that another process started
-   * continues.
+   * Refuses a call that expired, or whose grant ended, while it waited for a free slot or for the store. A call that
+   * another process started continues.
    */
   refuseNext(): ToolResult | 'waits' | null {
     const { context, runtime } = this.#scope

@@ -132,7 +132,7 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
- * Checks whether a run can take a message now, by its own clock.
+ * Checks whether a run can accept a message now, according to its own clock.
  * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`, `not_an_approver`,
  * `approval_expired`, `unknown_grant`
  */

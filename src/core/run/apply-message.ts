@@ -12,7 +12,7 @@ export type MessageTarget = Pick<
   'cancel' | 'pause' | 'resume' | 'steer' | 'reply' | 'approve' | 'reject' | 'addToolOutput'
 >
 
-/** A message for a run, not for the session or the next turn. */
+/** A message for a run, as opposed to the session or the next turn. */
 export type RunMessage = Exclude<SessionMessage, { type: 'message' | 'grant' | 'revoke' }>
 
 /** Applies a message to a run of this process. @throws as the method of the run */

@@ -47,7 +47,7 @@ export interface SessionSnapshot {
   ends?: readonly TurnEnd[]
   /** Approvals for later calls, including grants that have ended. Absent if none. */
   grants?: readonly Grant[]
-  /** The shown branch and its divergence points. Absent if the session has one branch. */
+  /** The shown branch and its divergence points. Absent if the session has only one branch. */
   branches?: SessionBranches
 }
 

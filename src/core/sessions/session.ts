@@ -25,9 +25,9 @@ export interface SessionMetadata {
   terms?: ForkTerms
   /** Ends of earlier runs that did not answer in full. Absent if there are none. */
   turnEnds?: readonly TurnEnd[]
-  /** Approvals for later calls. Absent if none. A restored session has none. */
+  /** Approvals for later calls. Absent if there are none. A restored session has none. */
   grants?: readonly Grant[]
-  /** Content that providers have refused. Absent if none. */
+  /** Content that providers have refused. Absent if there is none. */
   refusals?: readonly Refusal[]
 }
 

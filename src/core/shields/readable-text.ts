@@ -2,8 +2,8 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { decodeBase64, decodePercent } from '../base/text.js'
 
 /**
- * The text of a part for shields: text, names, ids, URLs, and the content of text files (Markdown, CSV, JSON, SVG,
- * …). '' if there is none, as in an image.
+ * The text of a part for shields: text, names, ids, URLs, and the content of text files (Markdown, CSV, JSON, SVG, …).
+ * Returns '' if there is none, as in an image.
  */
 export function getReadableText(part: ContentPart): string {
   switch (part.type) {

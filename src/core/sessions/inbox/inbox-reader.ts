@@ -106,7 +106,10 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     if (!this.#isEmpty) await this.read()
   }
 
-  /** Removes messages for a run that has ended. Queued messages stay, and the next run reads messages that outlive a run. */
+  /**
+   * Removes the messages for a run that has ended. Queued messages are kept, and so are messages that the next run
+   * reads.
+   */
   async discard(): Promise<void> {
     if (this.#isEmpty) return
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []

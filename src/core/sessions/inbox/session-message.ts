@@ -33,7 +33,7 @@ export type SessionMessage = SentBy &
     /** The next user message of an interactive run. */
     | { type: 'reply'; input: UserInput }
     | UserMessageToSend
-    /** Approves a call. `editedInput` replaces the model's arguments. The log has the reason `why`. */
+    /** Approves a call. `editedInput` replaces the model's arguments. The reason `why` is stored in the log. */
     | ({
         type: 'approve'
         editedInput?: unknown
@@ -93,7 +93,7 @@ export interface Receipt {
   status: 'sent' | 'waiting' | 'applied'
 }
 
-/** An answer to one pending call. Surfaces convert the answers of their protocol to this type once. */
+/** An answer to a pending call. All protocols convert their answers to this type. */
 export type AnswerMessage = Extract<SessionMessage, { type: 'approve' | 'reject' | 'toolOutput' }>
 
 /**
