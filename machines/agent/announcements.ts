@@ -1,6 +1,6 @@
 import type { ApprovalOutcome, PolicyVerdict } from './approvals.js'
 import type { ContextStrategy } from './fit.js'
-import type { Grant } from './grants.js'
+import type { Grant } from './grant.js'
 import type { Json, JsonObject } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'

@@ -1,67 +1,10 @@
-import { fingerprintCall } from '../../guards/lib/fingerprint.js'
-import { isRecord } from '../../guards/lib/stored.js'
 import { type Approval, isApproved, isLate, listApprovers } from './approvals.js'
-import { type BatchCall, getFirstFingerprint } from './batch-calls.js'
+import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
+import { allowsArguments, type Grant, isOver, type NewGrant } from './grant.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 
-/** A value that an argument must have. Texts are compared exactly. */
-export type GrantValue = string | number | boolean | null
-
-/**
- * Allows an argument to have this value, one of these values, or a number in this range.
- *
- * @example
- * const upTo500: GrantMatcher = { max: 500 }
- */
-export type GrantMatcher = GrantValue | readonly GrantValue[] | { min?: number; max?: number }
-
-/** The limits of a grant. */
-export interface GrantLimits {
-  /**
-   * Arguments by name. Arguments without a name here may have any value. Absent: exactly the arguments of the approved
-   * call.
-   */
-  when?: Readonly<Record<string, GrantMatcher>>
-  /** The grant ends at this time, in milliseconds since the epoch. Absent: it does not end. */
-  until?: number
-  /** How many calls may start. Absent: unlimited. */
-  uses?: number
-}
-
-/** A grant, as its giver sends it. */
-export interface NewGrant extends GrantLimits {
-  id: string
-  /** Digest of the tool's description and schema. */
-  digest?: string
-}
-
-/**
- * An approval for later calls of one tool, within limits.
- *
- * @example
- * run.events$.subscribe((event) => {
- *   if (event.type !== 'grant_changed') return
- *   const { tool, givers }: Grant = event.grant
- *   console.log(tool, event.change, givers)
- * })
- */
-export interface Grant extends NewGrant {
-  tool: string
-  /** The handoff name of the agent that has the tool. Absent: the session's first agent. */
-  speaker?: string
-  /** The approved arguments as JSON text, of a grant without `when`. */
-  arguments?: string
-  /** The people who gave it. They must satisfy the approvers of each call. */
-  givers: readonly Approval[]
-  /** How many more calls may start. Absent: unlimited. */
-  uses?: number
-}
-
 type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
-
-const isOver = ({ uses, until }: Grant, now: number): boolean =>
-  uses === 0 || (until !== undefined && now >= until)
 
 /** Whether the grant of a call that has one was revoked or has ended. */
 export function isGrantEnded(
@@ -85,36 +28,9 @@ function covers({ speaker, approvers, requesters }: GrantScope, grant: Grant, ca
   return (
     grant.tool === call.name &&
     (grant.speaker ?? null) === speaker &&
-    (grant.when ? matchesAll(grant.when, call.arguments) : hasSameArguments(grant, call)) &&
+    allowsArguments(grant, call) &&
     isApproved({ approvers: listApprovers(call, approvers), approvals: grant.givers }, requesters)
   )
-}
-
-/** Key order and whitespace make no difference. */
-function hasSameArguments({ tool, arguments: approved }: Grant, call: BatchCall): boolean {
-  return approved !== undefined && fingerprintCall(tool, approved) === getFirstFingerprint(call)
-}
-
-/** Compares own keys of parsed JSON, because keys such as `__proto__` are inherited by every object. */
-function matchesAll(when: Readonly<Record<string, GrantMatcher>>, text: string): boolean {
-  let values: unknown
-  try {
-    values = JSON.parse(text)
-  } catch {
-    return false
-  }
-  if (!isRecord(values)) return false
-  const record = values
-  return Object.entries(when).every(
-    ([name, matcher]) => Object.hasOwn(record, name) && matches(matcher, record[name]),
-  )
-}
-
-function matches(matcher: GrantMatcher, value: unknown): boolean {
-  if (Array.isArray(matcher)) return matcher.includes(value as GrantValue)
-  if (!isRecord(matcher)) return matcher === value
-  const { min = -Infinity, max = Infinity } = matcher as { min?: number; max?: number }
-  return typeof value === 'number' && value >= min && value <= max
 }
 
 /** The calls that grants let start, each with its grant, and the grants with these uses counted. */

@@ -1,7 +1,7 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import type { UserGuardsOutput } from '../../guards/user-state.js'
 import type { NewMessage } from './context.js'
-import type { NewGrant } from './grants.js'
+import type { NewGrant } from './grant.js'
 import type { CompactionOutput } from './fit.js'
 import type { Json } from './json.js'
 import type { ModelActorError, ModelOutput } from './model-response.js'

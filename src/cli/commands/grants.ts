@@ -1,4 +1,4 @@
-import type { Grant } from '../../../machines/agent/grants.js'
+import type { Grant } from '../../../machines/agent/grant.js'
 import { createPaint } from '../../core/format/format-words.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { badUsageError, defineCommand } from '../command.js'

@@ -1,14 +1,14 @@
 import { digest } from '../../../guards/lib/fingerprint.js'
 import { isApproved, type Question } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { GrantLimits, GrantMatcher, NewGrant } from '../../../machines/agent/grants.js'
+import type { GrantLimits, GrantMatcher, NewGrant } from '../../../machines/agent/grant.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { findAskedCall, getQuestionTerms, withApproval } from '../../../machines/agent/votes.js'
 import { readTime } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import { isObject } from '../base/values.js'
-import type { Tool } from '../tools/tool.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
 
 /**
  * The limits of a grant. `until` is a Date, or milliseconds since the epoch.
@@ -85,15 +85,20 @@ export function checkApprovalGrants(context: AgentContext, event: Approve): void
 const isDecided = (terms: Question, event: Approve, { requesters }: AgentContext): boolean =>
   isApproved(withApproval(terms, event), requesters)
 
+interface DescribedTool {
+  description: string
+  parameters: JsonObject
+}
+
 /** Identifies a tool as the giver of a grant saw it. A tool that changes later is approved again. */
-export function digestTool({ description, parameters }: Pick<Tool, 'description' | 'parameters'>): string {
+export function digestTool({ description, parameters }: DescribedTool): string {
   return digest(JSON.stringify([description, parameters])).slice(0, 16)
 }
 
 /** The event with the digest of its tool, if it gives a grant. */
 export function withToolDigest<Event extends ControlEvent>(
   event: Event,
-  tool: Pick<Tool, 'description' | 'parameters'> | undefined,
+  tool: DescribedTool | undefined,
 ): Event {
   if (event.type !== 'APPROVE' && event.type !== 'GRANT') return event
   const { grant } = event

@@ -1,4 +1,4 @@
-import type { Grant } from '../../../machines/agent/grants.js'
+import type { Grant } from '../../../machines/agent/grant.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunInProgress, RunResult, TurnEnd } from '../../../machines/agent/run-result.js'
 import { toCurrentResult } from '../../../machines/agent/to-result.js'

@@ -3,7 +3,7 @@ import { type GuardrailsState, getInitialGuardrails } from '../../../guards/stat
 import type { AgentContext, ForkTerms, SessionState } from '../../../machines/agent/context.js'
 import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Fit } from '../../../machines/agent/fit.js'
-import type { Grant } from '../../../machines/agent/grants.js'
+import type { Grant } from '../../../machines/agent/grant.js'
 import type { Refusal } from '../../../machines/agent/refusals.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
