@@ -32,6 +32,10 @@ import { checkPriceKnown } from './check-run-start.js'
 import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
+/** Loaded before the first request, because a page that has lost its connection could not load it after a failure. */
+let failures: Failures | undefined
+type Failures = typeof import('../models/to-model-failure.js')
+
 /** The run that sends a model request. */
 export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
@@ -79,10 +83,11 @@ export async function askModel<Output>(
   const { config } = context
   // These come before any timing, because a slow store does not mean that the provider is silent.
   await runtime.waitUntilDurable()
-  const { toModelFailure } = await loadFailures()
+  failures ??= await import('../models/to-model-failure.js')
+  const { toModelFailure } = failures
   const request = withAcceptedMessages(draftRequest, parts.model, context)
   const hold = hasSharedBudgets(parts, runtime)
-    ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort })
+    ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort }, toModelFailure)
     : null
   const idle = watchIdle(abort, config, draftRequest.stream, runtime.clock)
   const { prices } = runtime
@@ -180,20 +185,16 @@ export async function askModel<Output>(
   }
 }
 
-/** Loaded before the first request, because a page that has lost its connection could not load it after a failure. */
-const loadFailures = loadOnce(() => import('../models/to-model-failure.js'))
-
 /** Loaded only by agents with shared budgets. */
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
-async function openHold(scope: HoldScope): Promise<BudgetHold> {
+async function openHold(scope: HoldScope, toModelFailure: Failures['toModelFailure']): Promise<BudgetHold> {
   try {
     const { BudgetHold } = await loadHold()
     return await BudgetHold.open(scope)
   } catch (error) {
     scope.abort.throwIfAborted()
-    const { toModelFailure } = await loadFailures()
     const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)
     const plain: ModelActorError = { ...failure, usage: null, jitter: toJitter(getPlatform().random()) }
     throw rememberThrown(plain, error)
