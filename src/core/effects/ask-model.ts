@@ -21,6 +21,7 @@ import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { measureRequest, type NamedModel } from './measured-request.js'
 import { findTotalOnly, normalizeFailure, normalizeResponse } from '../models/normalize-response.js'
+import type * as Failures from '../models/to-model-failure.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
 import { leaveOutContent, toRefusal } from '../models/leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-media.js'
@@ -33,8 +34,7 @@ import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
 /** Loaded before the first request, because a page that has lost its connection could not load it after a failure. */
-let failures: Failures | undefined
-type Failures = typeof import('../models/to-model-failure.js')
+let failures: typeof Failures | undefined
 
 /** The run that sends a model request. */
 export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
@@ -189,7 +189,10 @@ export async function askModel<Output>(
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
-async function openHold(scope: HoldScope, toModelFailure: Failures['toModelFailure']): Promise<BudgetHold> {
+async function openHold(
+  scope: HoldScope,
+  toModelFailure: typeof Failures.toModelFailure,
+): Promise<BudgetHold> {
   try {
     const { BudgetHold } = await loadHold()
     return await BudgetHold.open(scope)
