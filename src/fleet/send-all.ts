@@ -12,6 +12,7 @@ import {
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { sendToStoredSession, type SendOptions } from '../core/run/send-to-stored-session.js'
+import { isMachineSession } from '../core/sessions/log/machine-record.js'
 import { checkMessage, type SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { checkListOptions, type ListOptions } from '../core/sessions/store/list-options.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -136,8 +137,9 @@ export async function sendAll(
     const listed = listSessions(store, selection, pageSize)
     const sendToListed = async (): Promise<void> => {
       // A failing worker ends the list for the others.
-      for await (const { id } of listed) {
-        if (seen.has(id)) continue
+      for await (const entry of listed) {
+        const { id } = entry
+        if (seen.has(id) || isMachineSession(entry)) continue
         seen.add(id)
         found += 1
         signal?.throwIfAborted()

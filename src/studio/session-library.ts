@@ -9,7 +9,7 @@ import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
-import { parseMachineLabel } from '../core/sessions/log/machine-record.js'
+import { isMachineSession } from '../core/sessions/log/machine-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, readOrigin, SessionFold } from './session-fold.js'
@@ -92,7 +92,7 @@ export class SessionLibrary {
     // The end of a log does not have the steps of earlier runs.
     if (fold?.head === entry.head && (fold.base === 0 || !isKnown))
       this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
-    else if (isMachine(entry)) this.#summaries.set(id, { key, logSummary: unreadSummary })
+    else if (isMachineSession(entry)) this.#summaries.set(id, { key, logSummary: unreadSummary })
     else if (!isKnown) this.#summaries.set(id, { key, logSummary: await this.#readFromLog(id) })
     return this.#toRow(entry)
   }
@@ -377,8 +377,6 @@ function summarizeLog(session: Readonly<FoldedSession>, origin: Origin): LogSumm
     forkedFrom: origin ? { sessionId: origin.sessionId, seq: origin.seq } : null,
   }
 }
-
-const isMachine = ({ summary }: ListedSession): boolean => parseMachineLabel(summary?.agent) !== undefined
 
 function toSessionStatus(
   {

@@ -1,5 +1,5 @@
 import { toCanonicalJson } from './canonical-json.js'
-import { parseMachineLabel } from '../core/sessions/log/machine-record.js'
+import { isMachineSession } from '../core/sessions/log/machine-record.js'
 import { expectArgument, listRule } from '../core/base/values.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput, restoreState } from '../core/sessions/log/stored-state.js'
@@ -108,9 +108,10 @@ const pageSize = 500
 
 /** Checks the logs of all sessions in a store one by one, including those of sub-agents. Read-only. */
 export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<CheckedLog> {
-  for await (const { id, summary } of listSessions(store, { children: true }, pageSize)) {
+  for await (const entry of listSessions(store, { children: true }, pageSize)) {
     // The reference model describes agents, not durable machines.
-    if (parseMachineLabel(summary?.agent) !== undefined) continue
+    if (isMachineSession(entry)) continue
+    const { id } = entry
     const records = await store.read(id)
     // The session was deleted in the meantime or never written.
     if (records.length > 0) yield { session: id, violation: findFault(() => checkSessionLog(records, id)) }

@@ -1,8 +1,8 @@
 import { assign, cancel, createMachine, fromCallback, fromPromise, raise, setup } from 'xstate'
 import { createAgent, defineAgents, memoryStore, runSession, StoreError } from '../../src/index.js'
-import { createWaker } from '../../src/fleet/index.js'
+import { createWaker, sendAll } from '../../src/fleet/index.js'
 import { openMachineRecord } from '../../src/core/sessions/log/machine-record.js'
-import { createMachineHarness, pathOf, replay } from '../../src/testing/index.js'
+import { createMachineHarness, pathOf, readSessionCases, replay } from '../../src/testing/index.js'
 import { createOneCallModel } from '../support/manual-model.js'
 import { faults } from '../support/record-faults.js'
 import { durable, idempotencyKey } from '../../src/durable/index.js'
@@ -693,6 +693,25 @@ test('functions for agents report that a session is a machine, and do not change
   expect(shared.get('ann')).not.toBeNull()
   expect(await until(claims.delete('c'))).toBe(true)
   expect([shared.get('c'), shared.timers.get('wake:c')]).toEqual([null, null])
+})
+
+test('functions for many sessions of agents leave out machines', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  const agent = createAgent({ model: createOneCallModel('add'), store: shared })
+  for (const id of ['a:claim', 'b:claim']) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await until(claims.start(id, { input }))
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await until(claims.settled(id))
+  }
+  // oxlint-disable-next-line no-await-in-loop -- as above
+  for (const session of ['a:ann', 'b:ann']) await agent.run('Go.', { session }).result
+  const message = { type: 'message', input: 'And now?', when: 'next' } as const
+  expect(await sendAll(shared, { prefix: 'a' }, message)).toMatchObject({ sessions: 1, refused: 0 })
+  expect(shared.inbox.read('a:claim')).toEqual([])
+  const cases = await readSessionCases(shared)
+  expect(cases.map(({ id }) => id).toSorted()).toEqual(['a:ann', 'b:ann'])
 })
 
 test('a session is replayed and forked: with another event, another outcome, or an actor in doubt', async () => {

@@ -3,7 +3,7 @@ import { removeAlarm } from './alarm.js'
 import { listChildSessions } from './agent-definition.js'
 import { acquireLease, leaseMs, releaseLease } from './log/release-lease.js'
 import { applyRecord, createFoldedSession } from './fold-session.js'
-import { parseMachineLabel } from './log/machine-record.js'
+import { isMachineSession } from './log/machine-record.js'
 import type { ListedSession, LogRecord, SessionStore } from './store/store.js'
 import { UsageError } from '../base/errors.js'
 import { readTitle } from './store/session-title.js'
@@ -43,8 +43,9 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
 }
 
 /** Searches the list, because a machine's log does not contain the ids of its agents' sessions. */
-async function listChildren(store: SessionStore, { id, summary }: ListedSession): Promise<Iterable<string>> {
-  if (parseMachineLabel(summary?.agent) === undefined) return listChildrenInLog(await store.read(id), id)
+async function listChildren(store: SessionStore, session: ListedSession): Promise<Iterable<string>> {
+  const { id } = session
+  if (!isMachineSession(session)) return listChildrenInLog(await store.read(id), id)
   return (await store.list({ parent: id })).map((child) => child.id)
 }
 

@@ -2,6 +2,7 @@ import { truncateLine } from '../../../guards/lib/cut.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { expectArgument, objectRule, optionsRule } from '../../core/base/values.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
+import { isMachineSession } from '../../core/sessions/log/machine-record.js'
 import { readConversation, type RunInput } from '../../core/sessions/input-history.js'
 import type { UserInput, UserInputMessage } from '../../core/sessions/user-input.js'
 import type { StepMark } from '../../core/sessions/store/step-marks.js'
@@ -209,7 +210,7 @@ export interface SessionCasesOptions {
 
 /**
  * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the last answer as
- * `expected`. Forks, sessions of evaluations, and sessions without user input cleared by shields are skipped.
+ * `expected`. Forks, machines, sessions of evaluations, and sessions without user input cleared by shields are skipped.
  *
  * With `marked`, each step that a person has marked is a case, with the conversation up to there. Only an answer that was
  * marked as good is `expected`. The tags `mark` and `note` contain the mark.
@@ -232,8 +233,9 @@ export async function readSessionCases(
   if (!Number.isSafeInteger(last) || last < 1)
     throw evaluationOptionError('last', 'must be a positive integer')
   const cases: EvaluationCase<string>[] = []
-  for await (const { id, summary, marks = [] } of listSessions(store, which)) {
-    if (summary?.tags?.[evaluationTag] !== undefined) continue
+  for await (const entry of listSessions(store, which)) {
+    const { id, summary, marks = [] } = entry
+    if (summary?.tags?.[evaluationTag] !== undefined || isMachineSession(entry)) continue
     for (const mark of marked ? marks : [undefined]) {
       // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
       const one = await readSessionCase(store, id, { tags: summary?.tags, mark })

@@ -1,4 +1,4 @@
-import { parseMachineLabel } from '../../../core/sessions/log/machine-record.js'
+import { isMachineSession } from '../../../core/sessions/log/machine-record.js'
 import { type AgentState, isWorkState, type Reason } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import {
@@ -138,7 +138,7 @@ interface SessionRow extends Omit<SessionSummary, 'state'> {
 /** Reads the current state from the log, because the summary in the store dates from the run's last rest. */
 async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
   const { summary, ...place } = entry
-  if (summary && isMachine(summary)) return { ...summary, ...place, state: summary.value ?? 'new' }
+  if (summary && isMachineSession({ summary })) return { ...summary, ...place, state: summary.value ?? 'new' }
   try {
     const folded = await readSessionAt(store, entry.id)
     const { run, name, tags, parent, runs, state, definition } = folded
@@ -157,8 +157,6 @@ async function readSessionRow(store: SessionStore, entry: ListedSession): Promis
     return { ...(summary ?? emptySummary), ...place, state: error.code }
   }
 }
-
-const isMachine = ({ agent }: SessionSummary): boolean => parseMachineLabel(agent) !== undefined
 
 function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
   const isWorking = state === null || isWorkState(state)

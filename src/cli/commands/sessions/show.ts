@@ -5,7 +5,7 @@ import { createPaint, formatMessageText, type Paint, shorten } from '../../../co
 import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord, type RecordContent } from '../../../core/sessions/log/log-record.js'
-import { parseMachineLabel } from '../../../core/sessions/log/machine-record.js'
+import { isMachineSession } from '../../../core/sessions/log/machine-record.js'
 import { replaySession, type SessionSnapshot } from '../../../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand } from '../../command.js'
@@ -48,7 +48,7 @@ export const showCommand = defineCommand({
       const entry = await findSession(store, positionals[0] ?? '')
       checkRecordExists(at, entry)
       const { id } = entry
-      if (parseMachineLabel(entry.summary?.agent) !== undefined)
+      if (isMachineSession(entry))
         await showMachine(
           store,
           entry,

@@ -1,5 +1,5 @@
 import { isRecord } from '../../../../guards/lib/stored.js'
-import type { LogRecord } from '../store/store.js'
+import type { ListedSession, LogRecord } from '../store/store.js'
 import { damagedLogError, logVersion, type RecordDraft, verifyRecord } from './log-record.js'
 
 /** An event of a machine, as plain JSON. */
@@ -77,10 +77,9 @@ export const createMachineLabel = (machine: string): string => `${machinePrefix}
 
 const machinePrefix = 'machine '
 
-/** The id of the machine in a label, or undefined for the label of an agent. */
-export function parseMachineLabel(agent: string | undefined): string | undefined {
-  return agent?.startsWith(machinePrefix) ? agent.slice(machinePrefix.length) : undefined
-}
+/** Whether a session belongs to a machine, not to an agent. */
+export const isMachineSession = ({ summary }: Pick<ListedSession, 'summary'>): boolean =>
+  summary?.agent?.startsWith(machinePrefix) === true
 
 /** Creates a record. The first record opens the log. For a reader, each later record replaces all records before it. */
 export function draftMachineRecord(seq: number, at: number, record: MachineRecord): RecordDraft {
