@@ -235,15 +235,19 @@ function getColors({ path, type }: Box): [fill: string, line: string] {
 /** Lines to the same state share a lane. */
 type Lanes = Map<string, number>
 
-const shownConditions = 2
+/** The characters that fit into a box. */
+const mostOfRow = 62
 
-/** The first conditions of an arrow. Its title contains the others. */
+/** The first two conditions of an arrow if they fit, or else the first one. Its title contains the others. */
 function formatConditions({ words, target }: Row): string {
-  const more = words.length > shownConditions ? ` +${words.length - shownConditions}` : ''
-  const end = `${more} → ${target}`
-  const shown = words.slice(0, shownConditions).join(', ')
-  const room = 62 - end.length
-  return `${shown.length > room ? `${shown.slice(0, room - 1)}…` : shown}${end}`
+  const show = (count: number, most = Infinity): string => {
+    const shown = words.slice(0, count).join(', ')
+    const end = `${words.length > count ? ` +${words.length - count}` : ''} → ${target}`
+    const room = most - end.length
+    return `${shown.length > room ? `${shown.slice(0, room - 1)}…` : shown}${end}`
+  }
+  const two = show(2)
+  return two.length > mostOfRow ? show(1, mostOfRow) : two
 }
 
 function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
