@@ -103,10 +103,7 @@ export class MachineHold {
    * @throws if the chart cannot start
    */
   async begin(input: unknown): Promise<void> {
-    const event: MachineEvent = { type: 'xstate.init', input }
-    const step = this.#step(null, event)
-    this.#accept(event, step)
-    await this.#write([step])
+    await this.#write([this.#apply(null, { type: 'xstate.init', input })])
   }
 
   /** Continues a stored session. Running actors start again, with the inputs in their records. */
@@ -154,8 +151,8 @@ export class MachineHold {
     this.#wake()
   }
 
-  /** Takes an event, or starts the machine. */
-  #step(state: StoredMachineState | null, event: MachineEvent): Step {
+  /** Takes an event, or starts the machine, and adds the record. */
+  #apply(before: StoredMachineState | null, event: MachineEvent, message?: Incoming['message']): Step {
     const { chart, log, sendLate, onError } = this.#parts
     const sendToSelf = (sent: AnyEventObject): void => {
       try {
@@ -166,7 +163,14 @@ export class MachineHold {
         onError(error)
       }
     }
-    return chart.take(state, event, { now: log.now(), seq: log.head + 1, sendToSelf })
+    const step = chart.take(before, event, { now: log.now(), seq: log.head + 1, sendToSelf })
+    const inputs = step.starts.map(({ id, src, input }): [string, { src: string; input: unknown }] => [
+      id,
+      { src, input: copyJson(input, `the input of '${src}'`) },
+    ])
+    const starts = inputs.length > 0 && { starts: Object.fromEntries(inputs) }
+    this.#writeRecord({ event, state: step.state, ...starts }, message)
+    return step
   }
 
   #receive(number: number, message: { event: MachineEvent | null; key?: string } | null): void {
@@ -215,9 +219,7 @@ export class MachineHold {
     const own = this.state.queue[0] === event
     const before = this.#withoutTaken(incoming, own)
     try {
-      const step = this.#step(before, event)
-      this.#accept(event, step, message)
-      return [step]
+      return [this.#apply(before, event, message)]
     } catch (error) {
       if (isHeld) return []
       const { code, message: text, subject } = error as StatewrightError
@@ -240,15 +242,6 @@ export class MachineHold {
       ...(isOwn && { queue: queue.slice(1) }),
       ...(isHeld && { held: held.filter((one) => one.event !== event) }),
     }
-  }
-
-  #accept(event: MachineEvent, { state, starts }: Step, message?: Incoming['message']): void {
-    const inputs = starts.map(({ id, src, input }): [string, { src: string; input?: unknown }] => [
-      id,
-      { src, input: copyJson(input, `the input of '${src}'`) },
-    ])
-    const started = inputs.length > 0 && { starts: Object.fromEntries(inputs) }
-    this.#writeRecord({ event, state, ...started }, message)
   }
 
   #writeRecord(
