@@ -225,6 +225,25 @@ describe('a grant', () => {
     expect([(await there.result).state, paid]).toEqual(['WAITING_FOR_INPUT', [pay(1)[1]]])
   })
 
+  it('that was revoked or used up does not return with a branch', async () => {
+    const { order, rest, agent, paid, listGrants } = grantWorld()
+    const run = order([pay(1)])
+    await rest(run)
+    run.approve('c0', undefined, { grant: { when: {}, uses: 1 } })
+    run.grant({ tool: 'pay', when: { n: 2 } })
+    await rest(run)
+    const [once, always] = await listGrants()
+    const branch = agent.branch('s', { from: 'm1' }) as Run
+    expect(await rest(branch)).toBe('COMPLETED')
+    await agent.send('s', { type: 'revoke', grant: always!.id })
+    expect(await rest(order([['free']]))).toBe('COMPLETED')
+    expect(await listGrants()).toEqual([expect.objectContaining({ id: once!.id, uses: 0 })])
+    await agent.selectBranch('s', 1)
+    expect(await listGrants()).toEqual([expect.objectContaining({ id: once!.id, uses: 0 })])
+    expect(await rest(order([pay(1), pay(2)]))).toBe('WAITING_FOR_INPUT')
+    expect(paid).toEqual([pay(1)[1], pay(1)[1]])
+  })
+
   it('holds in a session without a store', async () => {
     const paid: unknown[] = []
     const agent = createAgent({

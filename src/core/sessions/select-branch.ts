@@ -103,8 +103,8 @@ export async function selectBranch(
   }
 }
 
-/** The state after selecting a branch: its transcript, and the totals and guard state of all branches. */
-function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
+/** The state after selecting a branch: its transcript, and the totals, guard state and grants of all branches. */
+function joinContexts({ grants: _former, ...branch }: AgentContext, left: AgentContext): AgentContext {
   return {
     ...branch,
     usage: { run: branch.usage.run, session: left.usage.session },
@@ -113,6 +113,8 @@ function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
     warnedOfBudget: left.warnedOfBudget,
     loaded: left.loaded,
     ...(left.refusals && { refusals: left.refusals }),
+    // A grant that was revoked or used up on another branch does not return.
+    ...(left.grants && { grants: left.grants }),
   }
 }
 
