@@ -2,12 +2,16 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { MessageTarget } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
+import type { SentBy } from '../core/sessions/principal.js'
 import type { LiveMessage } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
 type Text = Extract<LiveMessage, { type: 'text' }>
 
-export type AttachableRun = MessageTarget & Pick<Run, 'sessionId' | 'state' | 'started' | 'events$'>
+export type AttachableRun = MessageTarget &
+  Pick<Run, 'sessionId' | 'state' | 'started' | 'events$'> & {
+    revoke(target: { grant: string }, options?: SentBy): void | Promise<void>
+  }
 
 /** The runs attached to this studio, with their streamed text and the handles to answer them. */
 export class AttachedRuns {

@@ -6,7 +6,12 @@ import type { AgentState, PendingCall } from '../../machines/agent/run-result.js
 import { UsageError } from '../core/base/errors.js'
 import { type ActorFollower, followRuntime } from '../core/live/journaled-machine.js'
 import { type AgentRuntime, findRuntime } from '../core/live/runtime.js'
-import { toToolOutputEvent, getAwaitedCall, parseAnswerTarget } from '../core/run/answer-events.js'
+import {
+  checkMessageFits,
+  toToolOutputEvent,
+  getAwaitedCall,
+  parseAnswerTarget,
+} from '../core/run/answer-events.js'
 import { type FoldedRun, toMachineState } from '../core/sessions/fold-session.js'
 import type { JournalEntry } from '../core/sessions/journal.js'
 import { createOpening, createSnapshot, toStartInput } from '../core/sessions/log/create-records.js'
@@ -111,11 +116,13 @@ class EmbeddedRun implements AttachableRun {
   readonly started = Promise.resolve()
   readonly #unfollow: () => void
   readonly #log: ActorLog
+  readonly #now: () => number
 
   constructor(actor: AnyActorRef, runtime: AgentRuntime, logs: ReturnType<typeof memoryStore>) {
     this.actor = actor
     this.sessionId = getContext(actor).runId
-    this.#log = new ActorLog(logs, this.sessionId, () => runtime.clock.now())
+    this.#now = () => runtime.clock.now()
+    this.#log = new ActorLog(logs, this.sessionId, this.#now)
     if (runtime.started || runtime.isRestored) this.#log.writeState(actor.getSnapshot() as FoldedRun)
     this.#unfollow = followRuntime(runtime, this.#log)
   }
@@ -145,6 +152,12 @@ class EmbeddedRun implements AttachableRun {
 
   reject(...[call, why = '']: Parameters<AttachableRun['reject']>): void {
     this.#send({ type: 'REJECT', ...toTarget(this.#getAwaitedCall(call, 'approval')), why })
+  }
+
+  revoke({ grant }: { grant: string }): void {
+    const event: ControlEvent = { type: 'REVOKE', grant }
+    checkMessageFits(event, this.actor.getSnapshot() as FoldedRun, this.sessionId, this.#now())
+    this.#send(event)
   }
 
   addToolOutput(...[call, value]: Parameters<AttachableRun['addToolOutput']>): void {

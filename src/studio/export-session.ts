@@ -252,6 +252,7 @@ function bareMoment(
     guards: guards.map((guard) => ({ ...guard, evidence: '' })),
     budget,
     pending: [],
+    grants: [],
     instructions: null,
     actions: [],
   }

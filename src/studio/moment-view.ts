@@ -6,6 +6,8 @@ import { findTool } from '../core/run/answer-events.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 import { getSpeakerTools } from '../core/live/agent-parts.js'
+import type { ControlEvent } from '../../machines/agent/machine-events.js'
+import { createGrantViews } from './grant-views.js'
 import { createGuardViews } from './guard-views.js'
 import type { GaugeView, MomentView, PendingView } from './protocol.js'
 import { type CallNotes, createTranscript, toShownText, toShownValue } from './shown-values.js'
@@ -54,13 +56,25 @@ export interface MomentOptions {
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']
+  /** The current time, for the latest record. */
+  now?: number
+  /** Messages that no run has read yet. */
+  unread?: readonly ControlEvent[]
   /** Minimum number of messages, counted from the end. Defaults to all. */
   latest?: number
 }
 
 export function createMomentView(
   step: SessionStep,
-  { tools, instructions, notes, actions, latest = Infinity }: MomentOptions,
+  {
+    tools,
+    instructions,
+    notes,
+    actions,
+    now = step.record.at,
+    unread = [],
+    latest = Infinity,
+  }: MomentOptions,
 ): MomentView {
   const { record, before, after } = step
   const context = after.session.run?.context ?? null
@@ -80,6 +94,7 @@ export function createMomentView(
     guards: context === null ? [] : createGuardViews(context),
     budget: context === null ? [] : createGauges(context, after.children, record.at),
     pending: context === null ? [] : createPendingViews(context, tools),
+    grants: createGrantViews(step, notes.grants, { now, unread }),
     actions,
   }
 }
@@ -172,6 +187,7 @@ function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined)
     arguments: toShownText(call.arguments),
     fingerprint: call.fingerprint,
     ...(call.messageId !== undefined && { messageId: call.messageId }),
+    isGrantable: call.needs === 'approval' && call.path === undefined && call.hosted !== true,
     schema: (tools && findTool(call, tools))?.parameters ?? null,
     ...(call.elicitation && { elicitation: call.elicitation }),
     ...(call.reason !== undefined && { reason: toShownText(call.reason) }),

@@ -1,7 +1,7 @@
 import type { MomentView, PackedMoments } from './protocol.js'
 
 /** Lists whose items repeat in many moments. Each item is sent once. */
-const listNames = ['transcript', 'guards', 'budget', 'pending', 'actions'] as const
+const listNames = ['transcript', 'guards', 'budget', 'pending', 'grants', 'actions'] as const
 
 /** A complete list is packed at this interval, so that unpacking a moment does not need all earlier ones. */
 const wholeEvery = 64

@@ -251,9 +251,32 @@ export interface PendingView {
   /** See `PendingCall`. */
   expiresAt?: number
   onExpiry?: PendingCall['onExpiry']
+  /** Whether its approval can also approve later calls with these arguments. */
+  isGrantable: boolean
   /** JSON Schema of the arguments. Null without the agent. */
   schema: object | null
   elicitation?: Elicitation
+}
+
+/** An approval for later calls of a tool. */
+export interface GrantView {
+  id: string
+  tool: string
+  /** The agent that has the tool. Absent for the session's first agent. */
+  speaker?: string
+  /** The allowed arguments as JSON: exactly these, or conditions by name. `{}` allows any. */
+  arguments: string
+  isExact: boolean
+  /** How many more calls may start. Null if unlimited. */
+  usesLeft: number | null
+  /** How many calls it allows in total. Null if unlimited or unknown. */
+  uses: number | null
+  /** Milliseconds since the epoch. Null if it does not expire. */
+  until: number | null
+  /** The names of its givers. Empty if they are unknown. */
+  givers: string[]
+  /** Null while it approves calls. */
+  ended: 'used up' | 'expired' | 'revoked' | null
 }
 
 export interface MomentView {
@@ -272,6 +295,7 @@ export interface MomentView {
   guards: GuardView[]
   budget: GaugeView[]
   pending: PendingView[]
+  grants: GrantView[]
   /** Empty without an agent, or before the last record. */
   actions: Answer['type'][]
 }

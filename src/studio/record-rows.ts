@@ -129,9 +129,15 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
     case 'HANDED_OFF':
       return `handed to ${shorten(event.to, 60)}`
     case 'APPROVE':
-      return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}`
+      return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}${event.grant ? ', with a grant' : ''}`
     case 'REJECT':
       return `rejected ${getCallName(event.callId, context)}`
+    case 'GRANT':
+      return `grant for ${shorten(event.tool, 60)}`
+    case 'REVOKE':
+      return 'grant' in event ? 'grant revoked' : `approval of ${getCallName(event.callId, context)} revoked`
+    case 'GRANT_ENDED':
+      return `${getCallName(event.callId, context)} waits: its grant has ended`
     case 'TOOL_OUTPUT':
       return `output of ${getCallName(event.callId, context)}`
     default:

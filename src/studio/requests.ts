@@ -11,7 +11,14 @@ const call = {
 }
 
 export const answerSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('approve'), ...call, arguments: z.unknown().exactOptional() }),
+  z.strictObject({
+    type: z.literal('approve'),
+    ...call,
+    arguments: z.unknown().exactOptional(),
+    /** Also approves later calls with exactly these arguments. */
+    grant: z.literal(true).exactOptional(),
+  }),
+  z.strictObject({ type: z.literal('revoke'), grant: z.string() }),
   z.strictObject({ type: z.literal('reject'), ...call, why: z.string().exactOptional() }),
   z.strictObject({ type: z.literal('tool_output'), ...call, value: z.unknown() }),
   z.strictObject({ type: z.literal('reply'), text: z.string() }),

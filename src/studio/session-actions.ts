@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { listLate } from '../../machines/agent/expiry.js'
+import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
@@ -12,7 +13,7 @@ import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall, parseEditedArguments } from '../core/run/answer-events.js'
 import { applyMessage, checkAnswer, type RunMessage } from '../core/run/apply-message.js'
-import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
+import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import { systemClock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
@@ -42,8 +43,8 @@ interface ActionParts {
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
-  /** The store of the studio, which stores the marks. */
-  store?: Pick<SessionStore, 'setMark'>
+  /** The store of the studio. */
+  store?: Pick<SessionStore, 'setMark' | 'inbox'>
 }
 
 /** Applies user actions to sessions through the agent. Every refusal is a StatewrightError. */
@@ -53,7 +54,7 @@ export class SessionActions {
   readonly #runs: AttachedRuns
   readonly #embedded: EmbeddedActors
   readonly #context: unknown
-  readonly #store: Pick<SessionStore, 'setMark'>
+  readonly #store: Pick<SessionStore, 'setMark' | 'inbox'>
 
   readonly #by: Principal | undefined
   #ownDefinition: ReturnType<typeof createDefinitionFactory> | undefined
@@ -159,12 +160,31 @@ export class SessionActions {
     }
   }
 
+  /** Whether grants of the session can be revoked. A grant can outlive its run, and needs only the store. */
+  canRevoke(id: string): boolean {
+    return this.#runs.get(id) !== undefined || (this.#canSend && !this.#embedded.has(id))
+  }
+
+  /** Messages for the session that no run has read. */
+  async listUnread(id: string, { inbox }: Pick<FoldedSession, 'inbox'>): Promise<ControlEvent[]> {
+    if (this.#embedded.has(id)) return []
+    const messages = (await this.#store.inbox?.read(id, inbox)) ?? []
+    return messages.flatMap((found) => (found.message > inbox ? (parseInboxMessage(found) ?? []) : []))
+  }
+
   async applyAnswer(id: string, answer: Answer): Promise<Done> {
+    if (answer.type === 'revoke') return this.#revokeGrant(id, answer.grant)
     const { session } = (await this.#library.readFold(id)).now
     const context = session.run?.context
     const isLate = context !== undefined && hasExpired(context)
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canSend
+    if (answer.type === 'approve' && answer.grant && this.#embedded.has(id))
+      throw new UsageError(
+        'invalid_input',
+        'An embedded actor takes no grants. Approve without one.',
+        'grant',
+      )
     // Checked before the run is resumed, because a late answer must not start it.
     this.#checkAnswer(context, answer, isRemote || this.#runs.has(id))
     await this.#checkEdit(id, context, answer)
@@ -179,8 +199,19 @@ export class SessionActions {
     return { sessionId: id }
   }
 
+  async #revokeGrant(id: string, grant: string): Promise<Done> {
+    const run = this.#runs.get(id)
+    if (run) await run.revoke({ grant }, { by: this.#by })
+    else {
+      const agent = this.#getAgent()
+      if (!agent.send) throw new StatewrightError('read_only', 'This agent cannot send messages.', 'agent')
+      await agent.send(await this.#checkOwnStore(id), { type: 'revoke', grant, by: this.#by })
+    }
+    return { sessionId: id }
+  }
+
   /** Sends the answer to the session's inbox. Returns false if the store has no inbox. */
-  async #sendToOtherProcess(id: string, answer: Answer): Promise<boolean> {
+  async #sendToOtherProcess(id: string, answer: RunAnswer): Promise<boolean> {
     const receipt = await this.#getAgent().send?.(id, this.#toMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
@@ -188,7 +219,7 @@ export class SessionActions {
     return true
   }
 
-  #toMessage(answer: Answer): RunMessage {
+  #toMessage(answer: RunAnswer): RunMessage {
     return { ...toSessionMessage(answer), by: this.#by }
   }
 
@@ -202,7 +233,7 @@ export class SessionActions {
     return agent?.send !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
   }
 
-  #checkAnswer(context: AgentContext | undefined, answer: Answer, isWorkedOn: boolean): void {
+  #checkAnswer(context: AgentContext | undefined, answer: RunAnswer, isWorkedOn: boolean): void {
     switch (answer.type) {
       case 'approve':
       case 'reject':
@@ -227,7 +258,7 @@ export class SessionActions {
   }
 
   /** Validates edited arguments against the schema, so that the user sees the problem. */
-  async #checkEdit(id: string, context: AgentContext | undefined, answer: Answer): Promise<void> {
+  async #checkEdit(id: string, context: AgentContext | undefined, answer: RunAnswer): Promise<void> {
     if (answer.type !== 'approve' || answer.arguments === undefined) return
     const tools = this.findTools(id)
     if (!tools && this.#embedded.has(id)) {
@@ -381,11 +412,14 @@ function checkGaps(edited: unknown, before: string, subject: string): void {
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
-function toSessionMessage(answer: Answer): RunMessage {
+/** An answer to a run. */
+type RunAnswer = Exclude<Answer, { type: 'revoke' }>
+
+function toSessionMessage(answer: RunAnswer): RunMessage {
   switch (answer.type) {
     case 'approve': {
-      const { arguments: editedInput, ...call } = answer
-      return editedInput === undefined ? call : { ...call, editedInput }
+      const { arguments: editedInput, grant, ...call } = answer
+      return { ...call, ...(editedInput !== undefined && { editedInput }), ...(grant && { grant: {} }) }
     }
     case 'tool_output':
       return { ...answer, type: 'toolOutput' }

@@ -18,6 +18,7 @@ import {
 } from '../core/sessions/fold-session.js'
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
+import { type GrantNote, recordGrants } from './grant-views.js'
 import { createRow } from './record-rows.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
@@ -45,6 +46,7 @@ export class SessionFold {
   readonly #steps = new Map<number, number>()
   readonly #durations = new Map<string, number>()
   readonly #decisions = new Map<string, Decision>()
+  readonly #grants = new Map<string, GrantNote>()
   readonly #forkPoints = new Map<string, number>()
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
@@ -114,6 +116,7 @@ export class SessionFold {
       edit: this.#origin?.edit,
       durations: this.#durations,
       decisions: this.#decisions,
+      grants: this.#grants,
       forkPoints: this.#forkPoints,
     }
   }
@@ -170,6 +173,7 @@ export class SessionFold {
       if (session.run) this.#steps.set(session.runs, session.run.context.steps)
       this.#bars.addStep(done)
       this.#recordCall(done)
+      recordGrants(this.#grants, done)
       this.#recordNames(done)
       this.#recordForkPoints(done, row)
     } catch (error) {

@@ -8,6 +8,7 @@ import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { describeMedia } from '../core/models/media.js'
 import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
+import type { GrantNote } from './grant-views.js'
 import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
@@ -50,6 +51,8 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
+  /** By the id of the grant. */
+  grants: ReadonlyMap<string, GrantNote>
   /** Records where forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>
 }

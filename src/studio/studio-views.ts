@@ -1,6 +1,7 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { limitTime } from '../core/base/abort.js'
+import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { unknownSessionError } from '../core/sessions/store/store-error.js'
@@ -232,8 +233,17 @@ export class StudioViews {
     if (seq === fold.head && !fold.problem) {
       const isHeld = (await this.#library.readRow(id, fold))?.holder != null
       sight.actions = this.#actions.listPossible(step.after.session, { id, isHeld })
+      sight.unread = await this.#actions.listUnread(id, step.after.session)
+      sight.now = systemClock.now()
     }
-    return createMomentView(step, sight)
+    const view = createMomentView(step, sight)
+    if (
+      sight.now !== undefined &&
+      view.grants.some(({ ended }) => ended === null) &&
+      this.#actions.canRevoke(id)
+    )
+      view.actions.push('revoke')
+    return view
   }
 
   async compareSessions(a: string, b: string): Promise<CompareView> {

@@ -20,6 +20,7 @@ export const studioAnswers: Record<Answer['type'], true> = {
   pause: true,
   resume: true,
   cancel: true,
+  revoke: true,
 }
 
 const dbosMethods: Record<keyof DbosSessions, true> = {

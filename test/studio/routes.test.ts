@@ -80,6 +80,7 @@ it('the common part of several moments is sent once', () => {
     guards: [],
     budget: [{ name: 'steps', used: seq, limit: 20, children: 0 }],
     pending: [],
+    grants: [],
     actions: ['pause', 'cancel'],
   })
   const packer = new MomentPacker()
@@ -114,6 +115,7 @@ describe('the lists of many moments', () => {
     guards: [],
     budget: [],
     pending: [],
+    grants: [],
     actions: [],
   })
   const packAll = (moments: readonly MomentView[]) => {

@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks'
 import type { ElicitationField, ElicitationValue } from '../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../core/base/clock.js'
 import { parseJsonOr } from '../../core/base/json.js'
+import { formatCount } from '../../core/format/format-words.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
-import type { Answer, CallTarget, MomentView, PendingView } from '../protocol.js'
+import type { Answer, CallTarget, GrantView, MomentView, PendingView } from '../protocol.js'
 import { formatJson, formatError } from './format.js'
 
 interface ActionsProps {
@@ -21,7 +22,7 @@ interface ActionsProps {
 }
 
 export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent, onAnswer }: ActionsProps) {
-  const { pending, actions } = moment
+  const { pending, grants, actions } = moment
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   const send = async (answer: Answer): Promise<void> => {
@@ -56,6 +57,9 @@ export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent
           <PendingCard key={key} call={call} now={now} may={may} isBusy={isBusy} send={send} />
         )
       })}
+      {grants.length > 0 && (
+        <Grants grants={grants} mayRevoke={may.has('revoke')} isBusy={isBusy} send={send} />
+      )}
       {pending.length > 0 && readOnly !== null && <p class="read-only">{readOnly}</p>}
       {says && <SayForm key={says} type={says} isPaused={may.has('resume')} isBusy={isBusy} send={send} />}
       {buttons.length > 0 && (
@@ -101,6 +105,7 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
   const written = formatJson(call.arguments)
   const [text, setText] = useState(needs === 'approval' ? written : '')
   const [why, setWhy] = useState('')
+  const [isGranted, setGranted] = useState(false)
   const parsed = parseJsonOr(text, undefined)
   const isEdited = needs === 'approval' && text !== written
   // The text may be cut or redacted, so unchanged text approves the original arguments.
@@ -135,6 +140,16 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
         />
       </label>
       {isWrong && text !== '' && <p class="refusal">Not valid JSON.</p>}
+      {canDecide && call.isGrantable && may.has('approve') && (
+        <label>
+          <input
+            type="checkbox"
+            checked={isGranted}
+            onChange={(event) => setGranted(event.currentTarget.checked)}
+          />
+          Also approve later calls with these arguments
+        </label>
+      )}
       <div class="buttons">
         {isLate && may.has('approve') && (
           <button type="button" class="primary" disabled={isBusy} onClick={() => send({ type: 'resume' })}>
@@ -146,7 +161,14 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
             type="button"
             class="primary"
             disabled={isBusy || isWrong}
-            onClick={() => send({ type: 'approve', ...target, ...(isEdited && { arguments: parsed }) })}
+            onClick={() =>
+              send({
+                type: 'approve',
+                ...target,
+                ...(isEdited && { arguments: parsed }),
+                ...(isGranted && { grant: true }),
+              })
+            }
           >
             {isEdited ? 'Approve as edited' : 'Approve'}
           </button>
@@ -183,6 +205,59 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
       </div>
     </article>
   )
+}
+
+interface GrantsProps extends Pick<PendingProps, 'isBusy' | 'send'> {
+  grants: readonly GrantView[]
+  mayRevoke: boolean
+}
+
+/** The approvals for later calls, with those that have ended. */
+function Grants({ grants, mayRevoke, isBusy, send }: GrantsProps) {
+  const active = grants.filter(({ ended }) => ended === null).length
+  // It stays open when the last grant ends.
+  const [isOpen] = useState(active > 0)
+  return (
+    <details class="grants" open={isOpen}>
+      <summary>{active === 0 ? 'No active grants' : formatCount(active, 'active grant')}</summary>
+      <ul>
+        {grants.map((grant) => (
+          <li key={grant.id} class={grant.ended === null ? '' : 'is-off'}>
+            <strong>{grant.tool}</strong>{' '}
+            {grant.arguments === '{}' && !grant.isExact ? (
+              'with any arguments'
+            ) : (
+              <code>{grant.arguments}</code>
+            )}
+            <small>{describeGrant(grant)}</small>
+            {grant.ended === null && mayRevoke && (
+              <button
+                type="button"
+                disabled={isBusy}
+                aria-label={`Revoke the grant for ${grant.tool}`}
+                onClick={() => send({ type: 'revoke', grant: grant.id })}
+              >
+                Revoke
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+function describeGrant({ speaker, usesLeft, uses, until, givers, ended }: GrantView): string {
+  const left = usesLeft === null ? '' : `${usesLeft}${uses === null ? '' : ` of ${uses}`} uses left`
+  return [
+    ended ?? '',
+    speaker === undefined ? '' : `agent ${speaker}`,
+    left,
+    until === null ? '' : `until ${formatWakeTime(until)}`,
+    givers.length === 0 ? '' : `given by ${givers.join(', ')}`,
+  ]
+    .filter(Boolean)
+    .join(' · ')
 }
 
 function SayForm({

@@ -227,6 +227,11 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   }, [id])
   const answer = async (reply: Answer): Promise<void> => {
     await source.answer(id, reply)
+    if (reply.type === 'revoke') {
+      // The next run may read it, so that no record follows now.
+      moments.forgetFrom(rows[last]?.seq ?? 1)
+      setRound((before) => before + 1)
+    }
     setLive(true)
   }
   const mark = async (request: MarkRequest): Promise<void> => {
@@ -387,7 +392,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         </div>
         {moment !== null &&
           !(moment instanceof Error) &&
-          moment.actions.length + moment.pending.length > 0 && (
+          moment.actions.length + moment.pending.length + moment.grants.length > 0 && (
             <Actions
               key={id}
               moment={moment}

@@ -5,6 +5,7 @@ import { describeEmbedded } from './embedded.js'
 import { describeEveryScreen } from './every-screen.js'
 import { describeExpiry } from './expiry.js'
 import { describeGlance } from './glance.js'
+import { describeGrants } from './grants.js'
 import { describeInert } from './inert.js'
 import { describeKeyboard } from './keyboard.js'
 import { describeOneFile } from './one-file.js'
@@ -37,5 +38,6 @@ describeShare()
 describeEmbedded()
 describeSleep()
 describeExpiry()
+describeGrants()
 describeAnswers()
 describeAbsences()

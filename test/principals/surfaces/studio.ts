@@ -65,6 +65,12 @@ export const studioSurfaces: Surface[] = [
   answer('answer', ({ question }) => ({ type: 'reject', ...question }), 'reject'),
   answer('answer', ({ question }) => ({ type: 'tool_output', ...question, value: 1 }), 'tool_output'),
   answer('answer', () => ({ type: 'reply', text: 'Yes.' }), 'reply'),
+  answer(
+    'answer',
+    ({ question }) => ({ type: 'approve', ...question, grant: true }),
+    'approve, with a grant',
+  ),
+  answer('revoke', ({ grant }) => ({ type: 'revoke', grant }), 'revoke'),
   answer('continue', () => ({ type: 'resume' }), 'resume'),
   answer('continue', () => ({ type: 'steer', text: 'Be quick.' }), 'steer'),
   answer('stop', () => ({ type: 'pause' }), 'pause'),
