@@ -17,6 +17,7 @@ import {
   list,
   oneOf,
   optional,
+  refuseGrant,
   refuseSender,
   shortText,
   text,
@@ -219,6 +220,7 @@ function readAnswer(
   if (needs === 'elicitation')
     return { type: 'toolOutput', ...target, value: isCancelled ? { action: 'cancel' } : payload }
   if (isCancelled) return { type: 'reject', ...target }
+  refuseGrant(payload, at)
   const why = lenientText(payload['reason'], at)
   if (!flag(payload['approved'], `${at}.approved`)) return { type: 'reject', ...target, why }
   return { type: 'approve', ...target, why, editedInput: payload['editedArgs'] }

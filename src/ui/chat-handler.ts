@@ -17,6 +17,7 @@ import {
   list,
   oneOf,
   optional,
+  refuseGrant,
   refuseSender,
   shortText,
   text,
@@ -219,6 +220,7 @@ function readAnswers(parts: readonly Fields[], at: string): AnswerMessage[] {
     if (state === 'approval-responded') {
       const { id, approved, reason } = approvalAnswer(approval, `${place}.approval`)
       refuseSender(approval, `${place}.approval`)
+      refuseGrant(approval, `${place}.approval`)
       const call = parseApprovalId(id)
       return [{ type: approved ? 'approve' : 'reject', ...call, why: reason }]
     }

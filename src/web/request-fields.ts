@@ -80,3 +80,10 @@ export function refuseSender(value: unknown, at: string): void {
   const key = at === '' ? 'by' : `${at}.by`
   throw invalidInputError(`${key} is not allowed. The server's authorize function returns by.`, key)
 }
+
+/** Rejects an answer that would approve later calls. @throws {UsageError} `invalid_input` */
+export function refuseGrant(answer: unknown, at: string): void {
+  if (!isObject(answer) || answer['grant'] === undefined) return
+  const key = `${at}.grant`
+  throw invalidInputError(`${key} is not allowed. A page can approve only the call that it shows.`, key)
+}

@@ -42,9 +42,10 @@ export async function play(cell: Cell, asks: Place['question']): Promise<{ came:
   const world = new World(store)
   try {
     await world.bring(cell.standing)
+    const grant = cell.surface.does === 'revoke' ? await world.giveGrant() : 'none'
     const process = world.process(cell.agent)
     const before = look(store, process)
-    const told = await cell.surface.use({ world, process, who: cell.who, question: asks, cwd })
+    const told = await cell.surface.use({ world, process, who: cell.who, question: asks, grant, cwd })
     world.holderLeaves()
     await world.rest()
     const after = look(store, process)
@@ -67,6 +68,9 @@ interface Look {
   inbox: number
   state: string | undefined
   marks: number
+  /** Grants and revocations, in the log or the inbox. */
+  given: number
+  revoked: number
   asked: number
   paid: number
   /** Log, inbox and state, as stored. */
@@ -75,17 +79,22 @@ interface Look {
 
 function look(store: SyncSessionStore, { asked, paid }: Process): Look {
   const records = store.read(session)
+  const unread = store.inbox?.read(session) ?? []
+  const texts = [...records.map(({ data }) => data), ...unread.map(({ text }) => text)].join('\n')
+  const count = (text: string): number => texts.split(text).length - 1
   return {
     sessions: store.list({ children: true }).length,
     records: records.length,
     starts: records.filter(({ type }) => type === 'start').length,
     answers: records.filter(({ data }) => data.includes('"xstate.done.actor.model"')).length,
-    inbox: store.inbox?.read(session).length ?? 0,
+    inbox: unread.length,
     state: store.get(session)?.summary?.state ?? undefined,
     marks: store.get(session)?.marks?.length ?? 0,
+    given: count('"grant":{'),
+    revoked: count('"type":"REVOKE"'),
     asked,
     paid: paid.length,
-    stored: JSON.stringify([records, store.inbox?.read(session), store.get(session)?.summary]),
+    stored: JSON.stringify([records, unread, store.get(session)?.summary]),
   }
 }
 
@@ -105,6 +114,8 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
     ...(isGone ? ['deleted'] : []),
     ...(grew('inbox') ? ['told'] : []),
     ...(grew('marks') ? ['marked'] : []),
+    ...(grew('given') ? ['grant given'] : []),
+    ...(grew('revoked') ? ['grant revoked'] : []),
     ...(!worked && !isGone && after.state !== before.state ? [String(after.state)] : []),
     ...(!worked && !isGone && after.state === before.state && grew('records') ? ['taken up'] : []),
     ...(isSeen && shown.includes(canary) && who !== 'stranger' ? ['shown'] : []),
@@ -139,6 +150,8 @@ function faultsOf(
     faults.push(`refused without a type: ${shown}`)
   if (surface.knows === 'people' && (who === 'stranger' || who === 'nobody') && shown.includes(canary))
     faults.push('another person was shown the session')
+  if (surface.knows === 'people' && after.given + after.revoked > before.given + before.revoked)
+    faults.push('a page or a client has changed the grants')
   const strange = process.paid.filter((context) => context !== who && context !== 'initiator')
   if (strange.length > 0 && surface.knows === 'people')
     faults.push(`paid with the rights of ${strange.join(', ')}`)

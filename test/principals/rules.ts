@@ -46,6 +46,25 @@ export const rules: Rule[] = [
   // The requester's identity is checked first.
   { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows no person by this request' },
   {
+    of: 'chatHandler.send (an approval with a grant)',
+    comes: 'refused: invalid_input',
+    because: 'a page approves the call that it shows, and no later ones',
+  },
+  {
+    of: 'aguiHandler.send (an approval with a grant)',
+    who: ['owner', 'reader'],
+    standing: ['waiting', ...closed],
+    comes: 'refused: invalid_input',
+    because: 'a page approves the call that it shows, and no later ones',
+  },
+  {
+    of: 'mcpServer (an approval with a grant)',
+    who: ['owner', 'reader'],
+    standing: ['waiting', ...closed],
+    comes: 'refused: -32602',
+    because: 'a form approves one call',
+  },
+  {
     of: 'mcpServer (a forged state)',
     comes: 'refused: unknown_task',
     because: 'the state of a call is a random value that only the sender of the call has received',
@@ -83,6 +102,67 @@ export const rules: Rule[] = [
     because: 'a stranger has no such chat',
   },
   { who: 'stranger', comes: 'nothing', because: 'a stranger has no such session' },
+
+  // Grants: whoever can send messages to a session can give and revoke them, in any state. Engines repeat their
+  // answers, and a message for many sessions names no tool of theirs, so both refuse grants.
+  {
+    does: ['grant', 'revoke'],
+    of: ['runSession', 'dbosSessions.answer', 'sendAll'],
+    comes: 'refused: invalid_input',
+    because: 'answers and messages for many sessions neither give nor revoke grants',
+  },
+  {
+    does: 'grant',
+    of: 'statewright',
+    comes: 'refused: exit 2',
+    because: 'the command line cannot give a grant',
+  },
+  {
+    does: ['grant', 'revoke'],
+    of: 'statewright',
+    standing: 'new',
+    comes: 'refused: exit 2',
+    because: 'there is no such session',
+  },
+  {
+    does: ['grant', 'revoke'],
+    standing: 'new',
+    comes: 'refused: unknown_session',
+    because: 'there is no such session',
+  },
+  { does: 'grant', comes: 'told, grant given', because: 'the next process that works on it reads it' },
+  { does: 'revoke', comes: 'told, grant revoked', because: 'the next process that works on it reads it' },
+  {
+    of: ['agent.send (an approval with a grant)', 'dbosSessions.answer (an approval with a grant)'],
+    agent: foreign,
+    standing: 'waiting',
+    comes: 'told, grant given',
+    because: 'the process that goes on with it reads it',
+  },
+  {
+    of: 'agent.send (an approval with a grant)',
+    standing: 'waiting',
+    comes: 'told, grant given',
+    because: 'the process that goes on with it reads it',
+  },
+  {
+    of: 'runSession (an approval with a grant)',
+    agent: ['right agent', 'accepting agent'],
+    standing: 'interrupted',
+    comes: 'gone on, grant given',
+    because: 'the answer is for the next rest',
+  },
+  {
+    of: [
+      'runSession (an approval with a grant)',
+      'dbosSessions.answer (an approval with a grant)',
+      'studio.answers (approve, with a grant)',
+    ],
+    agent: ['right agent', 'accepting agent'],
+    standing: 'waiting',
+    comes: 'gone on, grant given',
+    because: 'it has its answer, which also approves later calls',
+  },
 
   // Other people must approve, or the sender has: the answer is refused before it is stored.
   {
@@ -260,7 +340,12 @@ export const rules: Rule[] = [
     comes: 'refused: exit 2',
     because: 'there is no such session',
   },
-  { does: 'look', of: 'statewright guards', comes: 'nothing', because: 'it shows no words' },
+  {
+    does: 'look',
+    of: ['statewright guards', 'statewright grants'],
+    comes: 'nothing',
+    because: 'it shows no words',
+  },
   { does: 'look', standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
   { does: 'look', of: 'agent.listBranches', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', comes: 'shown', because: 'a person who may read sees the session, and starts nothing' },

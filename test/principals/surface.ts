@@ -25,6 +25,8 @@ export type Deed =
   | 'fork and run'
   | 'forget'
   | 'mark'
+  | 'grant'
+  | 'revoke'
 
 /** The place of a use: person, process, session state. */
 export interface Place {
@@ -33,6 +35,8 @@ export interface Place {
   who: Who
   /** The call that waits, or would wait. */
   question: { callId: string; fingerprint: string; messageId?: string }
+  /** The id of the grant that the session has, or would have. Only for a surface that revokes grants. */
+  grant: string
   /** For a command, its working folder. */
   cwd?: string | undefined
 }

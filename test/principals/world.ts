@@ -148,6 +148,15 @@ export class World {
     if (standing === 'poisoned') for (let i = 0; i < 5; i += 1) await this.#dieOnIt()
   }
 
+  /** The operator approves later calls of a tool. Returns the id of the grant. */
+  async giveGrant(): Promise<string> {
+    if (this.#standing === 'new') return 'none'
+    const { agent } = this.process('right agent')
+    await agent.send(session, { type: 'grant', tool: 'lend', when: {}, by: sender })
+    const text = this.near.inbox?.read(session).at(-1)?.text ?? ''
+    return (JSON.parse(text) as { grant: { id: string } }).grant.id
+  }
+
   /** A process takes the session and ends before it makes progress. */
   async #dieOnIt(): Promise<void> {
     const next = this.process('right agent')

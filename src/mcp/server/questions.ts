@@ -142,7 +142,8 @@ export function readFormAnswer(question: Question, answer: unknown): FormAnswer 
   }
   const call = nameCall(question.call)
   if (question.call.needs === 'approval') {
-    const { confirm, why } = form
+    const { confirm, why, grant } = form
+    if (grant !== undefined) return { fault: 'grant is not allowed. A form approves one call.' }
     const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
     if (confirm === true) return { message: { type: 'approve', ...call, ...reason } }
     if (confirm !== false)

@@ -96,6 +96,24 @@ export const agentSurfaces: Surface[] = [
   operator('agent.send', 'steer', ({ process }) => process.agent.send(session, { type: 'pause' }), {
     as: 'a pause',
   }),
+  operator(
+    'agent.send',
+    'grant',
+    ({ process }) => process.agent.send(session, { type: 'grant', tool: 'lend', when: {}, by }),
+    { as: 'a grant' },
+  ),
+  operator(
+    'agent.send',
+    'answer',
+    ({ process, question }) => process.agent.send(session, { type: 'approve', ...question, by, grant: {} }),
+    { as: 'an approval with a grant' },
+  ),
+  operator(
+    'agent.send',
+    'revoke',
+    ({ process, grant }) => process.agent.send(session, { type: 'revoke', grant, by }),
+    { as: 'a revocation' },
+  ),
   operator('agent.send', 'stop', ({ process }) => process.agent.send(session, { type: 'cancel' })),
   operator('agent.watch', 'look', watched),
   operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),
@@ -133,6 +151,31 @@ export const agentSurfaces: Surface[] = [
   operator('runSession', 'answer', ({ process, question }) =>
     runSession(process.agent, { session, answers: [{ type: 'approve', ...question, by }], context }),
   ),
+  operator(
+    'runSession',
+    'answer',
+    ({ process, question }) =>
+      runSession(process.agent, {
+        session,
+        answers: [{ type: 'approve', ...question, by, grant: {} }],
+        context,
+      }),
+    { as: 'an approval with a grant' },
+  ),
+  operator(
+    'runSession',
+    'grant',
+    ({ process }) =>
+      runSession(process.agent, { session, answers: [{ type: 'grant', tool: 'lend', when: {} } as never] }),
+    { as: 'a grant' },
+  ),
+  operator(
+    'runSession',
+    'revoke',
+    ({ process, grant }) =>
+      runSession(process.agent, { session, answers: [{ type: 'revoke', grant } as never] }),
+    { as: 'a revocation' },
+  ),
   operator('runSession', 'stop', ({ process }) =>
     runSession(process.agent, { session, answers: [{ type: 'cancel' }], context }),
   ),
@@ -145,6 +188,19 @@ export const agentSurfaces: Surface[] = [
     },
   ),
   operator('sendAll', 'stop', ({ process }) => sendAll(process.store, { prefix: 'ann' }, { type: 'cancel' })),
+  operator(
+    'sendAll',
+    'grant',
+    ({ process }) =>
+      sendAll(process.store, { prefix: 'ann' }, { type: 'grant', tool: 'lend', when: {} } as never),
+    { as: 'a grant' },
+  ),
+  operator(
+    'sendAll',
+    'revoke',
+    ({ process, grant }) => sendAll(process.store, { prefix: 'ann' }, { type: 'revoke', grant } as never),
+    { as: 'a revocation' },
+  ),
   operator('createWaker', 'continue', woken, { agents: listed }),
   operator(
     'createSessionRunner',

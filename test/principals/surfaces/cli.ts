@@ -50,6 +50,11 @@ export const cliSurfaces: Surface[] = [
   command('send', 'answer', (place) => [session, 'reject', call(place), 'No.', '--by', sender], {
     as: 'a rejection',
   }),
+  command('send', 'grant', () => [session, 'grant', 'lend', '--by', sender], { as: 'a grant' }),
+  command('send', 'revoke', ({ grant }) => [session, 'revoke', grant, '--by', sender], {
+    as: 'a revocation',
+  }),
+  command('grants', 'look', () => [session], { isSilent: true }),
   command('send', 'steer', () => [session, 'steer', 'Be quick.'], { as: 'a message for now' }),
   command('send', 'steer', () => [session, 'pause'], { as: 'a pause' }),
   command('send', 'stop', () => [session, 'cancel']),

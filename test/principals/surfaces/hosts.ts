@@ -26,9 +26,13 @@ function dbos(
   of: keyof DbosSessions,
   does: Surface['does'],
   act: (place: Place, own: DbosSessions) => unknown,
+  as?: string,
 ): Surface {
   const open = (place: Place) => dbosSessions(new Queue() as unknown as DbosLike, listOf(place))
-  return operator(`dbosSessions.${of}`, does, (place) => act(place, open(place)), listed)
+  return operator(`dbosSessions.${of}`, does, (place) => act(place, open(place)), {
+    ...listed,
+    ...(as !== undefined && { as }),
+  })
 }
 
 type Handler = (context: RestateContext, given?: object) => Promise<unknown>
@@ -89,10 +93,30 @@ export const hostSurfaces: Surface[] = [
   dbos('answer', 'answer', ({ question }, own) =>
     own.answer(session, [{ type: 'approve', ...question, by: sender }]),
   ),
+  dbos(
+    'answer',
+    'answer',
+    ({ question }, own) => own.answer(session, [{ type: 'approve', ...question, by: sender, grant: {} }]),
+    'an approval with a grant',
+  ),
+  dbos(
+    'answer',
+    'grant',
+    (_place, own) => own.answer(session, [{ type: 'grant', tool: 'lend', when: {} } as never]),
+    'a grant',
+  ),
+  dbos(
+    'answer',
+    'revoke',
+    ({ grant }, own) => own.answer(session, [{ type: 'revoke', grant } as never]),
+    'a revocation',
+  ),
   dbos('enqueue', 'continue', (_place, own) => own.enqueue({ session })),
   restated('run', 'begin', (place) => ({ input: 'Again.', turn: 2, agent: agentOf(place) })),
   restated('run', 'continue', () => ({})),
   restated('send', 'answer', ({ question }) => ({ type: 'approve', ...question, by: sender })),
+  restated('send', 'grant', () => ({ type: 'grant', tool: 'lend', when: {}, by: sender }), 'a grant'),
+  restated('send', 'revoke', ({ grant }) => ({ type: 'revoke', grant, by: sender }), 'a revocation'),
   restated('send', 'stop', () => ({ type: 'cancel' })),
   restated('send', 'begin', () => ({ type: 'message', when: 'next', input: 'Again.' }), 'a queued message'),
   restated(

@@ -95,5 +95,6 @@ export const mcpSurfaces: Surface[] = [
   surface('a task', 'follow', { method: 'tasks/get', params: () => ({ taskId: chatId }) }),
   surface('an approval', 'answer', answered({ confirm: true })),
   surface('a rejection', 'answer', answered({ confirm: false, why: 'No.' })),
+  surface('an approval with a grant', 'answer', answered({ confirm: true, grant: {} })),
   surface('a cancel', 'stop', { method: 'tasks/cancel', params: () => ({ taskId: chatId }) }),
 ]

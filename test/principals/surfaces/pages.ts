@@ -129,6 +129,28 @@ export const pageSurfaces: Surface[] = [
     return { body: { threadId: chatId, runId: 'r2', messages: [], resume } }
   }),
   surface(
+    'chatHandler',
+    'answer',
+    'send',
+    ({ question }) => {
+      const approval = { id: toApprovalId(question), approved: true, grant: {} }
+      const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
+      return { body: { id: chatId, messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+    },
+    { as: 'an approval with a grant' },
+  ),
+  surface(
+    'aguiHandler',
+    'answer',
+    'send',
+    ({ question }) => {
+      const id = toInterruptId(question.callId, question)
+      const resume = [{ interruptId: id, status: 'resolved', payload: { approved: true, grant: {} } }]
+      return { body: { threadId: chatId, runId: 'r2', messages: [], resume } }
+    },
+    { as: 'an approval with a grant' },
+  ),
+  surface(
     'aguiHandler',
     'branch',
     'send',
