@@ -1,5 +1,5 @@
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import type { Agent, AgentContext, PendingCall, Run } from '../../src/index.js'
+import type { Agent, AgentContext, GrantOptions, PendingCall, Run } from '../../src/index.js'
 import type { World } from './world.js'
 
 /** A person or program with access to the run. */
@@ -87,7 +87,8 @@ export const deedNames = Object.keys(deeds) as DeedName[]
 /** The behavior of the people who must answer a run. */
 export const manners = ['approve', 'reject', 'edit', 'come late', 'answer twice', 'stay away'] as const
 
-export type Manner = (typeof manners)[number]
+/** `grant` also approves later calls of the tool. */
+export type Manner = (typeof manners)[number] | 'grant'
 
 /** The action at a wait that continues the run. */
 export async function attend(hands: Hands, manner: Manner): Promise<void> {
@@ -104,7 +105,7 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
     else if (needs === 'elicitation') run.addToolOutput(callId, answerTo(manner))
     else if (manner === 'reject') run.reject(callId, 'No.', by)
     else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 }, by)
-    else run.approve(callId, undefined, by)
+    else run.approve(callId, undefined, { ...by, ...(manner === 'grant' && grantWith({ hosted, ...terms })) })
     if (manner !== 'answer twice') continue
     const again = (): unknown =>
       needs === 'elicitation'
@@ -119,6 +120,19 @@ export function nextApprover({ approvers, approvals = [] }: Pick<PendingCall, 'a
   by?: string
 } {
   return approvers ? { by: `person ${approvals.length + 1}` } : {}
+}
+
+/** Two more calls with any arguments. Only the last approver can give a grant, for a call that the agent runs itself. */
+export function grantWith({
+  approvers = [],
+  approvals = [],
+  path,
+  hosted,
+}: Pick<PendingCall, 'approvers' | 'approvals' | 'path'> & { hosted?: true | undefined }): {
+  grant?: GrantOptions
+} {
+  const isLast = approvers.every(({ count = 1 }) => approvals.length + 1 >= count)
+  return isLast && path === undefined && hosted !== true ? { grant: { when: {}, uses: 2 } } : {}
 }
 
 /** A person's answer to an elicitation. */

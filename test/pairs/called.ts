@@ -59,7 +59,10 @@ export class Caller {
     const key = this.#keys.find((one) => one.slice(0, one.lastIndexOf('@')) === answer.callId)
     if (key === undefined) return []
     const accept = (content: object): [string, object][] => [[key, { action: 'accept', content }]]
-    if (answer.type === 'approve') return answer.editedInput === undefined ? accept({ confirm: true }) : []
+    if (answer.type === 'approve') {
+      const isPlain = answer.editedInput === undefined && answer.grant === undefined
+      return isPlain ? accept({ confirm: true }) : []
+    }
     if (answer.type === 'reject') return accept({ confirm: false, why: answer.why })
     if (typeof answer.value !== 'string') return []
     return accept({ result: JSON.stringify(answer.value), failed: answer.isError === true })

@@ -1,6 +1,6 @@
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { type Agent, type AgentContext, type SessionMessage, StatewrightError } from '../../src/index.js'
-import { answerTo, type Hands, type Manner, nextApprover } from '../chaos/deeds.js'
+import { answerTo, grantWith, type Hands, type Manner, nextApprover } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'
 import type { World } from '../chaos/world.js'
 
@@ -8,13 +8,20 @@ import type { World } from '../chaos/world.js'
 export const tellings = {
   steer: { type: 'steer', text: 'Told from elsewhere.' },
   cancel: { type: 'cancel', why: 'Enough.' },
+  grant: { type: 'grant', tool: 'pay', when: {}, uses: 2, by: 'person 9' },
+  revoke: { type: 'revoke', grant: 'every grant' },
   queue: { type: 'message', when: 'next', input: 'Told from elsewhere.' },
 } as const satisfies Record<string, SessionMessage>
 
 /** Sends it to the session. Undefined if the run cannot accept it. */
 export async function tellFrom(elsewhere: Agent, world: World, message: SessionMessage, broken: string[]) {
   try {
-    return (await timed(world, elsewhere.send('chaos', message), true)).status
+    if (message.type !== 'revoke') return (await timed(world, elsewhere.send('chaos', message), true)).status
+    const { grants = [] } = await timed(world, elsewhere.replay('chaos'), true)
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    for (const { id } of grants)
+      await timed(world, elsewhere.send('chaos', { type: 'revoke', grant: id }), true)
+    return undefined
   } catch (error) {
     if (error instanceof StatewrightError && error.code !== '' && error.message !== '') return undefined
     broken.push(`tell ${message.type} threw ${String(error instanceof Error ? error.stack : error)}`)
@@ -62,6 +69,7 @@ export function dueIn({ context, value }: Standing, manner: Manner, world: World
         fingerprint,
         ...by,
         ...(manner === 'edit' && !hosted && { editedInput: { n: 3 } }),
+        ...(manner === 'grant' && grantWith({ hosted, ...terms })),
       } as const
       return manner === 'answer twice' ? [answer, answer] : [answer]
     },

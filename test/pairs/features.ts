@@ -32,7 +32,7 @@ export interface Feature {
   /** The same, created for each play of a cell. */
   createOptions?: () => Partial<AgentOptions>
   /** Answers that the feature needs. They are mixed with the other feature's answers. */
-  answers?: readonly FaultName[]
+  answers?: readonly (FaultName | { calls: readonly string[] })[]
   /** The tools that the run calls by name. `pay` waits for a person, `pick` for the client. */
   calls?: readonly ('pay' | 'pick' | 'research')[]
   /** The tools' behavior, instead of success. */
@@ -113,6 +113,12 @@ const deciding = (
   policies: [{ id, decide: ({ tool }) => (tool.name === name ? decide() : 'allow'), ...more }],
 })
 
+/** Answers that call `pay`, for grants that cover later calls. */
+const payments = (count: number) => Array.from({ length: count }, () => ({ calls: ['pay'] }))
+
+const isGranted = (event: AgentEvent): boolean =>
+  event.type === 'approval_decided' && event.outcome === 'granted'
+
 let budgets = 0
 
 /** It pays for every request. At the end of a cell, it must have no open reservation. */
@@ -189,6 +195,25 @@ export const features = {
     ...deciding('payments', 'pay', () => ({ decision: 'ask', approvers: { count: 2 } })),
     calls: ['pay'],
     votes: { of: 'pay', atLeast: 2 },
+  },
+  'a grant with an approval': {
+    shows: isGranted,
+    answers: payments(4),
+    manner: 'grant',
+    votes: { of: 'pay', atLeast: 1 },
+  },
+  'a grant in advance': {
+    shows: isGranted,
+    answers: payments(3),
+    told: 'grant',
+    votes: { of: 'pay', atLeast: 1 },
+  },
+  'a revoked grant': {
+    shows: (event) => event.type === 'grant_changed' && event.change === 'revoked',
+    answers: payments(4),
+    manner: 'grant',
+    told: 'revoke',
+    votes: { of: 'pay', atLeast: 1 },
   },
   'a client call': {
     shows: (event) => event.type === 'tool_call' && event.call.function.name === 'pick',

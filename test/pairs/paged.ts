@@ -119,7 +119,7 @@ function toAnswered(part: Part, answer: SessionAnswer): object | undefined {
   if (answer.type === 'approve' || answer.type === 'reject') {
     if (part.state !== 'approval-requested' || part.approval === undefined) return undefined
     if (findCallReference(part.approval.id)?.callId !== answer.callId) return undefined
-    if (answer.type === 'approve' && answer.editedInput !== undefined) return undefined
+    if (answer.type === 'approve' && (answer.editedInput !== undefined || answer.grant)) return undefined
     const approved = answer.type === 'approve'
     const reason = answer.type === 'reject' ? { reason: answer.why } : {}
     return { ...part, state: 'approval-responded', approval: { ...part.approval, approved, ...reason } }

@@ -8,6 +8,7 @@ import {
   type AgentEvent,
   type AgentOptions,
   type ForkEdit,
+  type Grant,
   memoryStore,
   type Message,
   type Run,
@@ -147,7 +148,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     broken.push(...rulesOf(result, events, cell))
     broken.push(...unmeasured(recorded, result))
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
-    broken.push(...(await unapproved(begun, cell, store)))
+    broken.push(...(await unapproved(begun, cell, store, events)), ...overspent(begun, events))
     seen.cancelled = null
     if (isPlayedAgain()) {
       broken.push(...(await playsAgain(agent, cell.plan, world)))
@@ -421,7 +422,12 @@ interface Begun {
 }
 
 /** Calls that ran although too few people have approved them in the log. */
-async function unapproved(begun: readonly Begun[], { votes }: Cell, store: SessionStore): Promise<string[]> {
+async function unapproved(
+  begun: readonly Begun[],
+  { votes }: Cell,
+  store: SessionStore,
+  events: readonly AgentEvent[],
+): Promise<string[]> {
   if (votes.length === 0) return []
   const log = await Promise.resolve(store.read('chaos'))
   const approvals = log.flatMap(({ data }) => {
@@ -430,9 +436,29 @@ async function unapproved(begun: readonly Begun[], { votes }: Cell, store: Sessi
   })
   return begun.flatMap(({ tool, callId }) => {
     const ofCall = approvals.filter((one) => one.callId?.split('/').at(-1) === callId)
-    const people = new Set(ofCall.map(({ by }) => by?.id)).size
+    const { givers = [] } = grantOf(callId, events) ?? {}
+    const people = new Set([...ofCall, ...givers].map(({ by }) => by?.id)).size
     const missed = votes.filter(({ of, atLeast }) => of === tool && people < atLeast)
     return missed.map(({ atLeast }) => `${tool} ran with ${people} approvals of ${atLeast}`)
+  })
+}
+
+/** The grant that let a call start. */
+function grantOf(callId: string, events: readonly AgentEvent[]): Grant | undefined {
+  const decided = events.findLast((event) => event.type === 'approval_decided' && event.callId === callId)
+  if (decided?.type !== 'approval_decided' || decided.outcome !== 'granted') return undefined
+  return listGiven(events).find(({ id }) => id === decided.grant)
+}
+
+const listGiven = (events: readonly AgentEvent[]): Grant[] =>
+  events.flatMap((event) => (event.type === 'grant_changed' && event.change === 'given' ? [event.grant] : []))
+
+/** Grants that let more calls run than they allow. */
+function overspent(begun: readonly Begun[], events: readonly AgentEvent[]): string[] {
+  const calls = [...new Set(begun.map(({ callId }) => callId))]
+  return listGiven(events).flatMap(({ id, uses = Infinity }) => {
+    const count = calls.filter((callId) => grantOf(callId, events)?.id === id).length
+    return count > uses ? [`a grant for ${uses} calls let ${count} run`] : []
   })
 }
 
