@@ -9,6 +9,15 @@ interface LoggedCall {
   answers: number
 }
 
+/** A logged grant for later calls. */
+interface LoggedGrant {
+  tool: string
+  /** Null means any arguments. */
+  arguments: string | null
+  uses: number
+  isRevoked: boolean
+}
+
 interface LoggedEvent {
   type: string
   inbox?: number
@@ -16,6 +25,9 @@ interface LoggedEvent {
   callId?: string
   messageId?: string
   arguments?: string
+  tool?: string
+  /** A new grant, or the id of a revoked one. */
+  grant?: { id: string; when?: object; uses?: number } | string
   text?: string
   why?: string
   now?: number
@@ -43,6 +55,7 @@ export class LogView {
   /** The ids of user messages, with their counts. */
   readonly said = new Map<string, number>()
   readonly calls = new Map<string, LoggedCall>()
+  readonly grants = new Map<string, LoggedGrant>()
   /** The steering texts, with their counts. */
   readonly steered = new Map<string, number>()
   /** Runs with a stop request. */
@@ -109,11 +122,33 @@ export class LogView {
         if (call && type === 'APPROVE') {
           call.isApproved = true
           if (event.arguments !== undefined) call.arguments = event.arguments
+          this.#addGrant(event, call)
         } else if (call) call.isRejected = true
+        break
+      }
+      case 'GRANT':
+        this.#addGrant(event)
+        break
+      case 'REVOKE': {
+        const grant = typeof event.grant === 'string' ? this.grants.get(event.grant) : undefined
+        if (grant) grant.isRevoked = true
         break
       }
     }
     return callId === undefined ? type.replace('xstate.', '') : `${type} ${callId}`
+  }
+
+  #addGrant({ tool = '', grant }: LoggedEvent, call?: LoggedCall): void {
+    if (typeof grant !== 'object') return
+    const { id, when, uses = Infinity } = grant
+    const exact = when ? null : (call?.arguments ?? '')
+    this.grants.set(id, { tool: call?.name ?? tool, arguments: exact, uses, isRevoked: false })
+  }
+
+  /** The grants for a call, also those that are revoked. */
+  findGrants(name: string, input: string): LoggedGrant[] {
+    const all = [...this.grants.values()]
+    return all.filter((one) => one.tool === name && (one.arguments === null || one.arguments === input))
   }
 
   /** The call of the last answer with this id. */

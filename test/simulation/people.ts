@@ -41,6 +41,15 @@ export class People {
     this.#stage = stage
     for (const saying of stage.plan.sayings)
       if (saying.session <= stage.plan.sessions) stage.world.after(saying.at, null, () => this.#say(saying))
+    for (const { at, session, desk, uses, revokedAt } of stage.plan.grants?.given ?? []) {
+      if (session > stage.plan.sessions) continue
+      stage.world.after(at, null, () => {
+        const limits = { when: {}, ...(uses !== null && { uses }) }
+        void this.tell(this.#desk(desk), `s${session}`, { type: 'grant', tool: 'pay', ...limits })
+      })
+      if (revokedAt !== null)
+        stage.world.after(revokedAt, null, () => void this.#revokeAll(`s${session}`, desk))
+    }
     for (const [i, { at, session, desk, when }] of (stage.plan.clients?.messages ?? []).entries()) {
       if (session <= stage.plan.sessions)
         stage.world.after(at, null, () => void this.#sendMessage(`s${session}`, `key-${i + 1}`, desk, when))
@@ -78,6 +87,19 @@ export class People {
     attempt()
     // Only messages with an id may be repeated.
     if (twice && message.type === 'message') world.after(world.between('people', 100, 60_000), null, attempt)
+  }
+
+  /** Revokes every grant that people can see or have sent. */
+  async #revokeAll(session: string, desk: number): Promise<void> {
+    const { shared } = this.#stage
+    const sent = shared.landed.flatMap((one) =>
+      one.session === session && one.text.startsWith('{"type":"GRANT"')
+        ? [(JSON.parse(one.text) as { grant: { id: string } }).grant.id]
+        : [],
+    )
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (const grant of new Set([...shared.view(session).grants.keys(), ...sent]))
+      await this.tell(this.#desk(desk), session, { type: 'revoke', grant })
   }
 
   /** Sends a user message under one key until its client sees a receipt. */
@@ -217,8 +239,10 @@ export class People {
     const isLoose = draw() < manner.loose
     const { callId, fingerprint, messageId } = call
     const bound = { callId, fingerprint, ...(!isLoose && messageId !== undefined && { messageId }) }
+    const { withApproval = 0 } = plan.grants ?? {}
+    const grant = isYes && withApproval > 0 && draw() < withApproval ? { uses: 2 } : undefined
     const answer: SessionAnswer = isYes
-      ? { type: 'approve', ...bound, ...(edited && { editedInput: edited }) }
+      ? { type: 'approve', ...bound, ...(edited && { editedInput: edited }), ...(grant && { grant }) }
       : { type: 'reject', ...bound, why: 'No.' }
     if (isYes)
       effects.allow(what, {
@@ -275,5 +299,6 @@ function inWords(message: SessionMessage): string {
   if ('callId' in message) return `${message.type} ${message.callId}`
   if (message.type === 'message') return `${message.messageId} (${message.when})`
   if (message.type === 'steer') return `steer ${message.text}`
+  if (message.type === 'revoke' && 'grant' in message) return `revoke ${message.grant}`
   return message.type === 'resume' && message.at !== undefined ? 'sleep' : message.type
 }

@@ -84,6 +84,21 @@ export interface Clients {
   messages: { at: number; session: number; desk: number; when: 'next' | 'now' }[]
 }
 
+/** People who approve later calls of `pay`, and change their minds. */
+export interface Grants {
+  /** The share of approvals that come with a grant. */
+  withApproval: number
+  given: {
+    at: number
+    session: number
+    desk: number
+    /** Null means unlimited. */
+    uses: number | null
+    /** When all grants of the session are revoked, or null. */
+    revokedAt: number | null
+  }[]
+}
+
 /** A whole story in advance, as JSON with removable parts. */
 export interface Plan {
   seed: number
@@ -116,6 +131,7 @@ export interface Plan {
   faults: Fault[]
   sayings: Saying[]
   clients?: Clients
+  grants?: Grants
 }
 
 /** When faults end, in milliseconds. */
@@ -123,11 +139,32 @@ export const calmAt = 240_000
 
 const minutes = 60_000
 
-/** The story of a seed. Some stories have sleeping runs, some have retrying clients. */
+/** The story of a seed. Some stories have sleeping runs, some have retrying clients, some have grants. */
 export function createPlan(seed: number): Plan {
   const plan = createWakefulPlan(seed)
   const next = chance(createHash(seed, 'naps'))
-  return addClients(next() < 0.15 ? addNaps(plan, next) : plan)
+  return addGrants(addClients(next() < 0.15 ? addNaps(plan, next) : plan))
+}
+
+/** In some stories, people approve later calls. */
+function addGrants(plan: Plan): Plan {
+  const next = chance(createHash(plan.seed, 'lending'))
+  if (next() >= 0.2) return plan
+  const below = (most: number): number => Math.floor(next() * most)
+  const given = (): Grants['given'][number] => {
+    const at = below(calmAt * 0.4)
+    return {
+      at,
+      session: 1 + below(plan.sessions),
+      desk: below(plan.processes + 1),
+      uses: next() < 0.3 ? null : 1 + below(3),
+      revokedAt: next() < 0.5 ? null : at + below(calmAt * 0.3),
+    }
+  }
+  return {
+    ...plan,
+    grants: { withApproval: next() < 0.5 ? 0 : 0.5, given: Array.from({ length: below(4) }, given) },
+  }
 }
 
 /** In some stories, clients retry. */

@@ -39,6 +39,8 @@ export async function shrink(plan: Plan, mostTries = 400): Promise<Plan> {
 
 type Simpler = (plan: Plan) => Plan
 
+const isSame = (a: object, b: object): boolean => JSON.stringify(a) === JSON.stringify(b)
+
 function listSimpler(plan: Plan): Simpler[] {
   const withoutLast = (key: 'faults' | 'sayings'): Simpler[] => [
     (now) => ({ ...now, [key]: [] }),
@@ -59,10 +61,18 @@ function listSimpler(plan: Plan): Simpler[] {
           ...(now.clients && {
             clients: {
               ...now.clients,
-              messages: now.clients.messages.filter((each) => JSON.stringify(each) !== JSON.stringify(one)),
+              messages: now.clients.messages.filter((each) => !isSame(each, one)),
             },
           }),
         }),
+    ),
+    ({ grants: _grants, ...now }) => now,
+    ...(plan.grants?.given ?? []).map(
+      (one): Simpler =>
+        ({ grants, ...now }) =>
+          grants
+            ? { ...now, grants: { ...grants, given: grants.given.filter((each) => !isSame(each, one)) } }
+            : now,
     ),
     (now) => ({ ...now, sessions: 1 }),
     ...[1, 2, 3].map(

@@ -13,6 +13,8 @@ export class Effects {
   readonly #world: World
   readonly #shared: SharedStore
   readonly #done = new Map<string, number>()
+  /** The payments that grants let run, by session. */
+  readonly #granted = new Map<string, Set<string>>()
   /** How often people approved a call, by session, message and call. */
   readonly #allowed = new Map<string, { times: number; again: number; input: Set<string> }>()
 
@@ -28,6 +30,21 @@ export class Effects {
     if (isAgain) known.again += 1
     known.input.add(input)
     this.#allowed.set(call, known)
+  }
+
+  /** Whether a grant in the log lets the call run. */
+  #isGranted(session: string, input: string, key: string): boolean {
+    const grants = this.#shared.view(session).findGrants('pay', input)
+    if (grants.length === 0) return false
+    const granted = this.#granted.get(session) ?? new Set<string>()
+    this.#granted.set(session, granted)
+    granted.add(key)
+    if (grants.every(({ isRevoked }) => isRevoked))
+      this.#world.break(`pay ${input} of ${session} runs by a grant that is revoked.`)
+    const uses = [...this.#shared.view(session).grants.values()].reduce((sum, grant) => sum + grant.uses, 0)
+    if (granted.size > uses)
+      this.#world.break(`${granted.size} payments of ${session} run by grants for ${uses} calls.`)
+    return true
   }
 
   happen(
@@ -47,14 +64,14 @@ export class Effects {
     // A sub-agent's questions go to the people of its parent session.
     const call = `${sessionId.split(':')[0]}|${sessionId.includes(':') ? '/' : ''}${/\.(\d+):/.exec(key)?.[1] ?? ''}:${callId}`
     const allowed = this.#allowed.get(call)
-    if (name === 'pay') {
+    const isApproved = allowed?.input.has(input) === true && logged.some((one) => one.isApproved)
+    if (name === 'pay' && !isApproved && !this.#isGranted(sessionId, input, key)) {
       if (!allowed) this.#world.break(`${name} ${input} of ${sessionId} was allowed by nobody (${call}).`)
       else if (!allowed.input.has(input))
         this.#world.break(
           `${name} ${input} of ${sessionId} was allowed with ${[...allowed.input].join(', ')}.`,
         )
-      else if (!logged.some(({ isApproved }) => isApproved))
-        this.#world.break(`${name} ${input} takes effect before the log of ${sessionId} has its approval.`)
+      else this.#world.break(`${name} ${input} takes effect before the log of ${sessionId} has its approval.`)
     }
     // An idempotent effect may repeat, because its key identifies it.
     if (name !== 'book' && known > (allowed?.again ?? 0))
