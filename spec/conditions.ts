@@ -93,6 +93,10 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
     const meant = run.calls.filter(({ id }) => covered.has(id))
     return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
   },
+  /** No call runs or can run, because the grants of calls that had not started have ended. */
+  isIdle: (run, { now }) =>
+    !run.calls.some((call) => due['running']?.(call) || due['runnable']?.(call)) &&
+    spreadGrants(run, now).covered.size === 0,
   isKnownGrant: ({ grants }, { event: { grant } }) => grants.some(({ id }) => id === grant),
   isOwn: (run, { event }) => event.callId !== undefined && findOwn(run, event)[0] !== undefined,
   hasGrant: ({ calls }, { event: { callId } }) =>

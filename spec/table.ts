@@ -158,6 +158,7 @@ message, PAUSED     | STEER             |                               | checki
 *                   | DEADLINE          | isLate                        | TIMED_OUT       | because timeout
 *                   | RELEASED          |                               | =               | leave
 *                   | RESUMED           | !isResting & isLate           | TIMED_OUT       | because timeout
+executing           | RESUMED           | isIdle                        | =               | goOnElsewhere
 executing           | RESUMED           |                               | dispatching     | goOnElsewhere
 *                   | RESUMED           | !isResting                    | =               | goOnElsewhere
 `

@@ -138,7 +138,8 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   decided: marks.decisions !== undefined,
   approved: marks.approved === true,
   terms: termsOf(setup, marks.decisions),
-  votes: marks.approvals ?? [],
+  // The approval of an unknown sender is not stored.
+  votes: marks.approvals ?? (marks.approved && !marks.grant ? [{}] : []),
   limit: limitOf(setup, marks.decisions),
   expiresAt: marks.expiresAt ?? null,
   urgent: false,
