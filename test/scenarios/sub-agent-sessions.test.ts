@@ -39,6 +39,10 @@ describe.each(sampledKinds(stores))(
           { type: 'approve', callId: 'call_1' },
           { type: 'reject', callId: 'call_1', why: 'No.' },
           { type: 'toolOutput', callId: 'call_1', value: 1 },
+          { type: 'approve', callId: 'call_1', grant: {} },
+          { type: 'grant', tool: 'pay', when: {} },
+          { type: 'revoke', grant: 'none' },
+          { type: 'revoke', callId: 'call_1' },
         ] as const) {
           // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(agent.send(child, message)).rejects.toMatchObject(refusal)
@@ -49,6 +53,19 @@ describe.each(sampledKinds(stores))(
       const { state, output } = await (await above.agent.resume('ann')).result
       expect([state, output, paid.length]).toEqual(['COMPLETED', 'Done.', 1])
       expect(await store.get(child)).toMatchObject({ holder: null })
+    })
+
+    it('asks about each call, because grants cover only calls that an agent runs itself', async () => {
+      const { above, child, paid, pending, kept } = await asking(reached)
+      const before = kept()
+      await expect(
+        above.agent.send('ann', { type: 'approve', ...pending[0], grant: {} } as never),
+      ).rejects.toMatchObject({ code: 'invalid_input', subject: 'grant' })
+      expect(kept()).toBe(before)
+      await above.agent.send('ann', { type: 'grant', tool: 'pay', when: {} })
+      const resumed = await (await above.agent.resume('ann')).result
+      expect([resumed.state, paid]).toEqual(['WAITING_FOR_INPUT', []])
+      expect((await above.agent.replay(child)).grants).toBeUndefined()
     })
 
     it('belongs to the calling run, and no agent starts another run or branch in it', async () => {
