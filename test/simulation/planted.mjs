@@ -214,6 +214,28 @@ export const planted = [
     ],
   },
   {
+    name: 'the uses of a grant do not count',
+    seed: 38,
+    patches: [
+      {
+        file: 'machines/agent/grants.ts',
+        find: 'grant.uses === undefined ? grant : { ...grant, uses: grant.uses - 1 }',
+        put: 'grant',
+      },
+    ],
+  },
+  {
+    name: 'a call starts although its grant was revoked while it waited',
+    seed: 29,
+    patches: [
+      {
+        file: 'src/core/effects/run-tools.ts',
+        find: 'if (isGrantEnded(context, call, runtime.time.now())) return false',
+        put: '',
+      },
+    ],
+  },
+  {
     name: 'one step more than allowed',
     seed: 2,
     patches: [{ file: 'guards/call-caps.ts', find: 'steps >= maxSteps', put: 'steps > maxSteps' }],
