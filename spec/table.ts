@@ -134,7 +134,7 @@ approval, toolOutput | APPROVAL_EXPIRED | some late                     | dispat
 *                   | APPROVAL_EXPIRED  |                               | =               |
 
 # grant: A grant starts the calls that it covers, until it ends, and its uses count when they start.
-approval            |                   | isGranted                     | dispatching     |
+approval            | GRANT             | startsCalls                   | dispatching     | takeGrant
 *                   | GRANT             |                               | =               | takeGrant
 *                   | REVOKE            | isKnownGrant                  | =               | dropGrant
 approval, executing, screeningCalls, screeningResults | REVOKE | isOwn  | =               | takeBack
