@@ -1,6 +1,6 @@
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { runAbortable } from '../core/base/abort.js'
-import { asList, asObject, asText } from '../core/base/values.js'
+import { getOrCreate, asList, asObject, asText } from '../core/base/values.js'
 import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
 import { closeTimeoutMs } from '../core/models/openai/answer-reader.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'
@@ -251,12 +251,10 @@ function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
   }
 
   function toFunction(tool: ToolSpec): CallTool {
-    const known = functions.get(tool)
-    if (known !== undefined) return known
-    const { name, description, parameters } = toWellFormed(tool)
-    const created: CallTool = { type: 'function', name, description, inputSchema: parameters }
-    functions.set(tool, created)
-    return created
+    return getOrCreate(functions, tool, () => {
+      const { name, description, parameters } = toWellFormed(tool)
+      return { type: 'function', name, description, inputSchema: parameters }
+    })
   }
 
   return (request: ModelRequest, urls: SupportedUrls, warn: WarnFunction): CallOptions => {

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { ContentPart, MediaPart, Message } from '../../machines/agent/messages.js'
 import type { ModelStepResponse, StepCompleted } from '../../machines/agent/announcements.js'
@@ -112,11 +113,7 @@ function measureParts({ role, parts }: SpanMessage): MeasuredMessage {
 const measuredByMessage = new WeakMap<Message, MeasuredMessage>()
 
 function measureMessage(message: Message): MeasuredMessage {
-  const before = measuredByMessage.get(message)
-  if (before) return before
-  const one = measureParts(toSpanMessage(message))
-  measuredByMessage.set(message, one)
-  return one
+  return getOrCreate(measuredByMessage, message, () => measureParts(toSpanMessage(message)))
 }
 
 /** Starts from the newest part. A marker replaces the parts that do not fit. */

@@ -12,7 +12,7 @@ import { assertMachine, PathError } from './errors.js'
 import { coarseStatesError, exploreMachine, type Exploration, type Start } from './explore.js'
 import { type Edge, type Vertex, listIds, createPathAlong, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
-import { expectArgument, objectRule } from '../core/base/values.js'
+import { getOrCreate, expectArgument, objectRule } from '../core/base/values.js'
 
 /** Options of `generatePaths`. */
 export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
@@ -266,8 +266,7 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
 
   function getNode(vertex: Vertex, last: DefinedTransition | undefined): WalkNode {
     const remembered = pairs ? last : undefined
-    const siblings = nodes.get(vertex) ?? new Map<DefinedTransition | undefined, WalkNode>()
-    nodes.set(vertex, siblings)
+    const siblings = getOrCreate(nodes, vertex, () => new Map<DefinedTransition | undefined, WalkNode>())
     const known = siblings.get(remembered)
     if (known) return known
     let laidOut: WalkEdge[] | undefined

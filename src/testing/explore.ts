@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom, AnyMachineSnapshot } from 'xstate'
 import {
   observeMachine,
@@ -163,8 +164,7 @@ export function exploreMachine(
     input: NamedInput,
     via: Omit<Edge, 'to'> | undefined,
   ): Vertex {
-    const known = byInput.get(input) ?? new Map<string, Vertex>()
-    byInput.set(input, known)
+    const known = getOrCreate(byInput, input, () => new Map<string, Vertex>())
     const key = space.toKey(snapshot)
     const before = known.get(key)
     if (before) return before

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import { ConfigError } from '../base/errors.js'
 import { checkOptions, type OptionRules } from '../config/check-options.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -106,12 +107,8 @@ class HandoffTeam implements Team {
   mix(name: string, first: AgentParts): AgentParts | undefined {
     const member = this.find(name)
     if (member === undefined) return undefined
-    const known = mixed.get(member)?.get(first)
-    if (known !== undefined) return known
-    const parts = mixParts(first, member)
-    if (!mixed.has(member)) mixed.set(member, new WeakMap())
-    mixed.get(member)?.set(first, parts)
-    return parts
+    const byFirst = getOrCreate(mixed, member, () => new WeakMap<AgentParts, AgentParts>())
+    return getOrCreate(byFirst, first, () => mixParts(first, member))
   }
 
   /** Agents that are passed as functions are resolved when a session starts. */

@@ -61,6 +61,19 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The value of a key, created and stored on first use. */
+export function getOrCreate<Key, Value>(
+  memory: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
+  key: Key,
+  create: () => Value,
+): Value {
+  const known = memory.get(key)
+  if (known !== undefined) return known
+  const value = create()
+  memory.set(key, value)
+  return value
+}
+
 /** A check of an argument, with a description for the error. */
 export interface ArgumentRule {
   is: (value: unknown) => boolean

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import {
   type AssistantMessage,
   type ContentPart,
@@ -28,19 +29,13 @@ export function leaveOutMessages(
   const ids = listRefusedIds(refused)
   return ids.size === 0
     ? messages
-    : messages.map((message) => (ids.has(message.id) ? toPlaceholder(message) : message))
+    : messages.map((message) =>
+        ids.has(message.id) ? getOrCreate(placeholders, message, () => createPlaceholder(message)) : message,
+      )
 }
 
+/** Cached, because providers cache messages by identity. */
 const placeholders = new WeakMap<Message, Message>()
-
-/** Returns the same object for the same message, because providers cache messages by identity. */
-function toPlaceholder(message: Message): Message {
-  const known = placeholders.get(message)
-  if (known !== undefined) return known
-  const placeholder = createPlaceholder(message)
-  placeholders.set(message, placeholder)
-  return placeholder
-}
 
 function createPlaceholder(message: Message): Message {
   switch (message.role) {
@@ -67,19 +62,11 @@ export function leaveOutContent(
   const name = getName(model)
   const own = refused.filter((one) => one.what !== 'messages' && one.model === name)
   if (own.length === 0) return messages
-  const byModel = reduced.get(refused) ?? new Map<string, WeakMap<Message, Message>>()
-  reduced.set(refused, byModel)
-  const known = byModel.get(name) ?? new WeakMap<Message, Message>()
-  byModel.set(name, known)
+  const byModel = getOrCreate(reduced, refused, () => new Map<string, WeakMap<Message, Message>>())
+  const known = getOrCreate(byModel, name, () => new WeakMap<Message, Message>())
   const refuses = createMediaTest(own)
   const upTo = findReasoningEnd(own)
-  return messages.map((message) => {
-    const same = known.get(message)
-    if (same !== undefined) return same
-    const reducedMessage = reduceMessage(message, refuses, upTo)
-    known.set(message, reducedMessage)
-    return reducedMessage
-  })
+  return messages.map((message) => getOrCreate(known, message, () => reduceMessage(message, refuses, upTo)))
 }
 
 const reduced = new WeakMap<readonly Refusal[], Map<string, WeakMap<Message, Message>>>()

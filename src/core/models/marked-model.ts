@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { Message, AssistantMessage } from '../../../machines/agent/messages.js'
 import type { ModelProvider } from './provider.js'
 
@@ -13,16 +14,16 @@ export interface MarkedModel {
  */
 export function stripForeignEcho({ name, strippedMessages }: MarkedModel, message: Message): Message {
   if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
-  const known = strippedMessages.get(message)
-  if (known !== undefined) return known
+  return getOrCreate(strippedMessages, message, () => createStripped(message))
+}
+
+function createStripped(message: AssistantMessage): AssistantMessage {
   const { reasoning: _thoughts, reasoning_details: _details, provider_items: _items, ...rest } = message
   const { tool_calls: calls } = message
-  const plain: AssistantMessage = {
+  return {
     ...rest,
     ...(calls && { tool_calls: calls.map(({ extra_content: _extra, hosted: _hosted, ...call }) => call) }),
   }
-  strippedMessages.set(message, plain)
-  return plain
 }
 
 /**
@@ -31,9 +32,7 @@ export function stripForeignEcho({ name, strippedMessages }: MarkedModel, messag
  */
 export function getMarkedModel(model: ModelProvider): ModelProvider {
   if (model.fallbacks) return model
-  const known = markedModels.get(model) ?? createMarkedModel(model)
-  markedModels.set(model, known)
-  return known
+  return getOrCreate(markedModels, model, () => createMarkedModel(model))
 }
 
 const markedModels = new WeakMap<ModelProvider, ModelProvider>()

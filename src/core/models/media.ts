@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { UsageError } from '../base/errors.js'
@@ -169,11 +170,7 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
  * distinguishes images of the same size.
  */
 export function describeMedia(part: MediaPart): string {
-  const known = descriptions.get(part)
-  if (known !== undefined) return known
-  const words = buildDescription(part)
-  descriptions.set(part, words)
-  return words
+  return getOrCreate(descriptions, part, () => buildDescription(part))
 }
 
 /** The text of a response that consists only of media, so that it does not count as empty. */
@@ -220,11 +217,7 @@ function inputError(message: string, at: string): UsageError {
  * providers accept only PDF files, but every model reads text.
  */
 export function readTextFile(part: MediaPart): string | null {
-  const known = texts.get(part)
-  if (known !== undefined) return known
-  const text = findText(part)
-  texts.set(part, text)
-  return text
+  return getOrCreate(texts, part, () => findText(part))
 }
 
 /** Cached, because parts are immutable and are sent again with each request. */

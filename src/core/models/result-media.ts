@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
 import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
@@ -17,7 +18,10 @@ export function insertMediaMessages(messages: readonly Message[]): readonly Mess
   let batch: ToolMessage[] = []
   const flush = (): void => {
     const last = batch.at(-1)
-    if (last !== undefined && batch.some(({ media }) => media)) spread.push(getMediaMessage(last, batch))
+    if (last !== undefined && batch.some(({ media }) => media)) {
+      const results = batch
+      spread.push(getOrCreate(followerByResult, last, () => createMediaMessage(last, results)))
+    }
     batch = []
   }
   for (const message of messages) {
@@ -29,21 +33,11 @@ export function insertMediaMessages(messages: readonly Message[]): readonly Mess
   return spread
 }
 
-function getMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): UserMessage {
-  const known = followerByResult.get(last)
-  if (known !== undefined) return known
+function createMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): UserMessage {
   const content = batch.flatMap(({ media = [] }) =>
     media.flatMap((part): ContentPart[] => [{ type: 'text', text: describeMedia(part) }, part]),
   )
-  const created: UserMessage = {
-    role: 'user',
-    id: `${last.id}-media`,
-    createdAt: last.createdAt,
-    internal: true,
-    content,
-  }
-  followerByResult.set(last, created)
-  return created
+  return { role: 'user', id: `${last.id}-media`, createdAt: last.createdAt, internal: true, content }
 }
 
 /** Removes content that this model does not accept. */
@@ -76,12 +70,10 @@ const described = new WeakMap<Message, Map<string, Message>>()
 
 /** Cached, because providers cache messages by identity. */
 function toDescribed(message: Message, media: readonly MediaKind[]): Message {
-  const created = described.get(message) ?? new Map<string, Message>()
-  described.set(message, created)
-  const key = media.join()
-  const known = created.get(key) ?? describeParts(message, (part) => !media.includes(getMediaKind(part)))
-  created.set(key, known)
-  return known
+  const created = getOrCreate(described, message, () => new Map<string, Message>())
+  return getOrCreate(created, media.join(), () =>
+    describeParts(message, (part) => !media.includes(getMediaKind(part))),
+  )
 }
 
 const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
@@ -102,12 +94,9 @@ function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'medi
   const { media: all = [], ...words } = message
   const media = all.filter((part) => isKnownToAccept(model, getMediaKind(part)))
   if (media.length === all.length) return message
-  const created = replacedResults.get(message) ?? new Map<number, ToolMessage>()
-  replacedResults.set(message, created)
+  const created = getOrCreate(replacedResults, message, () => new Map<number, ToolMessage>())
   const key = all.reduce((bits, part) => bits * 2 + (media.includes(part) ? 1 : 0), 1)
-  const known = created.get(key) ?? { ...words, ...(media.length > 0 && { media }) }
-  created.set(key, known)
-  return known
+  return getOrCreate(created, key, () => ({ ...words, ...(media.length > 0 && { media }) }))
 }
 
 /**

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
@@ -167,13 +168,7 @@ function isEastAsian(unit: number): boolean {
 /** Caches counts, because messages and tools are immutable and are sent again with every request. */
 function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
   const counts = new WeakMap<Item, number>()
-  return (item) => {
-    const known = counts.get(item)
-    if (known !== undefined) return known
-    const tokens = count(item)
-    counts.set(item, tokens)
-    return tokens
-  }
+  return (item) => getOrCreate(counts, item, () => count(item))
 }
 
 export function sumTokens<Item>(items: readonly Item[], tokens: (item: Item) => number): number {

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { ShownAnswer } from '../live/answer-stream.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
@@ -51,10 +52,7 @@ class LiveSessions {
 const known = new WeakMap<SessionStore, LiveSessions>()
 
 export function getLiveSessions(store: SessionStore): LiveSessions {
-  const origin = getInnerStore(store)
-  const sessions = known.get(origin) ?? new LiveSessions()
-  known.set(origin, sessions)
-  return sessions
+  return getOrCreate(known, getInnerStore(store), () => new LiveSessions())
 }
 
 /** The parts of a run that `publishSession` needs. */

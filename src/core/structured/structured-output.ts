@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../config/check-input.js'
 import { anything, refine, anyText, choice, record, section } from '../config/kind.js'
@@ -162,13 +163,11 @@ const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
 /** Strict if that does not change the set of accepted values. Created with the first request. */
 export function getFormat(output: StructuredOutput): ResponseFormat {
-  const known = formats.get(output)
-  if (known) return known
-  const { name, schema } = output
-  const strict = toStrictSchema(schema)
-  const format = { name, schema: strict ?? schema, strict: strict !== null }
-  formats.set(output, format)
-  return format
+  return getOrCreate(formats, output, () => {
+    const { name, schema } = output
+    const strict = toStrictSchema(schema)
+    return { name, schema: strict ?? schema, strict: strict !== null }
+  })
 }
 
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
@@ -178,12 +177,9 @@ function getFinalToolSpec(
   { name: wanted, schema }: StructuredOutput,
   tools: readonly { name: string }[],
 ): ToolSpec {
-  const known = specs.get(schema) ?? new Map<string, ToolSpec>()
-  specs.set(schema, known)
+  const known = getOrCreate(specs, schema, () => new Map<string, ToolSpec>())
   const name = findFreeName(wanted, tools)
-  const spec = known.get(name) ?? { name, description, parameters: schema }
-  known.set(name, spec)
-  return spec
+  return getOrCreate(known, name, () => ({ name, description, parameters: schema }))
 }
 
 const description =

@@ -7,7 +7,7 @@ import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { parseJsonOr } from '../base/json.js'
-import { asObject, functionRule } from '../base/values.js'
+import { getOrCreate, asObject, functionRule } from '../base/values.js'
 import { checkOptions, choiceRule, countRule, flagRule, type OptionRules } from '../config/check-options.js'
 import { loadOnce, loadPeer } from '../base/platform.js'
 
@@ -266,9 +266,7 @@ function wrapMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
     if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
       return message
-    const known = wrapped.get(message) ?? wrapMessage(message)
-    wrapped.set(message, known)
-    return known
+    return getOrCreate(wrapped, message, () => wrapMessage(message))
   })
 }
 

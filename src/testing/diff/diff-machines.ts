@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../core/base/values.js'
 import {
   type MachinePath,
   createPathTo,
@@ -355,8 +356,7 @@ function explorePairs(
     if (kind === 'state') return
     const pair = { before: before.vertex, after: after.vertex }
     const { input } = pair.before
-    const seen = known.get(input) ?? new Set<string>()
-    known.set(input, seen)
+    const seen = getOrCreate(known, input, () => new Set<string>())
     const key = `${space.toKey(pair.before.snapshot)}\n${space.toKey(pair.after.snapshot)}`
     if (seen.has(key)) return
     if (pairs.length >= space.limit) {

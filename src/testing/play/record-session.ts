@@ -1,4 +1,4 @@
-import { isObject } from '../../core/base/values.js'
+import { getOrCreate, isObject } from '../../core/base/values.js'
 import { toCanonicalJson } from '../canonical-json.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Agent } from '../../core/agent/agent-options.js'
@@ -257,12 +257,10 @@ const known = new WeakMap<Message, string>()
 
 /** A hash of a message without its id and time. */
 export function digestMessage(message: Message): string {
-  const before = known.get(message)
-  if (before !== undefined) return before
-  const { id: _id, createdAt: _createdAt, ...content } = message
-  const digest = sha256(toCanonicalJson(content)).slice(0, 16)
-  known.set(message, digest)
-  return digest
+  return getOrCreate(known, message, () => {
+    const { id: _id, createdAt: _createdAt, ...content } = message
+    return sha256(toCanonicalJson(content)).slice(0, 16)
+  })
 }
 
 /** Masks ids and times, because they differ between runs. */

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../core/base/values.js'
 import { describeState, describeValue } from '../../core/chart/state-labels.js'
 import {
   createFairTest,
@@ -427,8 +428,7 @@ function search(
       if (done === null) continue
       const reached = { node: move.to, done, via: { move, from: place } }
       if (isWanted(move, done)) return listMoves(reached)
-      const known = seen.get(move.to) ?? new Set<number>()
-      seen.set(move.to, known)
+      const known = getOrCreate(seen, move.to, () => new Set<number>())
       if (known.has(done)) continue
       known.add(done)
       places.push(reached)

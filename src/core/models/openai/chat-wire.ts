@@ -20,13 +20,13 @@ import {
   type WireMessage,
   type WireStyle,
 } from './wire-messages.js'
-import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from './encode-body.js'
+import { createBodyEncoder, type RequestBody, mergeExtraBody } from './encode-body.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
-import { asList, asObject, asText } from '../../base/values.js'
+import { getOrCreate, asList, asObject, asText } from '../../base/values.js'
 import { listTopLevelCitations, readCitations } from '../citations.js'
 import { type AnswerFormat, type AnswerFold, type Delta, noDelta, refuseTooLarge } from './answer-reader.js'
 import { isThought } from './response-items.js'

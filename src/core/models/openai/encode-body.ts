@@ -32,18 +32,6 @@ export function createBodyEncoder(): (body: RequestBody) => Uint8Array<ArrayBuff
   }
 }
 
-export function getOrCreate<Key extends object, Value>(
-  memory: WeakMap<Key, Value>,
-  key: Key,
-  make: () => Value,
-): Value {
-  const known = memory.get(key)
-  if (known !== undefined) return known
-  const value = make()
-  memory.set(key, value)
-  return value
-}
-
 function isListOfObjects(value: unknown): value is readonly object[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
 }

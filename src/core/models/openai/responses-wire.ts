@@ -5,7 +5,7 @@ import { createResponsesFormat } from './responses-fold.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { Message, ToolCall, ToolMessage, ContentPart } from '../../../../machines/agent/messages.js'
 import { ModelError, type ModelRequest, type Sampling, type ToolChoice, type ToolSpec } from '../provider.js'
-import { asList } from '../../base/values.js'
+import { getOrCreate, asList } from '../../base/values.js'
 import { toWellFormed } from '../plain-json.js'
 import {
   arrangeMessages,
@@ -16,7 +16,7 @@ import {
   type WireMessage,
   type WireStyle,
 } from './wire-messages.js'
-import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from './encode-body.js'
+import { createBodyEncoder, type RequestBody, mergeExtraBody } from './encode-body.js'
 import {
   createAnswerFilter,
   toApprovalAnswer,

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../base/values.js'
 import type { Clock } from '../../base/clock.js'
 import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
@@ -13,11 +14,8 @@ export class PerStore<Value> {
 
   get(store: SessionStore, clock: Clock): Value {
     const origin = getInnerStore(store)
-    const byClock = this.#known.get(origin) ?? new Map<Clock, Value>()
-    this.#known.set(origin, byClock)
-    const instance = byClock.get(clock) ?? this.#make(store, clock)
-    byClock.set(clock, instance)
-    return instance
+    const byClock = getOrCreate(this.#known, origin, () => new Map<Clock, Value>())
+    return getOrCreate(byClock, clock, () => this.#make(store, clock))
   }
 
   /** The instances of a store, for all clocks. */
