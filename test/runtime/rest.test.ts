@@ -1,5 +1,4 @@
-import { EventForecast } from '../../src/core/run/run-actor.js'
-import { RestPromise } from '../../src/core/run/run-parts.js'
+import { EventForecast, RestPromise } from '../../src/core/run/run-parts.js'
 
 describe('a rest', () => {
   test('creates its result on demand, not for each of a thousand answers', async () => {

@@ -1,11 +1,13 @@
 import { getOrCreate } from '../base/values.js'
+import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { ShownAnswer } from '../live/answer-stream.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
-import type { RunActor } from './run-actor.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
+import { findRuntime } from '../live/runtime.js'
 
 /** An active session in this process. */
 export interface LiveSession {
@@ -58,7 +60,7 @@ export function getLiveSessions(store: SessionStore): LiveSessions {
 /** The parts of a run that `publishSession` needs. */
 interface ConnectedRun {
   runId: string
-  actor: RunActor
+  actor: Actor<AgentMachine>
   hub: EventHub
 }
 
@@ -68,7 +70,7 @@ export function publishSession(log: SessionLog, { runId, actor, hub }: Connected
   const sessions = getLiveSessions(log.store)
   const session: LiveSession = {
     runId,
-    answer: () => actor.answer,
+    answer: () => findRuntime(actor)?.answer ?? null,
     listen: (hear) => {
       const subscription = hub.events$.subscribe({ next: hear, error: () => undefined })
       return () => subscription.unsubscribe()

@@ -143,6 +143,27 @@ export class RestPromise<Result> {
 }
 
 /**
+ * The state after the pending events. Applies only events that are new, because a thousand answers in a row would
+ * otherwise take half a million transitions.
+ */
+export class EventForecast<State, Event> {
+  #from: State | undefined
+  #applied: Event[] = []
+  #state: State | undefined
+
+  apply(from: State, events: Iterable<Event>, take: (state: State, event: Event) => State): State {
+    const pending = [...events]
+    const isExtended = from === this.#from && this.#applied.every((event, i) => event === pending[i])
+    const known = isExtended ? this.#applied.length : 0
+    const start = isExtended && this.#state !== undefined ? this.#state : from
+    this.#from = from
+    this.#applied = pending
+    this.#state = pending.slice(known).reduce(take, start)
+    return this.#state
+  }
+}
+
+/**
  * The result of a run whose end could not be written. The store's error is added instead of thrown, because the answer
  * has already been paid for.
  */

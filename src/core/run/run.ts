@@ -1,15 +1,18 @@
-import { registerControls } from '../live/release-run.js'
+import { canResumeFromLog, registerControls } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
-import type { Actor } from 'xstate'
-import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { listLate } from '../../../machines/agent/expiry.js'
+import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
 import {
   type AgentState,
   type AnyTools,
   type PendingCall,
   type RunResult,
   isRestState,
+  isWorkState,
 } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
@@ -21,6 +24,7 @@ import {
   type CallReference,
   type EditOf,
   type ResumeTime,
+  canResume,
   checkMessageFits,
   checkVote,
   getAwaitedCall,
@@ -30,12 +34,15 @@ import {
   toToolOutputEvent,
 } from './answer-events.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
+import { type AgentRuntime, findRuntime } from '../live/runtime.js'
+import { createStoreFailedEvent } from '../sessions/journal.js'
 import { EventHub } from './event-hub.js'
 import { publishSession } from './live-sessions.js'
 import type { Clock } from '../base/clock.js'
 import { freezeOnce } from '../base/values.js'
-import { type AgentSnapshot, RunActor } from './run-actor.js'
 import {
+  EventForecast,
+  type ParentLink,
   RestPromise,
   type RunOrigin,
   type RunParts,
@@ -53,6 +60,7 @@ import {
   toRevokeEvent,
   withToolDigest,
 } from '../sessions/grant-input.js'
+import { safeInspector } from './safe-listeners.js'
 import { type UserInput, toMessages } from '../sessions/user-input.js'
 import { getPlatform } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
@@ -60,6 +68,7 @@ import type { Session } from '../sessions/session.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 
+type AgentSnapshot = SnapshotFrom<AgentMachine>
 type ApproveEvent = Extract<ControlEvent, { type: 'APPROVE' }>
 
 const doNothing = (): void => undefined
@@ -88,8 +97,29 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #isRefused = false
   /** Whether the app has read a promise or a stream of the run. If so, it will notice a refusal. */
   #isWatched: boolean
-  readonly #actor = new RunActor(this.#hub)
   #log: SessionLog | undefined
+  #actor: Actor<AgentMachine> | undefined
+  #runtime: AgentRuntime | undefined
+  #watch: ParentLink['watch'] | undefined
+  /** Events that were sent but not processed by the machine. */
+  #pending: ControlEvent[] = []
+  /**
+   * Pending events that have not been delivered to the actor. They wait until the actor is created. At a rest, they
+   * wait until the session is reacquired, because another process may hold it.
+   */
+  #queue: ControlEvent[] = []
+  #delivery: Promise<void> | undefined
+  /** Set because a synchronous store delivers its inbox while the session is being reacquired. */
+  #isReacquiring = false
+  #forecasts: EventForecast<AgentSnapshot, ControlEvent> | undefined
+  /** Whether another process may resume the run. */
+  #isReleased = false
+  /** The event that the timer of this process sent. */
+  #expiry: ControlEvent | undefined
+  /** Checks of events that are still in progress. `release` waits for them. */
+  #checks: Promise<unknown> | undefined
+  /** Whether a restored run has pending messages that end its rest, so that the rest is not reported. */
+  #leavesRest = false
 
   constructor(parts: RunParts) {
     this.#clock = parts.clock
@@ -104,8 +134,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (signal) this.#unfollow = whenAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.onEvent)
     registerControls(this, {
-      release: () => this.#actor.release(this.#log),
-      expire: (at) => (this.#actor.isExpired(at) ? this.#send({ type: 'APPROVAL_EXPIRED' }) : undefined),
+      release: () => this.#release(),
+      expire: (at) => (this.#isExpired(at) ? this.#send({ type: 'APPROVAL_EXPIRED' }) : undefined),
     })
     const refuse = (error: unknown): void => this.#refuseRun(error)
     if (origin instanceof Promise) {
@@ -117,7 +147,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
     const actor = this.#createActor(parts, origin)
     // Asynchronous, so that code that subscribes right after `run()` or `resume()` receives all events.
-    if (origin.snapshot) this.#resumeRun()
+    if (origin.snapshot) this.#resumeRun(actor)
     else Promise.resolve(ready).then(() => this.#startRun(actor, origin), refuse)
   }
 
@@ -218,7 +248,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
    */
   resume(options: ResumeTime = {}): void {
-    if (!this.#actor.canResume) this.#failWrongState('resume', 'it is not PAUSED, and no pause was requested')
+    if (!this.#canResume) this.#failWrongState('resume', 'it is not PAUSED, and no pause was requested')
     this.#send(toResumeEvent(options))
   }
 
@@ -241,7 +271,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` if it does not wait for a message, `invalid_input`
    */
   reply(input: UserInput, options: SentBy = {}): void {
-    if (!this.#actor.forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
+    if (!this.#forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#failWrongState('reply', 'it is not waiting for a message')
     this.#send({ type: 'REPLY', messages: toMessages(input), ...readSender(options, 'reply()') })
   }
@@ -264,16 +294,18 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { callId, fingerprint } = awaited
     const why = options?.why === undefined ? {} : { why: options.why }
     const given = options?.grant
-    const grant = given === undefined ? {} : { grant: readGrant(given, 'approve()', this.#actor.now) }
+    const grant = given === undefined ? {} : { grant: readGrant(given, 'approve()', this.#now) }
     const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...grant, ...sent }
     const vote = editedInput === undefined ? event : { ...event, arguments: '' }
-    checkVote(this.#actor.forecast?.context, awaited, vote, this.#actor.now)
-    if (this.#actor.forecast) checkApprovalGrants(this.#actor.forecast.context, vote)
+    checkVote(this.#forecast?.context, awaited, vote, this.#now)
+    if (this.#forecast) checkApprovalGrants(this.#forecast.context, vote)
     if (editedInput === undefined) return this.#send(event)
     const { text, problem } = parseEditedArguments(editedInput, awaited, this.#tools(this.#context?.speaker))
     const edit = { ...event, arguments: text }
-    if (problem) this.#actor.sendLater(this.#approveLater(awaited, edit, problem))
-    else this.#send(edit)
+    if (problem) {
+      const check = this.#approveLater(awaited, edit, problem)
+      this.#checks = this.#checks ? Promise.all([this.#checks, check]) : check
+    } else this.#send(edit)
   }
 
   /**
@@ -284,7 +316,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = awaited
     const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
-    checkVote(this.#actor.forecast?.context, awaited, event, this.#actor.now)
+    checkVote(this.#forecast?.context, awaited, event, this.#now)
     this.#send(event)
   }
 
@@ -295,7 +327,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    */
   grant(grant: { tool: string } & GrantOptions, options: SentBy = {}): void {
     this.#checkActive('grant')
-    this.#send({ ...toGrantEvent(grant, 'grant()', this.#actor.now), ...readSender(options, 'grant()') })
+    this.#send({ ...toGrantEvent(grant, 'grant()', this.#now), ...readSender(options, 'grant()') })
   }
 
   /**
@@ -308,8 +340,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const of =
       typeof target === 'object' && 'grant' in target ? { grant: target.grant } : parseAnswerTarget(target)
     const event: ControlEvent = { ...toRevokeEvent(of), ...readSender(options, 'revoke()') }
-    const { forecast } = this.#actor
-    if (forecast) checkMessageFits(event, forecast, this.sessionId, this.#actor.now)
+    const forecast = this.#forecast
+    if (forecast) checkMessageFits(event, forecast, this.sessionId, this.#now)
     this.#send(event)
   }
 
@@ -337,8 +369,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
    */
   snapshot(): unknown {
-    if (!this.#actor.snapshot) this.#failWrongState('snapshot', 'its session is still loading')
-    return this.#actor.persisted
+    if (!this.#actor) this.#failWrongState('snapshot', 'its session is still loading')
+    return this.#actor.getPersistedSnapshot()
   }
 
   /** The call that waits for this answer, and the answer's sender. */
@@ -348,30 +380,105 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     options?: AnswerOptions,
   ): { awaited: PendingCall; by?: Principal } {
     const { callId, by, ...target } = parseAnswerTarget(call, options)
-    const awaited = getAwaitedCall(this.#actor.forecast?.context, callId, needs, target)
+    const awaited = getAwaitedCall(this.#forecast?.context, callId, needs, target)
     return { awaited, ...(by && { by }) }
   }
 
-  get #context(): AgentContext | undefined {
-    return this.#actor.snapshot?.context
+  /** Undefined until the session is read. */
+  get #snapshot(): AgentSnapshot | undefined {
+    return this.#actor?.getSnapshot()
   }
 
-  #createActor({ machine, above, inspect }: RunParts, from: RunOrigin): Actor<AgentMachine> {
-    this.#log = from.log
-    const actor = this.#actor.create(
-      machine,
-      from,
-      { above, inspect },
-      {
-        onSnapshot: (snapshot) => this.#settle(snapshot),
-        onBroken: (error) => this.#refuseRun(error),
-      },
+  get #context(): AgentContext | undefined {
+    return this.#snapshot?.context
+  }
+
+  /** The time of the run. */
+  get #now(): number {
+    const { context } = this.#snapshot ?? {}
+    return (context && this.#runtime?.readTime(context)) ?? 0
+  }
+
+  /** Whether a question has expired after the pending events. `at` is a time that has been reached on another clock. */
+  #isExpired(at = 0): boolean {
+    this.#runtime?.time.advanceTo(at)
+    const forecast = this.#forecast
+    return forecast?.status === 'active' && listLate(forecast.context, this.#now).length > 0
+  }
+
+  /**
+   * The snapshot after all pending events. With it, a second answer is rejected immediately, even if the store is slow.
+   */
+  get #forecast(): AgentSnapshot | undefined {
+    const snapshot = this.#snapshot
+    if (!snapshot) return undefined
+    const now = this.#now
+    this.#forecasts ??= new EventForecast()
+    return this.#forecasts.apply(snapshot, this.#pending, (ahead, event) =>
+      ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
     )
-    if (from.log) {
-      publishSession(from.log, { runId: this.id, actor: this.#actor, hub: this.#hub })
-      this.#readInbox(from.log)
+  }
+
+  /** Whether the run has a pause that can be ended or withdrawn, after the pending events. */
+  get #canResume(): boolean {
+    const forecast = this.#forecast
+    if (forecast) return canResume(forecast)
+    return this.#pending.findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')?.type === 'PAUSE'
+  }
+
+  #createActor(
+    { machine, above, inspect }: RunParts,
+    { input, snapshot, log }: RunOrigin,
+  ): Actor<AgentMachine> {
+    const actor = createActor(machine, {
+      ...(input && { input: input as never }),
+      ...(snapshot && { snapshot: snapshot as never }),
+      ...(above && { parent: above.parent, id: above.id }),
+      ...(inspect && { inspect: safeInspector(inspect, (thrown) => this.#warnOfInspector(thrown)) }),
+    } as never)
+    this.#actor = actor
+    this.#log = log
+    this.#hub.attachActor(actor)
+    log?.onFailure((failure) => {
+      queueMicrotask(() => {
+        // A delivery that waits for the log reports the failure itself, so that a CANCEL comes first.
+        if (!this.#delivery) actor.send(createStoreFailedEvent(failure))
+      })
+    })
+    this.#watch = above?.watch
+    actor.subscribe({
+      next: (state) => this.#onSnapshot(state),
+      // Called only for bugs in the machine. An agent that fails reaches a final state instead.
+      error: (error) => this.#refuseRun(error),
+      complete: () => this.#hub.complete(),
+    })
+    this.#runtime = findRuntime(actor)
+    this.#runtime?.listenToEvents({
+      onMachineEvent: (event) => this.#removePending(event),
+      onExpired: () => {
+        this.#expiry = { type: 'APPROVAL_EXPIRED' }
+        if (this.#isExpired()) this.#enqueue(this.#expiry)
+      },
+    })
+    // The actor itself queues events until it is started.
+    for (const event of this.#queue.splice(0)) actor.send(event)
+    if (log) {
+      publishSession(log, { runId: this.id, actor, hub: this.#hub })
+      this.#readInbox(log)
     }
     return actor
+  }
+
+  #onSnapshot(snapshot: AgentSnapshot): void {
+    this.#leavesRest &&= this.#pending.length > 0
+    if (this.#leavesRest && snapshot.status === 'active' && isRestState(snapshot.context.state)) return
+    this.#settle(snapshot)
+    this.#watch?.(snapshot.context)
+  }
+
+  #removePending(event: AgentMachineEvent): void {
+    const at = this.#pending.indexOf(event as ControlEvent)
+    if (at !== -1) this.#pending.splice(at, 1)
   }
 
   /**
@@ -379,10 +486,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * two pages answered the same question.
    */
   #readInbox({ inbox, sessionId }: SessionLog): void {
-    inbox.onQueued(({ messageId }) => this.#actor.emit({ type: 'message_queued', messageId }))
+    inbox.onQueued(({ messageId }) => this.#emit({ type: 'message_queued', messageId }))
     inbox.onMessage((message, event) => {
       try {
-        const { forecast } = this.#actor
+        const forecast = this.#forecast
         if (event === null || forecast === undefined) {
           inbox.refuse(message)
           return
@@ -391,17 +498,17 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
           inbox.leave(message)
           return
         }
-        checkMessageFits(event, forecast, sessionId, this.#actor.now)
+        checkMessageFits(event, forecast, sessionId, this.#now)
         this.#send({ ...event, inbox: message })
       } catch (error) {
-        if (inbox.refuse(message)) this.#actor.warn('message_refused', describeError(error))
+        if (inbox.refuse(message)) this.#warn('message_refused', describeError(error))
       }
     })
   }
 
   #startRun(actor: Actor<AgentMachine>, { queuedId }: RunOrigin): void {
-    if (!this.#actor.isReleased) actor.start()
-    if (queuedId !== undefined) this.#actor.emit({ type: 'message_dequeued', messageId: queuedId })
+    if (!this.#isReleased) actor.start()
+    if (queuedId !== undefined) this.#emit({ type: 'message_dequeued', messageId: queuedId })
     const reach = (): void => this.#started.reach(doNothing)
     const durable = this.#log?.flush()
     // If the store fails, it ends the run itself.
@@ -409,10 +516,27 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else reach()
   }
 
-  #resumeRun(): void {
+  /**
+   * Resumes a run that was interrupted or has pending messages. It starts asynchronously, so that code that subscribes
+   * right after `resume()` receives all events. A resting run emits its state.
+   */
+  #resumeRun(actor: Actor<AgentMachine>): void {
     this.#started.reach(doNothing)
-    this.#actor.resume((snapshot) => {
-      this.#settle(snapshot)
+    const { status, context } = actor.getSnapshot()
+    const isAtRest = status === 'active' && !isWorkState(context.state)
+    // The session stays held, so that messages are applied before another process can take it.
+    this.#leavesRest = isAtRest && this.#pending.length > 0
+    if (status !== 'active' || (isAtRest && !this.#leavesRest)) {
+      actor.start()
+      // XState does not notify subscribers of an actor that starts in a final state.
+      if (status !== 'active') {
+        this.#runtime?.emitRestoredState(context)
+        this.#settle(actor.getSnapshot())
+      }
+      return
+    }
+    getPlatform().runSoon(() => {
+      if (!this.#isReleased) actor.start()
     })
   }
 
@@ -437,10 +561,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #send(event: ControlEvent): void {
-    if (this.#isRefused || this.#actor.isReleased) return
-    if (this.#actor.snapshot && this.#actor.snapshot.status !== 'active') return
+    if (this.#isRefused || this.#isReleased) return
+    if (this.#snapshot && this.#snapshot.status !== 'active') return
     this.#rest.leave()
-    this.#actor.send(this.#withDigest(event))
+    this.#enqueue(this.#withDigest(event))
   }
 
   /** A grant holds for its tool as it is now. */
@@ -450,6 +574,122 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const name =
       event.type === 'GRANT' ? event.tool : (calls.find(({ id }) => id === event.callId)?.name ?? '')
     return withToolDigest(event, this.#tools(speaker).get(name))
+  }
+
+  /** The only way to send events to the actor. */
+  #enqueue(event: ControlEvent): void {
+    if (this.#isReleased) return
+    this.#pending.push(event)
+    this.#forward(event)
+  }
+
+  #forward(event: ControlEvent): void {
+    const actor = this.#actor
+    if (!actor || this.#delivery || this.#isReacquiring) {
+      this.#queue.push(event)
+      return
+    }
+    const reacquired = this.#log?.isResting ? this.#reacquire(this.#log) : undefined
+    if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
+    else {
+      actor.send(event)
+      this.#forwardQueue()
+    }
+  }
+
+  /**
+   * Reacquires the session. The event that ends the rest was checked against that rest, so it is sent before the
+   * messages of the inbox.
+   */
+  #reacquire(log: SessionLog): Promise<void> | undefined {
+    this.#isReacquiring = true
+    try {
+      return log.reacquire()
+    } finally {
+      this.#isReacquiring = false
+    }
+  }
+
+  async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
+    try {
+      await ready
+      actor.send(event)
+    } catch (error) {
+      // The process that has taken the session ends its questions.
+      if (event === this.#expiry) this.#removePending(event)
+      // A cancel always applies, even if only in this process.
+      else actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
+    }
+    this.#delivery = undefined
+    this.#forwardQueue()
+  }
+
+  #forwardQueue(): void {
+    if (this.#queue.length === 0) return
+    for (const event of this.#queue.splice(0)) this.#forward(event)
+  }
+
+  /** Stops at a point where another process can resume, and releases the session. */
+  async #release(): Promise<void> {
+    const actor = this.#actor
+    const log = this.#log
+    if (!actor) return
+    const runtime = this.#runtime
+    runtime?.halt()
+    // May be called during a transition, which is written first.
+    await this.#checks
+    const children = runtime?.hasChildren ? [...runtime.children.values()] : []
+    await Promise.all(children.map((child) => child.release()))
+    // Messages must be in the log before another process resumes the run.
+    // oxlint-disable-next-line no-await-in-loop -- new events can arrive while it waits
+    while (this.#delivery || !this.#isQuiet(actor)) await (this.#delivery ?? this.#waitUntilQuiet(actor))
+    if (log) this.#recordRelease(actor, log)
+    this.#isReleased = true
+    log?.inbox.close()
+    // XState lets only the parent stop an actor, such as a sub-agent's.
+    // oxlint-disable-next-line no-underscore-dangle -- XState has no public method for this
+    ;(actor as unknown as { _stop(): void })._stop()
+    await log?.close()
+  }
+
+  /** Logs the usage of a dropped request and the orderly stop of the process. */
+  #recordRelease(actor: Actor<AgentMachine>, log: SessionLog): void {
+    const { status, context } = actor.getSnapshot()
+    if (status !== 'active' || !isWorkState(context.state)) return
+    const usage = this.#runtime?.openBill?.getUsageSoFar() ?? null
+    if (usage !== null || log.isJustResumed) actor.send({ type: 'RELEASED', ...(usage && { usage }) })
+  }
+
+  #waitUntilQuiet(actor: Actor<AgentMachine>): Promise<void> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (this.#isQuiet(actor)) resolve()
+      }
+      actor.subscribe({ next: look, complete: resolve })
+      look()
+    })
+  }
+
+  #isQuiet(actor: Actor<AgentMachine>): boolean {
+    const { status, context } = actor.getSnapshot()
+    return status !== 'active' || canResumeFromLog(context)
+  }
+
+  #warn(code: string, message: string): void {
+    this.#emit({ type: 'warning', code, message })
+  }
+
+  /** Emits an event that does not come from the machine. */
+  #emit(event: EmittedEvent): void {
+    this.#runtime?.emit(event)
+  }
+
+  /** Emitted later, because XState calls the inspector during a transition. */
+  #warnOfInspector(thrown: unknown): void {
+    queueMicrotask(() => {
+      const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
+      this.#warn('subscriber_error', message)
+    })
   }
 
   /** Leaves the rest while the edit is validated, and returns to it if the edit is invalid. */
@@ -463,11 +703,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       const refusal = await problem
       if (refusal) throw refusal
       // Another answer may have arrived in the meantime.
-      getAwaitedCall(this.#actor.forecast?.context, callId, 'approval', { fingerprint, messageId })
+      getAwaitedCall(this.#forecast?.context, callId, 'approval', { fingerprint, messageId })
       this.#send(edit)
     } catch (error) {
-      this.#actor.warn('answer_refused', describeError(error))
-      if (this.#actor.snapshot) this.#settle(this.#actor.snapshot)
+      this.#warn('answer_refused', describeError(error))
+      if (this.#snapshot) this.#settle(this.#snapshot)
     }
   }
 
@@ -502,7 +742,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #checkActive(method: string): void {
-    const ahead = this.#actor.forecast
+    const ahead = this.#forecast
     if (this.#isRefused || (ahead && ahead.status !== 'active')) this.#failWrongState(method, 'it has ended')
   }
 
