@@ -128,6 +128,8 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   })
 }
 
+export type AnswerEvent = Extract<ControlEvent, { type: 'APPROVE' | 'REJECT' | 'TOOL_OUTPUT' }>
+
 /** The parts of a run that are needed to check a message. */
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
@@ -153,9 +155,19 @@ export function checkMessageFits(
     throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
   if (event.type !== 'APPROVE' && event.type !== 'REJECT' && event.type !== 'TOOL_OUTPUT') return
   const needs = event.type === 'TOOL_OUTPUT' ? 'client' : 'approval'
-  const call = getAwaitedCall(run.context, event.callId, needs, event)
-  if (event.type !== 'TOOL_OUTPUT') checkVote(run.context, call, event, now)
-  if (event.type === 'APPROVE') checkApprovalGrants(run.context, event)
+  checkAnswerFits(event, getAwaitedCall(run.context, event.callId, needs, event), run.context, now)
+}
+
+/** Checks whether the sender may give this answer to a call that waits for it. `now` is the time of the run. */
+export function checkAnswerFits(
+  event: AnswerEvent,
+  call: PendingCall,
+  context: AgentContext,
+  now: number,
+): void {
+  if (event.type === 'TOOL_OUTPUT') return
+  checkVote(context, call, event, now)
+  if (event.type === 'APPROVE') checkApprovalGrants(context, event)
 }
 
 /** @throws {UsageError} `unknown_grant` */

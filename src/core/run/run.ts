@@ -25,8 +25,8 @@ import {
   type EditOf,
   type ResumeTime,
   canResume,
+  checkAnswerFits,
   checkMessageFits,
-  checkVote,
   getAwaitedCall,
   parseAnswerTarget,
   parseEditedArguments,
@@ -52,7 +52,6 @@ import {
   wrongStateError,
 } from './run-parts.js'
 import {
-  checkApprovalGrants,
   type GrantOptions,
   outlivesRun,
   readGrant,
@@ -290,15 +289,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
+    const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = awaited
     const why = options?.why === undefined ? {} : { why: options.why }
     const given = options?.grant
     const grant = given === undefined ? {} : { grant: readGrant(given, 'approve()', this.#now) }
     const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...grant, ...sent }
     const vote = editedInput === undefined ? event : { ...event, arguments: '' }
-    checkVote(this.#forecast?.context, awaited, vote, this.#now)
-    if (this.#forecast) checkApprovalGrants(this.#forecast.context, vote)
+    checkAnswerFits(vote, awaited, context, this.#now)
     if (editedInput === undefined) return this.#send(event)
     const { text, problem } = parseEditedArguments(editedInput, awaited, this.#tools(this.#context?.speaker))
     const edit = { ...event, arguments: text }
@@ -313,10 +311,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
-    const { awaited, ...sent } = this.#getAwaitedCall(call, 'approval', options)
+    const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = awaited
     const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
-    checkVote(this.#forecast?.context, awaited, event, this.#now)
+    checkAnswerFits(event, awaited, context, this.#now)
     this.#send(event)
   }
 
@@ -351,8 +349,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const { awaited, ...sent } = this.#getAwaitedCall(call, 'client', options)
-    const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
+    const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'client', options)
+    const maxChars = context.config.toolCalls.maxResultChars
     this.#send({ ...toToolOutputEvent(awaited, value, { maxChars }), ...sent })
   }
 
@@ -373,15 +371,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.getPersistedSnapshot()
   }
 
-  /** The call that waits for this answer, and the answer's sender. */
+  /** The call that waits for this answer, the state of its run, and the answer's sender. */
   #getAwaitedCall(
     call: CallReference,
     needs: PendingCall['needs'],
     options?: AnswerOptions,
-  ): { awaited: PendingCall; by?: Principal } {
+  ): { awaited: PendingCall; context: AgentContext; by?: Principal } {
     const { callId, by, ...target } = parseAnswerTarget(call, options)
-    const awaited = getAwaitedCall(this.#forecast?.context, callId, needs, target)
-    return { awaited, ...(by && { by }) }
+    const context = this.#forecast?.context as AgentContext
+    return { awaited: getAwaitedCall(context, callId, needs, target), context, ...(by && { by }) }
   }
 
   /** Undefined until the session is read. */

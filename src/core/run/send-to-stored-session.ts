@@ -1,4 +1,5 @@
-import { isWorkState } from '../../../machines/agent/run-result.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { isWorkState, type PendingCall } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { UsageError } from '../base/errors.js'
 import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
@@ -29,6 +30,8 @@ import { provideAnswerReader } from '../sessions/answer-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { getSpeakerTools } from '../live/agent-parts.js'
 import {
+  type AnswerEvent,
+  checkAnswerFits,
   getAwaitedCall,
   toToolOutputEvent,
   parseEditedArguments,
@@ -274,11 +277,10 @@ async function checkSend(
   if (!isGrantMessage(message)) checkNotEnded(run, id)
   if (at !== undefined && at !== folded.head && message.type !== 'cancel')
     throw staleAnswerError(id, at, folded.head)
-  const event = isAnswer(message)
-    ? await toAnswerEvent(message, run, now, tools)
-    : toSentEvent(message, run, now, tools)
+  if (isAnswer(message)) return { event: await toAnswerEvent(message, run, now, tools), last }
+  const event = toSentEvent(message, run, now, tools)
   checkMessageFits(event, run, id, now)
-  if (!isHeld && !isAnswer(message) && !isGrantMessage(message) && message.type !== 'cancel') {
+  if (!isHeld && !isGrantMessage(message) && message.type !== 'cancel') {
     const state = getState(left)
     if (isWorkState(state))
       throw notWaitingError(id, `was interrupted: it is ${state}, and no process runs it`)
@@ -305,16 +307,28 @@ function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage
 
 const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
 
-/** The machine event for an answer to the pending call. */
+/** The machine event for an answer, if a call waits for it and the sender may give it. */
 async function toAnswerEvent(
   message: AnswerMessage,
   { context }: FoldedRun,
   now: number,
   tools: ToolSet | undefined,
-): Promise<ControlEvent> {
-  const { callId } = message
+): Promise<AnswerEvent> {
   const needs = message.type === 'toolOutput' ? 'client' : 'approval'
-  const call = getAwaitedCall(context, callId, needs, message)
+  const call = getAwaitedCall(context, message.callId, needs, message)
+  const event = await createAnswerEvent(message, call, context, now, tools)
+  checkAnswerFits(event, call, context, now)
+  return event
+}
+
+async function createAnswerEvent(
+  message: AnswerMessage,
+  call: PendingCall,
+  context: AgentContext,
+  now: number,
+  tools: ToolSet | undefined,
+): Promise<AnswerEvent> {
+  const { callId } = message
   const { fingerprint, messageId } = call
   const target = {
     callId,
