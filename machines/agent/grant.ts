@@ -17,13 +17,13 @@ export type GrantMatcher = GrantValue | readonly GrantValue[] | { min?: number; 
 /** The limits of a grant. */
 export interface GrantLimits {
   /**
-   * Arguments by name. Arguments without a name here may have any value. Absent: exactly the arguments of the approved
-   * call.
+   * The allowed values by argument name. Other arguments may have any value. If absent, the grant covers exactly the
+   * arguments of the approved call.
    */
   when?: Readonly<Record<string, GrantMatcher>>
-  /** The grant ends at this time, in milliseconds since the epoch. Absent: it does not end. */
+  /** When the grant ends, in milliseconds since the epoch. If absent, it does not end. */
   until?: number
-  /** How many calls may start. Absent: unlimited. */
+  /** How many calls may start. Unlimited if absent. */
   uses?: number
 }
 
@@ -46,13 +46,13 @@ export interface NewGrant extends GrantLimits {
  */
 export interface Grant extends NewGrant {
   tool: string
-  /** The handoff name of the agent that has the tool. Absent: the session's first agent. */
+  /** The handoff name of the agent that has the tool. Absent for the session's first agent. */
   speaker?: string
-  /** The approved arguments as JSON text, of a grant without `when`. */
+  /** The approved arguments as JSON text, for a grant without `when`. */
   arguments?: string
   /** The people who gave it. They must satisfy the approvers of each call. */
   givers: readonly Approval[]
-  /** How many more calls may start. Absent: unlimited. */
+  /** How many more calls may start. Unlimited if absent. */
   uses?: number
 }
 

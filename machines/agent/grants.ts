@@ -6,7 +6,7 @@ import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 
 type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
 
-/** Whether the grant of a call that has one was revoked or has ended. */
+/** Whether the grant of the call was revoked or has ended. False without a grant. */
 export function isGrantEnded(
   { grants }: Pick<AgentContext, 'grants'>,
   call: BatchCall,

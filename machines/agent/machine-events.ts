@@ -73,7 +73,7 @@ export type ControlEvent = EventBase &
       }
     /** Approves later calls of a tool. */
     | { type: 'GRANT'; tool: string; grant: NewGrant }
-    /** Ends a grant, or takes back the sender's approval of a call that has not started. */
+    /** Ends a grant, or withdraws the sender's approval of a call that has not started. */
     | { type: 'REVOKE'; grant: string }
     | { type: 'REVOKE'; callId: string; fingerprint?: string; messageId?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }

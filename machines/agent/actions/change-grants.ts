@@ -19,12 +19,12 @@ export const revokeGrant = toAction(({ grants = [] }, event, emit) => {
   return { grants: grants.filter((grant) => grant !== revoked) }
 })
 
-/** The call could not start, and a person decides. */
+/** The call could not start, so a person decides. */
 export const endGrant = toAction((context, event) =>
   event.type === 'GRANT_ENDED' ? withoutGrants(context, [event.callId], { ungranted: true }) : undefined,
 )
 
-/** A call that was approved already asks again. */
+/** If the call was already approved, it asks again. */
 export const revokeApproval = toAction((context, event, emit) => {
   const own = findOwnApproval(context, event)
   if (own === undefined) return undefined

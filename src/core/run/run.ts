@@ -329,7 +329,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Ends a grant, or takes back the sender's approval of a call that has not started.
+   * Ends a grant, or withdraws the sender's approval of a call that has not started.
    * @example run.revoke({ grant: id }, { by: 'bob' })
    * @throws {UsageError} `wrong_state` after a final state, `unknown_grant`, `unknown_call`
    */
@@ -565,7 +565,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#enqueue(this.#withDigest(event))
   }
 
-  /** A grant holds for its tool as it is now. */
+  /** A grant applies to the current version of its tool. */
   #withDigest(event: ControlEvent): ControlEvent {
     if (event.type !== 'GRANT' && event.type !== 'APPROVE') return event
     const { calls = [], speaker } = this.#context ?? {}

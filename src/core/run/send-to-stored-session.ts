@@ -375,6 +375,6 @@ function toSentEvent(
   return withToolDigest(event, getSpeakerTools(tools, context.speaker).get(event.tool))
 }
 
-/** A session can receive grants, and lose them, in any state. */
+/** Grants can be given and revoked in any state of a session. */
 const isGrantMessage = (message: EventMessage): boolean =>
   message.type === 'grant' || (message.type === 'revoke' && 'grant' in message)

@@ -28,10 +28,10 @@ export function readGrant(options: unknown, where: string, now = -Infinity): New
   const { when, until, uses, ...others } = options
   const [strange] = Object.keys(others)
   if (strange !== undefined) throw invalid(strange, `a grant has no key '${strange}'`)
-  if (when !== undefined && !isObject(when)) throw invalid('when', 'when must be an object of arguments')
+  if (when !== undefined && !isObject(when)) throw invalid('when', 'when must map arguments to values')
   const bad = Object.keys(when ?? {}).find((name) => !isMatcher(when?.[name]))
   if (bad !== undefined)
-    throw invalid(`when.${bad}`, `when.${bad} must be a value, a list of values, or { min, max } of numbers`)
+    throw invalid(`when.${bad}`, `when.${bad} must be a value, a list of values, or a numeric { min, max }`)
   const end = until === undefined ? Infinity : readTime(until)
   if (end === null || end <= now) throw invalid('until', 'until must be a Date in the future')
   if (uses !== undefined && !(Number.isSafeInteger(uses) && (uses as number) > 0))
@@ -90,7 +90,7 @@ interface DescribedTool {
   parameters: JsonObject
 }
 
-/** Identifies a tool as the giver of a grant saw it. A tool that changes later is approved again. */
+/** Identifies the version of a tool that a grant covers. If the tool changes, its calls need approval again. */
 export function digestTool({ description, parameters }: DescribedTool): string {
   return digest(JSON.stringify([description, parameters])).slice(0, 16)
 }
@@ -139,7 +139,7 @@ export function toRevokeEvent(
   }
 }
 
-/** Whether the session keeps a message when its run ends. Grants hold for later runs. */
+/** Whether the session keeps a message when its run ends. Grants apply to later runs. */
 export function outlivesRun(event: ControlEvent | null): boolean {
   return event?.type === 'GRANT' || (event?.type === 'REVOKE' && 'grant' in event)
 }
