@@ -4,7 +4,7 @@ import type { StepMark } from '../core/sessions/store/step-marks.js'
 import type { CostSum } from './costs.js'
 import type { Answer, SavedView } from './requests.js'
 import type { QueryKey, sessionStatuses } from './session-query.js'
-export type { Answer, ForkEdit, ForkRequest, SavedView } from './requests.js'
+export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
 
 // The protocol between the page and its server. It is JSON without secrets or unscreened content. routes.ts has the
 // addresses.

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { UsageError } from '../core/base/errors.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { longestQuery, sessionSorts } from './session-query.js'
 
 // Bodies of the page's POST requests. Each schema defines both the validation and the type.
@@ -10,23 +11,24 @@ const call = {
   messageId: z.string().exactOptional(),
 }
 
+/** The session messages that the page sends. */
 export const answerSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('approve'),
     ...call,
-    arguments: z.unknown().exactOptional(),
+    editedInput: z.unknown().exactOptional(),
     /** Also approves later calls with exactly these arguments. */
-    grant: z.literal(true).exactOptional(),
+    grant: z.strictObject({}).exactOptional(),
   }),
   z.strictObject({ type: z.literal('revoke'), grant: z.string() }),
   z.strictObject({ type: z.literal('reject'), ...call, why: z.string().exactOptional() }),
-  z.strictObject({ type: z.literal('tool_output'), ...call, value: z.unknown() }),
-  z.strictObject({ type: z.literal('reply'), text: z.string() }),
+  z.strictObject({ type: z.literal('toolOutput'), ...call, value: z.unknown() }),
+  z.strictObject({ type: z.literal('reply'), input: z.string() }),
   z.strictObject({ type: z.literal('steer'), text: z.string() }),
   z.strictObject({ type: z.literal('pause') }),
   z.strictObject({ type: z.literal('resume') }),
   z.strictObject({ type: z.literal('cancel'), why: z.string().exactOptional() }),
-])
+]) satisfies z.ZodType<SessionMessage>
 export type Answer = z.infer<typeof answerSchema>
 
 /** Starts a new session at record `at`. The original does not change. */
@@ -48,16 +50,17 @@ export const forkSchema = z.strictObject({
   decision: z
     .discriminatedUnion('type', [
       z.strictObject({
-        call: z.string(),
+        callId: z.string(),
         type: z.literal('approve'),
-        arguments: z.unknown().exactOptional(),
+        editedInput: z.unknown().exactOptional(),
       }),
-      z.strictObject({ call: z.string(), type: z.literal('reject'), why: z.string().exactOptional() }),
+      z.strictObject({ callId: z.string(), type: z.literal('reject'), why: z.string().exactOptional() }),
     ])
     .exactOptional(),
 })
 export type ForkRequest = z.infer<typeof forkSchema>
-export type ForkEdit = NonNullable<ForkRequest['edit']>
+/** A `ForkEdit` whose message is plain text. */
+export type TextEdit = NonNullable<ForkRequest['edit']>
 
 /** Marks the step to which this record belongs. Null removes the mark. */
 export const markSchema = z.strictObject({

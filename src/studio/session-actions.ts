@@ -12,18 +12,18 @@ import { strandedError } from '../core/sessions/session-errors.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall, parseEditedArguments } from '../core/run/answer-events.js'
-import { applyMessage, checkAnswer, type RunMessage } from '../core/run/apply-message.js'
-import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
+import { applyMessage, checkAnswer } from '../core/run/apply-message.js'
+import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import { systemClock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
-import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
+import type { ForkEdit } from '../core/sessions/fork-edit.js'
 import type { AttachableRun, AttachedRuns } from './attached-runs.js'
 import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionFold } from './session-fold.js'
 import type { SessionLibrary } from './session-library.js'
-import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
+import type { Answer, Done, ForkRequest, MomentView, TextEdit } from './protocol.js'
 import type { MarkRequest } from './requests.js'
 import { findGap, getWords, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
@@ -145,7 +145,7 @@ export class SessionActions {
       case 'WAITING_FOR_INPUT': {
         const ends: Answer['type'][] = context.pausing ? ['resume', 'cancel'] : ['cancel']
         if (context.reason === 'message') return ['reply', ...ends]
-        return context.reason === 'approval' ? ['approve', 'reject', ...ends] : ['tool_output', ...ends]
+        return context.reason === 'approval' ? ['approve', 'reject', ...ends] : ['toolOutput', ...ends]
       }
       case 'PAUSED':
         return ['resume', 'steer', 'cancel']
@@ -153,7 +153,7 @@ export class SessionActions {
       case 'RUNNING':
       case 'WAITING_FOR_TOOL':
         if (this.#runs.has(id) || (isHeld && this.#canSend))
-          return ['approve', 'reject', 'tool_output', context.pausing ? 'resume' : 'pause', 'steer', 'cancel']
+          return ['approve', 'reject', 'toolOutput', context.pausing ? 'resume' : 'pause', 'steer', 'cancel']
         return isHeld ? [] : ['resume', 'cancel']
       default:
         return []
@@ -195,7 +195,7 @@ export class SessionActions {
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
     // Resuming continues an interrupted run and ends an expired question.
     if (answer.type !== 'resume' || (run.state === 'PAUSED' && !isLate) || context?.pausing)
-      applyMessage(run, this.#toMessage(answer))
+      applyMessage(run, { ...answer, by: this.#by })
     return { sessionId: id }
   }
 
@@ -212,15 +212,11 @@ export class SessionActions {
 
   /** Sends the answer to the session's inbox. Returns false if the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: RunAnswer): Promise<boolean> {
-    const receipt = await this.#getAgent().send?.(id, this.#toMessage(answer))
+    const receipt = await this.#getAgent().send?.(id, { ...answer, by: this.#by })
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
     await this.#resumeRun(id)
     return true
-  }
-
-  #toMessage(answer: RunAnswer): RunMessage {
-    return { ...toSessionMessage(answer), by: this.#by }
   }
 
   /** The agent's name and version in `defineAgents`. */
@@ -237,8 +233,8 @@ export class SessionActions {
     switch (answer.type) {
       case 'approve':
       case 'reject':
-      case 'tool_output':
-        checkAnswer(context, this.#toMessage(answer) as AnswerMessage)
+      case 'toolOutput':
+        checkAnswer(context, { ...answer, by: this.#by })
         return
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
@@ -259,7 +255,7 @@ export class SessionActions {
 
   /** Validates edited arguments against the schema, so that the user sees the problem. */
   async #checkEdit(id: string, context: AgentContext | undefined, answer: RunAnswer): Promise<void> {
-    if (answer.type !== 'approve' || answer.arguments === undefined) return
+    if (answer.type !== 'approve' || answer.editedInput === undefined) return
     const tools = this.findTools(id)
     if (!tools && this.#embedded.has(id)) {
       const text =
@@ -269,9 +265,9 @@ export class SessionActions {
     }
     if (!tools) return
     const call = getAwaitedCall(context, answer.callId, 'approval', answer)
-    checkGaps(answer.arguments, call.arguments, call.callId)
+    checkGaps(answer.editedInput, call.arguments, call.callId)
     const known = getSpeakerTools(tools, context?.speaker)
-    const problem = await parseEditedArguments(answer.arguments, call, known).problem
+    const problem = await parseEditedArguments(answer.editedInput, call, known).problem
     if (problem) throw problem
   }
 
@@ -321,7 +317,10 @@ export class SessionActions {
       ...(askFirst && { askFirst }),
       context: this.#context,
     })
-    if (run) decide(await this.#resumeRun(sessionId), decision, this.#by)
+    if (run) {
+      const forked = await this.#resumeRun(sessionId)
+      if (decision) applyMessage(forked, { ...decision, by: this.#by })
+    }
     // The original lists its forks from the rows that the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
@@ -337,9 +336,8 @@ export class SessionActions {
     if (!run)
       throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
     const context = session?.run?.context
-    const { fingerprint } = getAwaitedCall(context, decision.call, 'approval')
-    if (decision.type === 'approve')
-      await this.#checkEdit(id, context, { ...decision, callId: decision.call, fingerprint })
+    const { fingerprint } = getAwaitedCall(context, decision.callId, 'approval')
+    await this.#checkEdit(id, context, { ...decision, fingerprint })
   }
 
   /**
@@ -367,7 +365,7 @@ export class SessionActions {
   }
 
   /** Replaces the text of a message and keeps its other parts, such as pictures. */
-  #createEdit(session: FoldedSession | undefined, edit: ForkEdit): Edit {
+  #createEdit(session: FoldedSession | undefined, edit: TextEdit): ForkEdit {
     const messages = session?.run?.context.messages ?? session?.state.messages ?? []
     if ('instructions' in edit) {
       const effective = session && findEffectiveInstructions(session, this.findInstructions(session))
@@ -395,11 +393,6 @@ export class SessionActions {
   }
 }
 
-function decide(run: AttachableRun, decision: ForkRequest['decision'], by: Principal | undefined): void {
-  if (decision?.type === 'approve') run.approve(decision.call, decision.arguments, { by })
-  else if (decision) run.reject(decision.call, decision.why, { by })
-}
-
 function findResultText(messages: readonly Message[], callId: string): string {
   const result = messages.findLast((one) => one.role === 'tool' && one.tool_call_id === callId)
   return result ? formatMessageText(result) : ''
@@ -414,21 +407,6 @@ function checkGaps(edited: unknown, before: string, subject: string): void {
 
 /** An answer to a run. */
 type RunAnswer = Exclude<Answer, { type: 'revoke' }>
-
-function toSessionMessage(answer: RunAnswer): RunMessage {
-  switch (answer.type) {
-    case 'approve': {
-      const { arguments: editedInput, grant, ...call } = answer
-      return { ...call, ...(editedInput !== undefined && { editedInput }), ...(grant && { grant: {} }) }
-    }
-    case 'tool_output':
-      return { ...answer, type: 'toolOutput' }
-    case 'reply':
-      return { type: 'reply', input: answer.text }
-    default:
-      return answer
-  }
-}
 
 function hasEnded(context: AgentContext | undefined): boolean {
   if (context === undefined) return true

@@ -14,7 +14,7 @@ import { restateHandlers } from './surfaces/hosts.js'
 export const studioAnswers: Record<Answer['type'], true> = {
   approve: true,
   reject: true,
-  tool_output: true,
+  toolOutput: true,
   reply: true,
   steer: true,
   pause: true,

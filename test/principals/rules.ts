@@ -199,7 +199,7 @@ export const rules: Rule[] = [
     because: 'the call waits for a person, and a page must not say what came of it',
   },
   {
-    of: 'studio.answers (tool_output)',
+    of: 'studio.answers (toolOutput)',
     standing: closed,
     comes: 'refused: unknown_call',
     because: 'no output is waited for',
@@ -724,7 +724,7 @@ export const rules: Rule[] = [
   },
   {
     does: 'answer',
-    of: 'studio.answers (tool_output)',
+    of: 'studio.answers (toolOutput)',
     comes: 'refused: unknown_call',
     because: 'no output is waited for',
   },

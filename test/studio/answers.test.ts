@@ -54,9 +54,9 @@ test('edited arguments are validated, and run', async () => {
   const { visitor, last, state, paid, close } = await waiting()
   const [call] = (await last()).pending
   const answer = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
-  const wrong = await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: -1, to: 'Ada' } })
+  const wrong = await visitor.post(paths.answers('s'), { ...answer, editedInput: { amount: -1, to: 'Ada' } })
   expect(wrong).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'call_pay' } })
-  await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: 12, to: 'Ada' } })
+  await visitor.post(paths.answers('s'), { ...answer, editedInput: { amount: 12, to: 'Ada' } })
   await until(() => state() === 'COMPLETED')
   expect(paid).toEqual([12])
   await close()
@@ -91,11 +91,11 @@ test('a message is answered, and a run is paused, steered and resumed', async ()
   await until(() => run.state === 'PAUSED')
   expect(await post({ type: 'resume' })).toMatchObject({ status: 200 })
   await until(() => run.state === 'WAITING_FOR_INPUT')
-  expect(await post({ type: 'reply', text: ' ' })).toMatchObject({
+  expect(await post({ type: 'reply', input: ' ' })).toMatchObject({
     status: 400,
     error: { code: 'invalid_input' },
   })
-  expect(await post({ type: 'reply', text: 'Go on.' })).toMatchObject({ status: 200 })
+  expect(await post({ type: 'reply', input: 'Go on.' })).toMatchObject({ status: 200 })
   await until(() => run.state === 'WAITING_FOR_INPUT')
   expect(await post({ type: 'steer', text: 'Be brief.' })).toMatchObject({ status: 200 })
   await until(() => run.state === 'WAITING_FOR_INPUT')
@@ -108,7 +108,7 @@ test('a message is answered, and a run is paused, steered and resumed', async ()
 test('an unexpected action is refused, and starts nothing', async () => {
   const { visitor, store, close } = await waiting()
   const before = JSON.stringify(store.read('s'))
-  for (const answer of [{ type: 'reply', text: 'Hello' }, { type: 'pause' }, { type: 'resume' }]) {
+  for (const answer of [{ type: 'reply', input: 'Hello' }, { type: 'pause' }, { type: 'resume' }]) {
     expect(await visitor.post(paths.answers('s'), answer)).toMatchObject({
       status: 409,
       error: { code: 'wrong_state' },
@@ -169,13 +169,13 @@ test('an edit keeps hidden content: a secret, and the end of a long text', async
   const answer = { type: 'approve', callId: 'p', fingerprint: call?.fingerprint }
   const refused = { status: 400, error: { code: 'invalid_input' } }
   const edited = { ...shown, amount: 6 }
-  expect(await visitor.post(paths.answers('s'), { ...answer, arguments: edited })).toMatchObject(refused)
+  expect(await visitor.post(paths.answers('s'), { ...answer, editedInput: edited })).toMatchObject(refused)
   const at = store.get('s')?.head
   const fork = (edit: object) => visitor.post(paths.fork('s'), { at, edit })
   expect(await fork({ call: 'p', arguments: edited })).toMatchObject(refused)
   expect(await fork({ message: 'm1', content: 'Pay, with [redacted].' })).toMatchObject({ status: 200 })
   expect(paid).toEqual([])
-  await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: 6, to: 'Ada' } })
+  await visitor.post(paths.answers('s'), { ...answer, editedInput: { amount: 6, to: 'Ada' } })
   await until(() => state() === 'COMPLETED')
   expect(paid).toEqual([6])
   await close()
@@ -337,7 +337,7 @@ test('a run that another process holds receives messages, and its owner applies 
   await until(() => run.state === 'WAITING_FOR_TOOL')
   const { view, moment } = await visitor.get<EndView>(paths.end('s'))
   expect(view.session).toMatchObject({ isAttached: false, status: 'running' })
-  expect(moment?.actions).toEqual(['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel'])
+  expect(moment?.actions).toEqual(['approve', 'reject', 'toolOutput', 'pause', 'steer', 'cancel'])
   const post = (answer: object) => visitor.post(paths.answers('s'), answer)
   expect(await post({ type: 'steer', text: 'Be brief.' })).toEqual({ status: 200, sessionId: 's' })
   expect(await post({ type: 'pause' })).toEqual({ status: 200, sessionId: 's' })

@@ -15,11 +15,11 @@ describe('an elicitation of a tool’s server', () => {
     await theatre.run('Go.', { session: 's' }).rest()
     const { rows } = await visitor.get<SessionView>(paths.session('s'))
     const { pending, actions } = await visitor.get<MomentView>(paths.moment('s', rows.length))
-    expect(actions).toContain('tool_output')
+    expect(actions).toContain('toolOutput')
     expect(pending).toMatchObject([{ name: 'book', needs: 'elicitation', elicitation: seat }])
     const answer = (value: unknown) =>
       visitor.post(paths.answers('s'), {
-        type: 'tool_output',
+        type: 'toolOutput',
         callId: pending[0]?.callId,
         fingerprint: pending[0]?.fingerprint,
         value,

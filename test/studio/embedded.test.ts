@@ -74,7 +74,7 @@ test('an actor is answered in the page without an agent, and the tool runs once'
   expect((await view(visitor)).rows.map(({ type }) => type)).toEqual(['snapshot'])
   const stale = await answer({ type: 'approve', fingerprint: 'of-another-call' })
   expect(stale).toMatchObject({ status: 409, error: { code: 'stale_answer' } })
-  const edited = await answer({ type: 'approve', arguments: { amount: 1, to: 'Ada' } })
+  const edited = await answer({ type: 'approve', editedInput: { amount: 1, to: 'Ada' } })
   expect(edited).toMatchObject({ status: 400, error: { code: 'invalid_input' } })
   expect(edited.error?.message).toContain('startStudio({ agent })')
   expect(await answer({ type: 'approve' })).toMatchObject({ status: 200 })
@@ -92,9 +92,9 @@ test('with the agent of its machine, edited arguments are validated by the schem
   actor.start()
   await waits()
   expect((await last(visitor)).pending[0]?.schema).toMatchObject({ type: 'object' })
-  const wrong = await answer({ type: 'approve', arguments: { amount: -1, to: 'Ada' } })
+  const wrong = await answer({ type: 'approve', editedInput: { amount: -1, to: 'Ada' } })
   expect(wrong).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'call_pay' } })
-  expect(await answer({ type: 'approve', arguments: { amount: 12, to: 'Ada' } })).toMatchObject({
+  expect(await answer({ type: 'approve', editedInput: { amount: 12, to: 'Ada' } })).toMatchObject({
     status: 200,
   })
   await toPromise(actor)
@@ -118,8 +118,8 @@ test('a run without an end is paused, steered, resumed, replied to and cancelled
   expect(await post({ type: 'steer', text: 'Be brief.' })).toMatchObject({ status: 200 })
   await until(() => state() === 'WAITING_FOR_INPUT')
   expect(await post({ type: 'resume' })).toMatchObject({ status: 409, error: { code: 'wrong_state' } })
-  expect(await post({ type: 'reply', text: ' ' })).toMatchObject({ status: 400 })
-  expect(await post({ type: 'reply', text: 'Go on.' })).toMatchObject({ status: 200 })
+  expect(await post({ type: 'reply', input: ' ' })).toMatchObject({ status: 400 })
+  expect(await post({ type: 'reply', input: 'Go on.' })).toMatchObject({ status: 200 })
   await until(() => state() === 'WAITING_FOR_INPUT')
   expect(await post({ type: 'cancel', why: 'Enough.' })).toMatchObject({ status: 200 })
   expect(state()).toBe('CANCELLED')

@@ -35,7 +35,7 @@ async function asking() {
 test('an approval can approve later calls with its arguments, until it is revoked', async () => {
   const { paid, order, view, last, answer, approve, becomes, store } = await asking()
   expect((await last()).pending).toMatchObject([{ isGrantable: true }])
-  expect(await approve({ grant: true })).toMatchObject({ status: 200 })
+  expect(await approve({ grant: {} })).toMatchObject({ status: 200 })
   await becomes('COMPLETED')
   const { grants, actions } = await last()
   expect(grants).toMatchObject([

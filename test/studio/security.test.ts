@@ -77,7 +77,7 @@ describe('a post', () => {
 
   test('with more than a megabyte, invalid JSON, or an invalid answer is refused with a message', async () => {
     const { visitor, close } = await waiting()
-    const huge = await visitor.post(paths.answers('s'), { type: 'reply', text: 'x'.repeat(1_100_000) })
+    const huge = await visitor.post(paths.answers('s'), { type: 'reply', input: 'x'.repeat(1_100_000) })
     expect(huge).toMatchObject({ status: 413, error: { code: 'too_large' } })
     const headers = { origin: visitor.origin, 'content-type': json }
     const none = await visitor.raw(paths.answers('s'), { method: 'POST', headers, body: '{' })

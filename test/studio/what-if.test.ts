@@ -1,7 +1,7 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/client/run-steps.js'
 import { describeFork } from '../../src/studio/client/what-if.js'
-import type { CompareView, ForkEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
+import type { CompareView, TextEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit, type Visitor } from './visitor.js'
@@ -56,7 +56,7 @@ async function played() {
 
 /** An edit, the record that the server returns for it, and the edited message. */
 interface Edit {
-  edit: Exclude<ForkEdit, { instructions: string }>
+  edit: Exclude<TextEdit, { instructions: string }>
   at: number
   message: string
 }
@@ -141,18 +141,18 @@ test('a decision is repeated in a fork that waits for it, runs, and is compared 
   const fork = { at: seq - 1, run: true }
   const { sessionId = '' } = await visitor.post(paths.fork('s'), {
     ...fork,
-    decision: { call: 'p', type: 'reject', why: 'Too dear.' },
+    decision: { callId: 'p', type: 'reject', why: 'Too dear.' },
   })
   await untilItRests(visitor, sessionId)
   const { change } = await visitor.get<CompareView>(paths.compare('s', sessionId))
   expect(change).toEqual({ kind: 'decision', name: 'pay', a: 'approved', b: 'rejected: Too dear.' })
   for (const [wrong, code] of [
-    [{ ...fork, at: seq, decision: { call: 'p', type: 'reject' } }, 'already_answered'],
+    [{ ...fork, at: seq, decision: { callId: 'p', type: 'reject' } }, 'already_answered'],
     [
-      { ...fork, decision: { call: 'p', type: 'approve', arguments: { amount: -1, to: 'Bob' } } },
+      { ...fork, decision: { callId: 'p', type: 'approve', editedInput: { amount: -1, to: 'Bob' } } },
       'invalid_input',
     ],
-    [{ at: seq - 1, decision: { call: 'p', type: 'reject' } }, 'invalid_input'],
+    [{ at: seq - 1, decision: { callId: 'p', type: 'reject' } }, 'invalid_input'],
   ] as const) {
     const count = store.list().length
     expect((await visitor.post(paths.fork('s'), wrong)).error?.code).toBe(code)

@@ -51,7 +51,7 @@ export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent
       {otherAgent !== null && !hasResume && actions.length > 0 && <p class="other-agent">{otherAgent}</p>}
       {pending.map(({ elicitation, ...call }) => {
         const key = `${call.callId} ${call.messageId} ${call.fingerprint}`
-        return elicitation && may.has('tool_output') ? (
+        return elicitation && may.has('toolOutput') ? (
           <ElicitationCard key={key} call={{ ...call, elicitation }} isBusy={isBusy} send={send} />
         ) : (
           <PendingCard key={key} call={call} now={now} may={may} isBusy={isBusy} send={send} />
@@ -134,7 +134,7 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
           spellcheck={false}
           rows={Math.min(12, Math.max(3, text.split('\n').length))}
           value={text}
-          disabled={isLate || !may.has(needs === 'approval' ? 'approve' : 'tool_output')}
+          disabled={isLate || !may.has(needs === 'approval' ? 'approve' : 'toolOutput')}
           aria-invalid={isWrong && text !== ''}
           onInput={(event) => setText(event.currentTarget.value)}
         />
@@ -165,8 +165,8 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
               send({
                 type: 'approve',
                 ...target,
-                ...(isEdited && { arguments: parsed }),
-                ...(isGranted && { grant: true }),
+                ...(isEdited && { editedInput: parsed }),
+                ...(isGranted && { grant: {} }),
               })
             }
           >
@@ -192,12 +192,12 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
             onInput={(event) => setWhy(event.currentTarget.value)}
           />
         )}
-        {needs === 'client' && may.has('tool_output') && (
+        {needs === 'client' && may.has('toolOutput') && (
           <button
             type="button"
             class="primary"
             disabled={isBusy || isWrong}
-            onClick={() => send({ type: 'tool_output', ...target, value: parsed })}
+            onClick={() => send({ type: 'toolOutput', ...target, value: parsed })}
           >
             Submit
           </button>
@@ -275,7 +275,8 @@ function SayForm({
   const submit = (event: Event): void => {
     event.preventDefault()
     if (text.trim() === '') return
-    void send({ type, text: text.trim() }).then(() => setText(''))
+    const words = text.trim()
+    void send(type === 'reply' ? { type, input: words } : { type, text: words }).then(() => setText(''))
   }
   return (
     <form class={`say ${type}`} onSubmit={submit}>
@@ -314,7 +315,7 @@ function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const { server, message, mode, url, schema } = elicitation
   const fields = Object.entries(schema?.properties ?? {})
   const [content, setContent] = useState(() => takeDefaults(fields))
-  const answer = (value: object) => send({ type: 'tool_output', ...toTarget(call), value })
+  const answer = (value: object) => send({ type: 'toolOutput', ...toTarget(call), value })
   const isWhole = (schema?.required ?? []).every((key) => content[key] !== undefined)
   return (
     <article class="pending" tabIndex={-1} aria-label={`${server} asks you`}>

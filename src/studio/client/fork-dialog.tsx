@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ForkEdit, ForkRequest, MomentView, RecordRow } from '../protocol.js'
+import type { TextEdit, ForkRequest, MomentView, RecordRow } from '../protocol.js'
 import { shorten } from '../../core/format/format-words.js'
 import { Refusal } from './loading.js'
 import { formatJson, formatError } from './format.js'
@@ -87,12 +87,12 @@ function ForkForm(props: FormProps) {
   }
   const approve = {
     type: 'approve' as const,
-    ...(text !== before && { arguments: parseJsonOr(text, undefined) }),
+    ...(text !== before && { editedInput: parseJsonOr(text, undefined) }),
   }
   const submit = (event: Event): void => {
     event.preventDefault()
     const edit = wanted && 'edit' in wanted && text !== before ? toEdit(wanted.edit, text) : undefined
-    void send(decided ? { decision: { call: decided.call.id, ...approve } } : { ...(edit && { edit }) })
+    void send(decided ? { decision: { callId: decided.call.id, ...approve } } : { ...(edit && { edit }) })
   }
   return (
     <dialog ref={dialog} class="fork" aria-labelledby="fork-title" onClose={onClose}>
@@ -157,7 +157,7 @@ function ForkForm(props: FormProps) {
               onClick={() =>
                 send({
                   decision: {
-                    call: decided.call.id,
+                    callId: decided.call.id,
                     type: 'reject',
                     ...(why.trim() !== '' && { why: why.trim() }),
                   },
@@ -263,7 +263,7 @@ function describeWanted(wanted: WhatIf): Words {
   }
 }
 
-function toEdit(edit: ForkEdit, text: string): ForkEdit {
+function toEdit(edit: TextEdit, text: string): TextEdit {
   if ('instructions' in edit) return { instructions: text }
   if ('message' in edit) return { message: edit.message, content: text }
   // A result may be any text. Valid JSON is parsed.

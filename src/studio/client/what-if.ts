@@ -1,13 +1,13 @@
 import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
 import { sumCosts } from '../costs.js'
-import type { Decision, ForkEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
+import type { Decision, TextEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
 import { isRequestEnd } from '../session-query.js'
 import type { RunStep } from './run-steps.js'
 
 type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result'>
 
 /** A change that a user wants to try, and the record where the fork starts. `call` is the call that it concerns. */
-export type WhatIf = { at: number } & ({ edit: ForkEdit; call?: Call } | { decided: Decision; call: Call })
+export type WhatIf = { at: number } & ({ edit: TextEdit; call?: Call } | { decided: Decision; call: Call })
 
 export interface Choice {
   label: string
