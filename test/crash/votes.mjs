@@ -12,7 +12,7 @@ const needed = 3
 const byHandle = (by) => ({ by, via: 'handle' })
 const byInbox = (by) => ({ by, via: 'inbox' })
 
-/** Processes, one group after the other. Those of a group run at the same time. */
+/** Groups of processes. The groups run in sequence, and the processes of a group run concurrently. */
 const oneAfterTheOther = [
   [{ votes: [byHandle('ann')] }],
   [{ votes: [byInbox('bob')] }],
