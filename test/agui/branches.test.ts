@@ -155,8 +155,8 @@ test('a branch is refused during an approval, and an approval is only valid on i
   await answer(other.runAgent({ forwardedProps: { regenerateFrom: 'u1' } }), asking)
   const now = await shown(handler)
   expect(now.interrupts.map(({ id }) => id)).not.toEqual(interrupts.map(({ id }) => id))
-  const approve = (asked: typeof interrupts) =>
-    asked.map(({ id }) => ({ interruptId: id, status: 'resolved', payload: { approved: true } }))
+  const approve = (part: typeof interrupts) =>
+    part.map(({ id }) => ({ interruptId: id, status: 'resolved', payload: { approved: true } }))
   // A page on the earlier branch answers its interrupt on the current branch.
   for (const messages of [former, other.messages]) {
     const stale = { runId: 'r3', messages, resume: approve(interrupts) }

@@ -31,8 +31,8 @@ export class AGUIPage {
       context: [],
     }
     // The client has its own copy of rxjs, of another version: the same, but not to the compiler.
-    const told = from(events) as unknown as Parameters<ReturnType<typeof verifyEvents>>[0]
-    const applied = defaultApplyEvents(input, verifyEvents()(transformChunks()(told)), agent, [])
+    const emitted = from(events) as unknown as Parameters<ReturnType<typeof verifyEvents>>[0]
+    const applied = defaultApplyEvents(input, verifyEvents()(transformChunks()(emitted)), agent, [])
     await new Promise<void>((resolve, reject) => {
       applied.subscribe({
         next: ({ messages, state }) => {
@@ -52,15 +52,15 @@ export class AGUIPage {
 }
 
 /** The validation errors of the AG-UI packages for these events. */
-export function faultsOf(heard: readonly AgentEvent[]): string[] {
+export function faultsOf(received: readonly AgentEvent[]): string[] {
   const fold = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
-  const events = [fold.begin(), ...heard.map((event) => fold.handleEvent(event)), fold.end()].flat()
+  const events = [fold.begin(), ...received.map((event) => fold.handleEvent(event)), fold.end()].flat()
   const faults = events.flatMap((event) => {
     const read = EventSchemas.safeParse(event)
     return read.success ? [] : [`AG-UI: ${event.type}: ${read.error.message}`]
   })
-  const told = from(events) as unknown as Parameters<ReturnType<typeof verifyEvents>>[0]
-  verifyEvents()(transformChunks()(told)).subscribe({
+  const emitted = from(events) as unknown as Parameters<ReturnType<typeof verifyEvents>>[0]
+  verifyEvents()(transformChunks()(emitted)).subscribe({
     error: (error: Error) => faults.push(`AG-UI: ${error.message}`),
   })
   return faults

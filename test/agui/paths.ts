@@ -25,9 +25,9 @@ export async function follow(
   const page = new AGUIPage()
   const ends: string[] = []
   let history: AgentContext['messages'] = []
-  const context = await followPath(path, async (heard, stands) => {
+  const context = await followPath(path, async (received, stands) => {
     const fold = new AGUIEventFold({ threadId: 't', runId: `r${ends.length}`, history })
-    const events = [...fold.begin(), ...heard.flatMap((event) => fold.handleEvent(event))]
+    const events = [...fold.begin(), ...received.flatMap((event) => fold.handleEvent(event))]
     // A path of the machine may end anywhere; a run of the protocol ends at rests.
     events.push(...fold.end(toCurrentResult(stands) as RunStatus))
     const last = events.at(-1)

@@ -7,14 +7,14 @@ import { AGUIPage, comparable } from './page.js'
 type Of<Type extends AGUIEvent['type']> = Extract<AGUIEvent, { type: Type }>
 
 /** All events up to the next rest, validated by the AG-UI client. */
-async function told(
+async function eventsOf(
   page: AGUIPage,
   run: Run,
   input?: { messages: { id: string; role: string }[] },
 ): Promise<AGUIEvent[]> {
   const events: AGUIEvent[] = []
-  const given = input && { input: { threadId: 'ann', runId: 'r1', ...input } }
-  for await (const event of toAGUI(run, given)) events.push(event)
+  const options = input && { input: { threadId: 'ann', runId: 'r1', ...input } }
+  for await (const event of toAGUI(run, options)) events.push(event)
   await page.take(events)
   return events
 }
@@ -54,7 +54,7 @@ describe('toAGUI', () => {
     })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     expect(typesOf(events)).toEqual([
       'RUN_STARTED',
       'STATE_DELTA',
@@ -90,7 +90,7 @@ describe('toAGUI', () => {
     })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     expect(argumentsOf(events).length).toBeGreaterThan(10)
     expect(JSON.parse(argumentsOf(events).join(''))).toEqual(longInput)
     expect(of(events, 'TOOL_CALL_START')).toHaveLength(1)
@@ -108,7 +108,7 @@ describe('toAGUI', () => {
     })
     const { page, input } = asking()
     const play = opened.run().skipBackOff()
-    const events = await told(page, play.run, input)
+    const events = await eventsOf(page, play.run, input)
     expect(argumentsOf(events).length).toBeGreaterThan(2)
     showsTranscript(page, await play.run.result)
   })
@@ -119,7 +119,7 @@ describe('toAGUI', () => {
     })
     const { page, input } = asking()
     const play = opened.run()
-    const events = told(page, play.run, input)
+    const events = eventsOf(page, play.run, input)
     await play.event('tool_call_delta', ({ delta }) => delta !== '')
     play.run.cancel()
     expect(argumentsOf(await events).length).toBeGreaterThan(0)
@@ -130,7 +130,7 @@ describe('toAGUI', () => {
     const opened = await stage([{ text: 'It is a herring', cutAfter: 2 }, text('It is a heron.')])
     const { page, input } = asking()
     const play = opened.run().skipBackOff()
-    const events = await told(page, play.run, input)
+    const events = await eventsOf(page, play.run, input)
     expect(of(events, 'MESSAGES_SNAPSHOT')).toHaveLength(1)
     expect(custom(events, 'retry')).toMatchObject([{ value: { attempt: 2 } }])
     expect(page.messages).toMatchObject([{ id: 'u1' }, { id: 'm2', content: 'It is a heron.' }])
@@ -151,7 +151,7 @@ describe('toAGUI', () => {
     )
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const first = await told(page, run, input)
+    const first = await eventsOf(page, run, input)
     const { pending = [] } = await run.result
     const outcome = outcomeOf(first)
     expect(outcome).toMatchObject({
@@ -164,7 +164,7 @@ describe('toAGUI', () => {
       })),
     })
     for (const one of pending) run.approve(one)
-    const second = await told(page, run, { messages: page.messages })
+    const second = await eventsOf(page, run, { messages: page.messages })
     expect(outcomeOf(second)).toEqual({ type: 'success' })
     expect(of(second, 'TOOL_CALL_START')).toEqual([])
     expect(of(second, 'TOOL_CALL_RESULT').map(({ toolCallId }) => toolCallId)).toEqual(
@@ -177,7 +177,7 @@ describe('toAGUI', () => {
     const { agent } = await stage([call('pick', {}), text('Done.')], { tools: [clientTool('pick')] })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     const { pending = [] } = await run.result
     expect(outcomeOf(events)).toEqual({ type: 'success', pendingToolCallIds: [pending[0]?.callId] })
   })
@@ -191,7 +191,7 @@ describe('toAGUI', () => {
     })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const first = await told(page, run, input)
+    const first = await eventsOf(page, run, input)
     const { pending = [] } = await run.result
     const [start] = of(first, 'SUBAGENT_STARTED')
     const [callOfLead] = of(first, 'TOOL_CALL_START')
@@ -208,7 +208,7 @@ describe('toAGUI', () => {
       { delta: 'I pay.', subagentRunId: start?.subagentRunId },
     ])
     for (const one of pending) run.approve(one)
-    const second = await told(page, run, { messages: page.messages })
+    const second = await eventsOf(page, run, { messages: page.messages })
     expect(of(second, 'SUBAGENT_STARTED')).toMatchObject([{ subagentRunId: start?.subagentRunId }])
     expect(of(second, 'SUBAGENT_FINISHED')).toMatchObject([{ outcome: { type: 'success' } }])
     expect(outcomeOf(second)).toEqual({ type: 'success' })
@@ -220,12 +220,12 @@ describe('toAGUI', () => {
   it('sends no text that an output shield has not cleared', async () => {
     const discreet = defineShield({
       name: 'discreet',
-      check: (said) => ({ action: 'redact', content: said.replaceAll('swordfish', '[card]') }),
+      check: (text) => ({ action: 'redact', content: text.replaceAll('swordfish', '[card]') }),
     })
     const { agent } = await stage([text('The card is swordfish.')], { shields: { output: [discreet] } })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     expect(JSON.stringify(events)).not.toContain('swordfish')
     expect(custom(events, 'shield')).toMatchObject([{ value: { shield: 'discreet', action: 'redact' } }])
     expect(page.messages).toMatchObject([{ id: 'u1' }, { content: 'The card is [card].' }])
@@ -237,7 +237,7 @@ describe('toAGUI', () => {
     const { agent } = await stage([call('wait'), text('Done.')], { tools: [wait] })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = told(page, run, input)
+    const events = eventsOf(page, run, input)
     while (wait.inputs.length === 0) await tick()
     run.steer('Be brief.')
     gate.open()
@@ -251,7 +251,7 @@ describe('toAGUI', () => {
   ])('reports that %s ended a run', async (_, options, outcome, halt) => {
     const { agent } = await stage([call('look'), text('Done.')], { tools: [tool('look')], ...options })
     const { page, input } = asking()
-    const events = await told(page, agent.run('Go.'), input)
+    const events = await eventsOf(page, agent.run('Go.'), input)
     expect(outcomeOf(events)).toEqual(outcome)
     expect(custom(events, 'halt')).toMatchObject(halt === undefined ? [] : [{ value: { state: halt } }])
   })
@@ -260,7 +260,7 @@ describe('toAGUI', () => {
     const opened = await stage([{ text: 'It is a heron.', hang: 1 }])
     const { page, input } = asking()
     const play: Play = opened.run()
-    const events = told(page, play.run, input)
+    const events = eventsOf(page, play.run, input)
     await play.event('stream_chunk')
     play.run.cancel()
     expect(outcomeOf(await events)).toEqual({ type: 'cancelled' })
@@ -271,7 +271,7 @@ describe('toAGUI', () => {
     const { agent } = await stage([{ status: 401 }])
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     const { error } = await run.result
     const { timestamp: _, usage: _usage, ...last } = events.at(-1) as Of<'RUN_ERROR'>
     expect(last).toEqual({ type: 'RUN_ERROR', code: error?.code, message: error?.message })
@@ -293,7 +293,7 @@ describe('toAGUI', () => {
     const { agent } = await stage([again, again, text('Done.')], { tools: [look] })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     const names = of(events, 'TOOL_CALL_START').map(({ toolCallId }) => toolCallId)
     expect(names).toEqual(['call_0', 'call_0_4'])
     expect(of(events, 'TOOL_CALL_RESULT').map(({ toolCallId }) => toolCallId)).toEqual(names)
@@ -305,10 +305,10 @@ describe('toAGUI', () => {
     const { page, input } = asking()
     const run = opened.agent.run('Go.')
     run.pause()
-    const outcome = outcomeOf(await told(page, run, input))
+    const outcome = outcomeOf(await eventsOf(page, run, input))
     expect(outcome).toMatchObject({ type: 'interrupt', interrupts: [{ reason: 'paused' }] })
     run.resume()
-    expect(outcomeOf(await told(page, run, input))).toEqual({ type: 'success' })
+    expect(outcomeOf(await eventsOf(page, run, input))).toEqual({ type: 'success' })
     showsTranscript(page, await run.result)
   })
 
@@ -316,10 +316,10 @@ describe('toAGUI', () => {
     const { agent } = await stage([text('Hello.'), text('Again.')], { interactive: true })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    expect(outcomeOf(await told(page, run, input))).toEqual({ type: 'success' })
+    expect(outcomeOf(await eventsOf(page, run, input))).toEqual({ type: 'success' })
     run.reply('And now?')
     page.say('u2', 'And now?')
-    expect(outcomeOf(await told(page, run, { messages: page.messages }))).toEqual({ type: 'success' })
+    expect(outcomeOf(await eventsOf(page, run, { messages: page.messages }))).toEqual({ type: 'success' })
     expect(page.messages.map(({ id, content }) => ({ id, content }))).toEqual([
       { id: 'u1', content: 'Go.' },
       { id: 'm2', content: 'Hello.' },
@@ -349,7 +349,7 @@ describe('toAGUI', () => {
     ])
     const { page, input } = asking()
     const play = opened.run().skipBackOff()
-    await told(page, play.run, input)
+    await eventsOf(page, play.run, input)
     showsTranscript(page, await play.run.result)
     expect(page.messages).toMatchObject([
       { id: 'u1' },
@@ -366,7 +366,7 @@ describe('toAGUI', () => {
     const { agent } = await stage([text('Never.')], { shields: { input: [forbidding] } })
     const { page, input } = asking()
     const run = agent.run('Go.')
-    const events = await told(page, run, input)
+    const events = await eventsOf(page, run, input)
     expect(of(events, 'TEXT_MESSAGE_CHUNK')).toMatchObject([{ delta: 'No herons.' }])
     expect(outcomeOf(events)).toEqual({ type: 'cancelled' })
     showsTranscript(page, await run.result)
@@ -394,7 +394,7 @@ describe('toAGUI', () => {
     play.run.text$.subscribe(() => {
       throw new Error('TROUBLE')
     })
-    const events = await told(page, play.run, input)
+    const events = await eventsOf(page, play.run, input)
     expect(play.of('guardrail')).toMatchObject([{ evidence: 'mind: look({})' }])
     expect(play.of('warning')).toMatchObject([{ message: expect.stringContaining('TROUBLE') }])
     expect(custom(events, 'guardrail')).toMatchObject([{ value: { message: 'Mind.' } }])

@@ -20,10 +20,10 @@ export async function serverOf(answers: readonly HostedAnswer[]): Promise<{ url:
     let body = ''
     request.on('data', (piece: Buffer) => (body += piece.toString()))
     request.on('end', () => {
-      const given = JSON.parse(body) as { stream?: boolean }
+      const input = JSON.parse(body) as { stream?: boolean }
       const answer = answers[sent.length]
-      sent.push(given)
-      if (given.stream === true || request.url?.includes(':stream')) {
+      sent.push(input)
+      if (input.stream === true || request.url?.includes(':stream')) {
         response.setHeader('content-type', 'text/event-stream')
         response.end(answer?.events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
       } else {

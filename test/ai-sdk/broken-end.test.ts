@@ -38,8 +38,8 @@ describe.each(Object.entries(packages))('%s', (_name, make) => {
     const rehearsal = await startRehearsal({ scenario: { turns } })
     const proxy = await startCuttingProxy(rehearsal.url)
     try {
-      const made = make(proxy.url)
-      const model = languageModel(made, made.provider.endsWith('.responses') ? stateless : {})
+      const client = make(proxy.url)
+      const model = languageModel(client, client.provider.endsWith('.responses') ? stateless : {})
       const result = await createAgent({ model, tools: [tool('echo')] }).run('Go.').result
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
       expect(proxy.count()).toBe(2)

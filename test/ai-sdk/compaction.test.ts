@@ -37,10 +37,10 @@ describe.each(cases)(
       const { url, sent } = await serverOf([compacted, last])
       const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream })
       const run = agent.run('Hello.', { session: 's' })
-      const told: AgentEvent[] = []
-      run.events$.subscribe((event) => void told.push(event))
+      const events: AgentEvent[] = []
+      run.events$.subscribe((event) => void events.push(event))
       expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Hello!', steps: 1 })
-      expect(told.flatMap((event) => (event.type === 'stream_chunk' ? [event.text] : [])).join('')).toBe(
+      expect(events.flatMap((event) => (event.type === 'stream_chunk' ? [event.text] : [])).join('')).toBe(
         'Hello!',
       )
       // Both requests and the cached tokens are charged.

@@ -20,7 +20,7 @@ const turns: Turn[] = [
 /** The reasoning in the requests. */
 function thoughtsIn(sent: unknown): string[] {
   return [...JSON.stringify(sent).matchAll(/"(?:thinking|thoughtSignature)":"([^"]+)"/g)].map(
-    ([, said]) => said ?? '',
+    ([, text]) => text ?? '',
   )
 }
 
@@ -47,13 +47,13 @@ describe.each(thinkers)('%s', (name, make) => {
       { tools: [waiting], store },
       options,
     )
-    const asked = await stage.run('Add.', { session: 's' }).run.result
-    expect(asked.state).toBe('WAITING_FOR_INPUT')
+    const result = await stage.run('Add.', { session: 's' }).run.result
+    expect(result.state).toBe('WAITING_FOR_INPUT')
 
     const model = languageModel(make(stage.rehearsal.url), options)
     const other = createAgent({ model, tools: [waiting], store, clock: stage.clock })
     const resumed = await other.resume('s')
-    for (const { callId } of asked.pending ?? []) resumed.approve(callId)
+    for (const { callId } of result.pending ?? []) resumed.approve(callId)
     expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'One.' })
     const forked = await other.fork('s')
     expect(await other.run('Again.', { session: forked }).result).toMatchObject({ output: 'Two.' })
@@ -85,8 +85,10 @@ it.each(Object.entries(packages).filter(([name]) => name.startsWith('anthropic')
       thinking,
     )
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'It is 3.' })
-    const asked = stage.requests.map(({ sent }) => (sent as { thinking?: { type: string } }).thinking?.type)
-    expect([asked[0], asked[1] ?? 'disabled']).toEqual(['enabled', 'disabled'])
+    const requests = stage.requests.map(
+      ({ sent }) => (sent as { thinking?: { type: string } }).thinking?.type,
+    )
+    expect([requests[0], requests[1] ?? 'disabled']).toEqual(['enabled', 'disabled'])
   },
 )
 

@@ -3,10 +3,10 @@ import { until } from '../support/play.js'
 import { packages, playedBy, stageOf } from './support.js'
 
 /** Packages with a separate wire format. */
-const made = Object.entries(packages).filter(([name]) => /v[34]$/.test(name))
+const wireFormats = Object.entries(packages).filter(([name]) => /v[34]$/.test(name))
 const answer: Turn = { text: 'Here.' }
 
-describe.each(made)('%s', (name, make) => {
+describe.each(wireFormats)('%s', (name, make) => {
   it.each([true, false])(
     'a rate limit is waited out as the provider requests (stream: %s)',
     async (stream) => {

@@ -108,7 +108,7 @@ describe.each(orders)('%s', (_name, first, second) => {
       const resumed = await agent().resume('s')
       const retries: AgentEvent[] = []
       resumed.events$.subscribe((event) => event.type === 'retry' && retries.push(event))
-      for (let asked = 0; asked < 2; asked++)
+      for (let requestCount = 0; requestCount < 2; requestCount++)
         for (const call of (await resumed.result).pending ?? []) resumed.approve(call)
       const result = await resumed.result
       expect(result.error).toBeUndefined()
@@ -140,11 +140,11 @@ describe.each(orders)('%s', (_name, first, second) => {
       { prices: (_provider, model) => (model === first('http://127.0.0.1:9').model ? 1 : 0.01) },
     )
     const run = agent().run('Go.')
-    let heard = ''
+    let text = ''
     run.events$.subscribe((event) => {
-      if (event.type === 'stream_chunk') heard = (event.reset ? '' : heard) + event.text
+      if (event.type === 'stream_chunk') text = (event.reset ? '' : text) + event.text
     })
-    await until(() => two.requests.length === 1 && heard === 'Half of ')
+    await until(() => two.requests.length === 1 && text === 'Half of ')
     run.cancel()
     const { state, usage: spent, output } = await run.result
     expect([state, output]).toEqual(['CANCELLED', 'Half of '])

@@ -74,17 +74,17 @@ function inPieces(block: object): [begun: object, delta: object | null] {
 }
 
 /** Gemini's code execution, which has no id on the wire. */
-export function geminiAnswer(said: Said): HostedAnswer {
-  return geminiParts(said, [
+export function geminiAnswer(text: Said): HostedAnswer {
+  return geminiParts(text, [
     { executableCode: { language: 'PYTHON', code: 'print(4)' } },
     { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '4' } },
   ])
 }
 
 /** A search of Gemini 3, which has an id. */
-export function gemini3Answer(said: Said): HostedAnswer {
+export function gemini3Answer(text: Said): HostedAnswer {
   const id = 'search-1'
-  return geminiParts(said, [
+  return geminiParts(text, [
     {
       toolCall: { toolType: 'GOOGLE_SEARCH_WEB', args: { queries: ['herons'] }, id },
       thoughtSignature: 'sig',

@@ -14,10 +14,10 @@ const code: Tools = { code_execution: google.tools.codeExecution({}) }
 const googleSearch: Tools = { google_search: google.tools.googleSearch({}) }
 const openaiSearch: Tools = { web_search: openai.tools.webSearch() }
 
-const result = (name: string, given: unknown) => ({
+const result = (name: string, input: unknown) => ({
   type: 'tool-result',
   toolName: name,
-  ...(given as object),
+  ...(input as object),
 })
 const searched = {
   input: { query: 'herons' },
@@ -68,11 +68,11 @@ describe.each(played)('$name, $item.toolName', ({ name, answerOf, tools, item })
           ...(isShielded && { shields }),
         })
         const run = agent.run('How many?', { session: 's' })
-        const told: AgentEvent[] = []
-        run.events$.subscribe((event) => void told.push(event))
+        const events: AgentEvent[] = []
+        run.events$.subscribe((event) => void events.push(event))
         expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'It is 4.' })
         expect(own.inputs).toEqual([{ a: 1 }])
-        const steps = told.flatMap((event) =>
+        const steps = events.flatMap((event) =>
           'stepType' in event && event.stepType === 'hosted' ? [event] : [],
         )
         const { toolName } = item

@@ -42,8 +42,8 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
     const streamed = new Map<string, string>()
     for (const { callId, delta } of of('tool_call_delta'))
       streamed.set(callId, (streamed.get(callId) ?? '') + delta)
-    const asked = of('tool_call').map(({ call }) => [call.id, call.function.arguments])
-    if (stream) expect([...streamed]).toEqual(asked)
+    const calls = of('tool_call').map(({ call }) => [call.id, call.function.arguments])
+    if (stream) expect([...streamed]).toEqual(calls)
     if (!stream) expect(streamed.size).toBe(0)
     expect(of('usage')[0]?.step).toMatchObject({
       inputTokens: 100,
@@ -54,9 +54,9 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
       ...(isAnthropic && { cacheWriteTokens: 20 }),
       estimated: false,
     })
-    const [said] = result.messages.filter(({ role }) => role === 'assistant')
+    const [texts] = result.messages.filter(({ role }) => role === 'assistant')
     if (!name.startsWith('openai v'))
-      expect(said).toMatchObject({ content: 'Let me see.', reasoning: 'Two sums.' })
+      expect(texts).toMatchObject({ content: 'Let me see.', reasoning: 'Two sums.' })
   })
 })
 

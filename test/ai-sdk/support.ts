@@ -20,9 +20,9 @@ const compatible = { name: 'local', apiKey, includeUsage: true }
 async function newest(): Promise<Record<string, Make>> {
   if (process.env['AI_SDK_NEWEST'] === undefined) return {}
   const file = './newest/packages.mjs'
-  const made = (await import(file)) as Record<string, (options: object) => (name: string) => AiSdkModel>
+  const module = (await import(file)) as Record<string, (options: object) => (name: string) => AiSdkModel>
   const of = (create: string, options: object): ((name: string) => AiSdkModel) => {
-    const provider = made[create]?.(options)
+    const provider = module[create]?.(options)
     if (provider === undefined) throw new Error(`The newest packages have no ${create}.`)
     return provider
   }
@@ -73,9 +73,9 @@ export async function stageOf(
   modelOptions: LanguageModelOptions = {},
 ): Promise<Stage> {
   const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
-  const made = make(rehearsal.url)
-  const isResponses = made.provider.endsWith('.responses')
-  const model = languageModel(made, isResponses ? { ...stateless, ...modelOptions } : modelOptions)
+  const module = make(rehearsal.url)
+  const isResponses = module.provider.endsWith('.responses')
+  const model = languageModel(module, isResponses ? { ...stateless, ...modelOptions } : modelOptions)
   const stage = new Stage(rehearsal, { model, ...options })
   stages.push(stage)
   return stage

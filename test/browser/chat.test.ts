@@ -55,7 +55,7 @@ async function serve(rehearsal: Rehearsal | null, port = '0'): Promise<Server> {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const url = await new Promise<string>((resolve, reject) => {
-    child.stdout?.on('data', (said: Buffer) => resolve(/http:\S+/.exec(String(said))?.[0] ?? ''))
+    child.stdout?.on('data', (chunk: Buffer) => resolve(/http:\S+/.exec(String(chunk))?.[0] ?? ''))
     child.on('exit', (code) => reject(new Error(`The server has ended with ${code}.`)))
   })
   const kill = (): Promise<void> =>
@@ -89,7 +89,7 @@ async function say(page: Page, words: string): Promise<void> {
 const shows = (page: Page, words: string): Promise<unknown> =>
   page.waitForFunction((wanted) => document.querySelector('main')?.innerText.includes(wanted), words)
 
-const said = (page: Page): Promise<string[]> => page.locator('.assistant').allInnerTexts()
+const answerTexts = (page: Page): Promise<string[]> => page.locator('.assistant').allInnerTexts()
 
 /** The run is over or waits, so no more events come. */
 const rests = (page: Page, state = ''): Promise<unknown> =>
@@ -136,7 +136,7 @@ it('continues the answer when the page is reloaded in mid-stream', async () => {
   await shows(page, 'One train')
   await shows(page, long)
   await rests(page)
-  await soon(() => said(page)).toEqual([long])
+  await soon(() => answerTexts(page)).toEqual([long])
   await soon(() => page.locator('.user').allInnerTexts()).toEqual(['What goes to Lisbon?'])
   expect(rehearsal.requests).toHaveLength(1)
 })
@@ -165,12 +165,12 @@ it('shows the same chat in two tabs, and either tab can stop it', async () => {
   await say(one, 'What goes to Lisbon?')
   await Promise.all([shows(one, long), shows(two, long)])
   await Promise.all([rests(one), rests(two)])
-  await soon(() => said(two)).toEqual(await said(one))
+  await soon(() => answerTexts(two)).toEqual(await answerTexts(one))
   await say(two, 'Really?')
   await Promise.all([shows(one, 'Yes.'), shows(two, 'Yes.')])
   await one.click('#stop')
   await Promise.all([rests(one, 'stopped'), rests(two, 'stopped')])
-  await soon(() => said(two)).toEqual(await said(one))
+  await soon(() => answerTexts(two)).toEqual(await answerTexts(one))
 })
 
 it('shows the text of a retry once', async () => {
@@ -183,7 +183,7 @@ it('shows the text of a retry once', async () => {
   await say(page, 'What goes to Lisbon?')
   await shows(page, long)
   await rests(page)
-  await soon(() => said(page)).toEqual([long])
+  await soon(() => answerTexts(page)).toEqual([long])
   expect(rehearsal.requests).toHaveLength(2)
 })
 
@@ -228,7 +228,7 @@ it('continues after the server is killed and restarted during an answer', async 
   await serve(rehearsal, new URL(server.url).port)
   await shows(page, long)
   await rests(page)
-  await soon(() => said(page)).toEqual([long])
+  await soon(() => answerTexts(page)).toEqual([long])
   await soon(() => page.locator('.call').count()).toBe(1)
 })
 

@@ -33,8 +33,8 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   if (instead || !Array.isArray(body) || status !== 200) return script
   const acts = body as Act[]
   const stop = acts.findIndex((act) => typeof act !== 'string')
-  const [said, then] = stop === -1 ? [acts, []] : [acts.slice(0, stop), acts.slice(stop)]
-  const turn = turnOf((said as string[]).join(''))
+  const [texts, then] = stop === -1 ? [acts, []] : [acts.slice(0, stop), acts.slice(stop)]
+  const turn = turnOf((texts as string[]).join(''))
   if (turn === null) return script
   answers += 1
   const speech = createResponsesEncoder(turn, request, {

@@ -78,7 +78,7 @@ export function anyPlan(shareOverHttp: number): fc.Arbitrary<Plan> {
         toolOutput: seldom(check),
         output: seldom(check),
       })
-      .map((given) => Object.fromEntries(Object.entries(given).filter(([, name]) => name !== null))),
+      .map((input) => Object.fromEntries(Object.entries(input).filter(([, name]) => name !== null))),
     guard: seldom(check),
     memory: seldom(check),
     store: fc.oneof(

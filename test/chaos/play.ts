@@ -80,11 +80,11 @@ export async function play(plan: Plan, host: Host): Promise<Report> {
       const { context } = run.snapshot() as { context: AgentContext }
       if (!store) broken.push(...unlike('the journal', fold(journal.entries).context, context))
       else if (isReliable(plan) && !hasRival(plan)) {
-        const { run: kept, messages, snapshot } = await timed(world, agent.replay('chaos'))
+        const { run: stored, messages, snapshot } = await timed(world, agent.replay('chaos'))
         broken.push(
           ...unlike(
             'the log',
-            [kept?.state, kept?.reason, messages],
+            [stored?.state, stored?.reason, messages],
             [context.state, context.reason, context.messages],
           ),
         )
@@ -160,7 +160,7 @@ async function lead(hands: Hands, plan: Plan, watched: Watched, broken: string[]
   watched.onEvent = (count) => perform('event', count)
   let rests = 0
   let jumps = 0
-  let told = { events: 0, at: world.now() }
+  let last = { events: 0, at: world.now() }
   for (let still = 1; ; still++) {
     await world.quiet(plan.overHttp)
     if (watched.isOver) return
@@ -171,9 +171,9 @@ async function lead(hands: Hands, plan: Plan, watched: Watched, broken: string[]
       await allow('attend', () => attend(hands, plan.manner), broken)
       continue
     }
-    if (told.events !== watched.events.length) told = { events: watched.events.length, at: world.now() }
+    if (last.events !== watched.events.length) last = { events: watched.events.length, at: world.now() }
     if (rests > mostRests || jumps++ > patience) break
-    const isMoving = world.pass() && (world.now() - told.at < stuckAfter || world.hanging > 0)
+    const isMoving = world.pass() && (world.now() - last.at < stuckAfter || world.hanging > 0)
     if (isMoving || (await hasMoved(world))) continue
     if (world.hanging === 0 && !plan.overHttp) broken.push(`it hangs in ${run.state}`)
     break

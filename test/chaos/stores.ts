@@ -24,8 +24,8 @@ export type StoreName = (typeof storeNames)[number]
 /** An in-memory store that fails as configured, starting at a random call. */
 export function storeOf(name: StoreName, world: World): SessionStore | undefined {
   if (name === 'none') return undefined
-  const kept = memoryStore({ now: () => world.now() })
-  if (name === 'memory') return kept
+  const inner = memoryStore({ now: () => world.now() })
+  if (name === 'memory') return inner
   let calls = 0
   const from = 1 + world.below(12)
   const isDue = (): boolean => {
@@ -36,7 +36,7 @@ export function storeOf(name: StoreName, world: World): SessionStore | undefined
   }
   const fault = () => new StoreError('store_unavailable', 'The store is gone.')
   const failing = (method: Method, args: unknown[]): unknown => {
-    const apply = () => (kept[method] as (...all: unknown[]) => unknown).apply(kept, args)
+    const apply = () => (inner[method] as (...all: unknown[]) => unknown).apply(inner, args)
     const isFaulty = isDue()
     switch (name) {
       case 'answers by promises':
@@ -61,5 +61,5 @@ export function storeOf(name: StoreName, world: World): SessionStore | undefined
   const faulty = Object.fromEntries(
     methods.map((method) => [method, (...args: unknown[]) => failing(method, args)]),
   )
-  return { ...kept, ...faulty } as SessionStore
+  return { ...inner, ...faulty } as SessionStore
 }

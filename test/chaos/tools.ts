@@ -108,8 +108,8 @@ export const tools = {
   ),
   'keeps a handle and asks a person': async ({ world, execution }) => {
     const { handle, keepHandle } = execution
-    const asked = findAsked(execution)
-    if (asked) return { handle, answers: asked.answers, memo: asked.memo }
+    const question = findAsked(execution)
+    if (question) return { handle, answers: question.answers, memo: question.memo }
     if (handle === undefined) await keepHandle?.({ job: 1 })
     await world.wait(3_000)
     const schema = { type: 'object', properties: { seat: { type: 'string', title: 'Seat' } } } as const

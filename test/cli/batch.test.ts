@@ -8,7 +8,7 @@ import type { ResultLine } from '../../src/cli/batch/batch-results.js'
 import { createBudget } from '../../src/fleet/index.js'
 import { ModelError, type SessionStore } from '../../src/index.js'
 import { type CliIO, SigtermHandler } from '../../src/cli/command.js'
-import { kept } from './kept.js'
+import { createPlace } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -56,13 +56,13 @@ const agentModule = `
   const prices = { 'played-1': { inputPerMillion: 10_000, outputPerMillion: 0 } }
   export default ({ store }) => createAgent({ model, store, prices, tools: [pay] })`
 
-const lines = (...given: unknown[]): string =>
-  given.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
+const lines = (...args: unknown[]): string =>
+  args.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
 const questions = (count: number): string =>
   lines(...Array.from({ length: count }, (_, i) => ({ id: `q${i}`, input: `Question ${i}` })))
 
 async function place(input: string) {
-  const { cwd, run, withStore } = await kept({ 'in.jsonl': input, 'agent.mjs': agentModule })
+  const { cwd, run, withStore } = await createPlace({ 'in.jsonl': input, 'agent.mjs': agentModule })
   const batch = (more: readonly string[] = [], call = {}) =>
     run(['batch', 'in.jsonl', '--agent', 'agent.mjs', ...more], call)
   const read = () => readFile(join(cwd, 'out.jsonl'), 'utf8')
@@ -124,8 +124,8 @@ test('without --out the lines are printed to stdout', async () => {
 test('a second call continues, repairs a torn line, and repeats no request', async () => {
   const { cwd, toFile, read } = await place(questions(6))
   const stop = new AbortController()
-  world.onAsked = (said) => {
-    if (said === 'Question 3') stop.abort()
+  world.onAsked = (prompt) => {
+    if (prompt === 'Question 3') stop.abort()
   }
   const parked = await toFile(['--concurrency', '1'], { signal: stop.signal })
   expect(parked.code).toBe(130)
@@ -160,8 +160,8 @@ test('a waiting line has a waiting result, and continues after the answer', asyn
     'to answer a waiting line, run statewright resume in.LINE-ID --store=file:kept, then rerun the batch.',
   )
   expect(parse(await read()).map(({ state }) => state)).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
-  const told = await run(['send', 'in.a', 'approve', 'a'])
-  expect(told.code).toBe(0)
+  const result = await run(['send', 'in.a', 'approve', 'a'])
+  expect(result.code).toBe(0)
   expect(await toFile()).toMatchObject({ code: 0 })
   expect(parse(await read()).map(({ state, output }) => [state, output])).toEqual([
     ['COMPLETED', 'Paid.'],
@@ -184,7 +184,7 @@ test('a damaged line is named by its number, and does not stop the others', asyn
     ),
   )
   const { code, err } = await toFile()
-  const said = [
+  const prompt = [
     "line 2 of 'in.jsonl' is not valid JSON.",
     `line 3 of 'in.jsonl' is a list. An item must be { "id", "input", "tags"? }.`,
     `line 4 of 'in.jsonl' has the id "c/d". Use letters`,
@@ -193,7 +193,7 @@ test('a damaged line is named by its number, and does not stop the others', asyn
     "line 7 of 'in.jsonl' has invalid tags",
     "line 8 of 'in.jsonl' has an invalid input",
   ]
-  expect(said.filter((line) => !err.includes(line))).toEqual([])
+  expect(prompt.filter((line) => !err.includes(line))).toEqual([])
   expect(code).toBe(1)
   expect(parse(await read()).map(({ id }) => id)).toEqual(['a', 'h'])
 })
@@ -309,8 +309,8 @@ test('an error causes exit code 1, and its line has the reason', async () => {
 
 test('a failed line stays failed until its session is deleted', async () => {
   const { run, toFile, read } = await place(lines({ id: 'a', input: 'One.' }, { id: 'b', input: 'Two.' }))
-  world.onAsked = (said) => {
-    if (said === 'One.') throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+  world.onAsked = (prompt) => {
+    if (prompt === 'One.') throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
   }
   expect(await toFile()).toMatchObject({ code: 1 })
   world.onAsked = () => undefined
@@ -327,8 +327,8 @@ test('a failed line stays failed until its session is deleted', async () => {
 test('SIGTERM starts no further line, lets active lines end, and leaves the rest to the next call', async () => {
   const { toFile, read } = await place(questions(5))
   const sigterm = new SigtermHandler()
-  world.onAsked = (said) => {
-    if (said === 'Question 1') expect(sigterm.raise()).toBe(true)
+  world.onAsked = (prompt) => {
+    if (prompt === 'Question 1') expect(sigterm.raise()).toBe(true)
   }
   const { code, err } = await toFile(['--concurrency', '1'], { sigterm })
   expect(err).toContain('the process is shutting down: running lines continue for at most 20 s.')
@@ -435,8 +435,8 @@ describe('the progress of a batch', () => {
 test('--retry-failed runs failed lines again, and no others', async () => {
   const { toFile, read } = await place(questions(3))
   let isDown = true
-  world.onAsked = (said) => {
-    if (isDown && said !== 'Question 0')
+  world.onAsked = (prompt) => {
+    if (isDown && prompt !== 'Question 0')
       throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
   }
   const first = await toFile()

@@ -216,15 +216,15 @@ whenBuilt('the statewright command', () => {
       'other.ts': 'export const n: number = 1',
       'lost.mjs': `import './nowhere.js'`,
     })
-    const said = async (file: string) => {
+    const readOutput = async (file: string) => {
       const { code, err } = await command(['diagram', file], cwd, undefined, { NODE_OPTIONS: withoutJiti })
       return `${code} ${err}`
     }
     const remedy = 'Run: npm install jiti (or name a compiled .js).'
-    expect(await said('enum.ts')).toContain(remedy)
-    expect(await said('sibling.ts')).toContain(remedy)
-    expect(await said('lost.mjs')).not.toContain('jiti')
-    expect(await said('enum.ts')).toMatch(
+    expect(await readOutput('enum.ts')).toContain(remedy)
+    expect(await readOutput('sibling.ts')).toContain(remedy)
+    expect(await readOutput('lost.mjs')).not.toContain('jiti')
+    expect(await readOutput('enum.ts')).toMatch(
       /^2 statewright: 'enum.ts' cannot be loaded: Node \d+\.\d+\.\d+ by itself/,
     )
   })

@@ -1,11 +1,11 @@
 import { createBudget } from '../../src/fleet/index.js'
-import { kept } from './kept.js'
+import { createPlace } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
 async function twoBudgets() {
-  const place = await kept()
+  const place = await createPlace()
   await place.withStore(async (store) => {
     const tenant = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', timezone: 'Europe/Zurich', store })
     await (await tenant.reserve({ usd: 1 })).settle({ usd: 0.5 })
@@ -50,7 +50,7 @@ test('budgets prints the same data with --json', async () => {
 })
 
 test('budgets reports that there are none, and refuses an argument', async () => {
-  const place = await kept()
+  const place = await createPlace()
   await place.withStore(() => undefined)
   expect((await place.run(['budgets'])).out).toContain('There are no budgets in this store.')
   expect(await place.run(['budgets', 'acme'])).toMatchObject({

@@ -1,5 +1,5 @@
 import { SigtermHandler } from '../../src/cli/command.js'
-import { calls, kept, toolsModule } from './kept.js'
+import { calls, createPlace, toolsModule } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -13,7 +13,7 @@ test.each([
   ['at a terminal', []],
   ['at a terminal, and in a page', ['--studio']],
 ])('a person who is asked %s is not asked again, and the session stays unchanged', async (_, more) => {
-  const { run, withStore } = await kept({ 'play.json': mail, 'tools.mjs': toolsModule })
+  const { run, withStore } = await createPlace({ 'play.json': mail, 'tools.mjs': toolsModule })
   const sigterm = new SigtermHandler()
   let isHeeded = false
   const args = ['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', ...more, 'Go']
@@ -43,7 +43,7 @@ describe('while a call runs that must not repeat', () => {
   const paid: string[] = []
 
   async function ended(more: readonly string[]) {
-    const place = await kept({
+    const place = await createPlace({
       'play.json': pay,
       'end.json': { turns: [{ text: 'Paid.' }] },
       'tools.mjs': module,

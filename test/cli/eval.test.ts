@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EvaluationReport } from '../../src/testing/index.js'
 import { type Scenario, startRehearsal, type Rehearsal } from '../../src/rehearsal/index.js'
-import { kept, withProgram } from './kept.js'
+import { createPlace, withProgram } from './kept.js'
 import { type CliCall, removeFolders } from './support.js'
 
 let rehearsals: Rehearsal[] = []
@@ -28,7 +28,7 @@ const scorers = `
 
 /** Answers by the last message. The folder contains a case, a scorer and an agent. */
 async function place(
-  answer: (said: string) => string,
+  answer: (prompt: string) => string,
   { score = scorers, tools = '[]' }: { score?: string; tools?: string } = {},
 ) {
   const turns: Scenario['turns'] = [
@@ -42,7 +42,7 @@ async function place(
     export default ({ store }) => createAgent({ model, store, tools: ${tools}, prices: { m: { inputPerMillion: 1, outputPerMillion: 1 } } })`
   const wrong = { 'none.mjs': 'export const exact = 1', 'text.mjs': `export const score = 'exact'` }
   const files = { 'cases.jsonl': cases, 'agent.mjs': agent, 'score.mjs': score, ...wrong }
-  const folder = await kept(files)
+  const folder = await createPlace(files)
   return {
     ...folder,
     rehearsal,
@@ -53,7 +53,7 @@ async function place(
   }
 }
 
-const twoOfThree = (said: string): string => (said.includes('France') ? 'Paris' : 'Warsaw')
+const twoOfThree = (prompt: string): string => (prompt.includes('France') ? 'Paris' : 'Warsaw')
 
 describe('eval', () => {
   test('runs the cases, and prints a table of the scores', async () => {
@@ -93,27 +93,27 @@ describe('eval', () => {
 
   test('compares with a report, and fails if a threshold is crossed', async () => {
     let answer = twoOfThree
-    const { evaluate } = await place((said) => answer(said))
-    const given = ['--score', 'score.mjs']
-    expect((await evaluate([...given, '--out', 'base.json'])).code).toBe(0)
-    const same = await evaluate([...given, '--against', 'base.json', '--max-regression', '0'])
+    const { evaluate } = await place((prompt) => answer(prompt))
+    const args = ['--score', 'score.mjs']
+    expect((await evaluate([...args, '--out', 'base.json'])).code).toBe(0)
+    const same = await evaluate([...args, '--against', 'base.json', '--max-regression', '0'])
     expect(same).toMatchObject({ code: 0, err: '' })
     expect(same.out).toMatch(/Against eval-\S+ · 3 pairs\n {2}score +±0\.00/)
-    answer = (said) => (said.includes('Austria') ? 'Vienna' : 'Lisbon')
-    const worse = await evaluate([...given, '--against', 'base.json', '--max-regression', '0.1'])
+    answer = (prompt) => (prompt.includes('Austria') ? 'Vienna' : 'Lisbon')
+    const worse = await evaluate([...args, '--against', 'base.json', '--max-regression', '0.1'])
     expect(worse.code).toBe(1)
     expect(worse.err).toBe(
       'statewright: the mean score has fallen by 0.167, more than 0.1 (--max-regression).\n',
     )
     expect(worse.out).toMatch(/worse 2\n {4}−0\.50 {2}1\.00 → 0\.50 {2}fr\n/)
     expect(worse.out).toMatch(/better 1\n {4}\+0\.50 {2}0\.50 → 1\.00 {2}at\n/)
-    expect((await evaluate([...given, '--against', 'base.json', '--max-regression', '0.2'])).code).toBe(0)
-    const low = await evaluate([...given, '--fail-below', '0.9'])
+    expect((await evaluate([...args, '--against', 'base.json', '--max-regression', '0.2'])).code).toBe(0)
+    const low = await evaluate([...args, '--fail-below', '0.9'])
     expect(low).toMatchObject({
       code: 1,
       err: 'statewright: the mean score 0.667 is below 0.9 (--fail-below).\n',
     })
-    expect((await evaluate([...given, '--fail-below', '0.6'])).code).toBe(0)
+    expect((await evaluate([...args, '--fail-below', '0.6'])).code).toBe(0)
   })
 
   test('a scorer that throws is an error, and fails the command', async () => {
@@ -131,12 +131,12 @@ describe('eval', () => {
 
   test('Ctrl-C reports completed scores, and the same command continues', async () => {
     const stop = new AbortController()
-    const { evaluate, rehearsal, readReport } = await place((said) => {
-      if (said.includes('Poland')) stop.abort()
-      return twoOfThree(said)
+    const { evaluate, rehearsal, readReport } = await place((prompt) => {
+      if (prompt.includes('Poland')) stop.abort()
+      return twoOfThree(prompt)
     })
-    const given = ['--score', 'score.mjs', '--concurrency', '1', '--out', 'report.json']
-    const first = await evaluate(given, { signal: stop.signal })
+    const args = ['--score', 'score.mjs', '--concurrency', '1', '--out', 'report.json']
+    const first = await evaluate(args, { signal: stop.signal })
     expect(first.code).toBe(130)
     expect(first.out).toMatch(/Stopped early/)
     const [, id = ''] = /Continue with the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
@@ -145,12 +145,12 @@ describe('eval', () => {
       interrupted: true,
       cases: [{ id: 'fr', score: 1 }],
     })
-    const asked = rehearsal.requests.length
-    const second = await evaluate([...given, '--id', id])
+    const requests = rehearsal.requests.length
+    const second = await evaluate([...args, '--id', id])
     expect(second).toMatchObject({ code: 0, err: '' })
     expect((await readReport('report.json')).cases.map((one) => one.id)).toEqual(['fr', 'pl', 'at'])
-    const after = rehearsal.requests.slice(asked).map(({ body }) => JSON.stringify(body.messages))
-    expect(after.filter((said) => said.includes('France'))).toEqual([])
+    const after = rehearsal.requests.slice(requests).map(({ body }) => JSON.stringify(body.messages))
+    expect(after.filter((prompt) => prompt.includes('France'))).toEqual([])
   })
 
   test('shows its progress at a terminal', async () => {
@@ -172,7 +172,7 @@ describe('eval', () => {
     })
     const read = () => withStore((store) => store.list().map(({ id, head }) => [id, head]))
     const before = await read()
-    const given = [
+    const items = [
       'eval',
       '--agent',
       'agent.mjs',
@@ -183,16 +183,16 @@ describe('eval', () => {
       'report.json',
     ]
     const { cli } = await import('./support.js')
-    const { code, out, err } = await cli([...given, '--tag', 'plan=pro'], { cwd })
+    const { code, out, err } = await cli([...items, '--tag', 'plan=pro'], { cwd })
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/1 case, /)
     expect(await there.readReport('report.json')).toMatchObject({
       cases: [{ id: 'ann', input: 'Pay 1.', runs: [{ session: null, output: 'Paid.', verdict: 'passed' }] }],
     })
-    const { out: both } = await cli([...given, '--last', '1'], { cwd })
+    const { out: both } = await cli([...items, '--last', '1'], { cwd })
     expect(both).toMatch(/1 case, /)
     expect(await read()).toEqual(before)
-    const none = await cli([...given, '--tag', 'plan=none'], { cwd })
+    const none = await cli([...items, '--tag', 'plan=none'], { cwd })
     expect(none).toMatchObject({
       code: 2,
       err: expect.stringMatching(/the store file:\S*kept has no matching session/) as string,
@@ -238,7 +238,7 @@ describe('eval', () => {
   })
 
   test('names every invalid line of a file of cases', async () => {
-    const { run } = await kept({
+    const { run } = await createPlace({
       'agent.mjs': 'export default null',
       'cases.jsonl': [
         '{ "id": "a", "input": "x" }',

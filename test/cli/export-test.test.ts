@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import * as core from '../../src/index.js'
 import * as testing from '../../src/testing/index.js'
 import { provideEntries } from '../support/entries.js'
-import { type Kept, kept } from './kept.js'
+import { type Kept, createPlace } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
 // In a separate file, because bundling replaces the text import.meta.url, which these tests write.
@@ -48,13 +48,13 @@ afterAll(() => rm(played, { recursive: true, force: true }))
 
 /** The session of `npm start -- --session demo`. */
 async function demo(): Promise<Kept> {
-  const place = await kept()
+  const place = await createPlace()
   await cp(join(played, 'kept'), join(place.cwd, 'kept'), { recursive: true })
   return place
 }
 
 async function weather(): Promise<Kept> {
-  const place = await kept({
+  const place = await createPlace({
     'rain.json': { turns: [{ toolCalls: [{ name: 'weather', arguments: {} }] }, { text: 'It rains.' }] },
     'tools.mjs': `
       import { defineTool } from 'statewright'
@@ -132,7 +132,7 @@ describe('sessions export --as test', () => {
 
   test('executes calls with --tools live, and uses the schemas of their module', async () => {
     const place = await weather()
-    const made = [
+    const command = [
       'sessions',
       'export',
       'w',
@@ -147,7 +147,7 @@ describe('sessions export --as test', () => {
       '-t',
       'live',
     ]
-    expect(await place.run(made.filter((option) => option !== '-i' && option !== ''))).toMatchObject({
+    expect(await place.run(command.filter((option) => option !== '-i' && option !== ''))).toMatchObject({
       code: 0,
       out: expect.stringContaining('node --test --test-force-exit w.test.mjs'),
       err: '',

@@ -1,4 +1,4 @@
-import { calls, kept, toolsModule } from './kept.js'
+import { calls, createPlace, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -6,7 +6,7 @@ afterEach(removeFolders)
 /** A session 'work' with three identical reads, and the options to test on it. */
 async function looked() {
   const look = { toolCalls: [{ name: 'look', arguments: { at: 'a' } }] }
-  const place = await kept({
+  const place = await createPlace({
     'work.json': { turns: [look, look, look, { text: 'Nothing.' }] },
     'other.json': calls(['l', 'look', {}]),
     'tools.mjs': toolsModule,
@@ -57,7 +57,7 @@ describe('guards', () => {
 
   test('prints where presets would have stopped it, and the savings', async () => {
     const look = { toolCalls: [{ name: 'look', arguments: { at: 'a' } }] }
-    const place = await kept({
+    const place = await createPlace({
       'work.json': {
         turns: [...Array.from({ length: 6 }, () => look), { text: 'Nothing.' }].map((turn) => ({
           ...turn,

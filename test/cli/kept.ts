@@ -23,7 +23,7 @@ export interface Kept {
   withStore: <Value>(use: (store: SyncSessionStore) => Value | Promise<Value>) => Promise<Value>
 }
 
-export async function kept(files: Record<string, unknown> = {}): Promise<Kept> {
+export async function createPlace(files: Record<string, unknown> = {}): Promise<Kept> {
   const cwd = await folder(files)
   return {
     cwd,
@@ -52,7 +52,7 @@ afterAll(async () => {
 export async function copyOf(name: string, play: () => Promise<Kept>): Promise<Kept> {
   const template = played.get(name) ?? playInto(play)
   played.set(name, template)
-  const place = await kept()
+  const place = await createPlace()
   await cp(await template, place.cwd, { recursive: true })
   return place
 }

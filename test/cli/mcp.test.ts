@@ -1,5 +1,5 @@
 import { reference } from '../mcp/support.js'
-import { asAsked, kept, says, toolsModule } from './kept.js'
+import { asAsked, createPlace, says, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
 
@@ -13,7 +13,7 @@ const echo = { name: 'mcp-servers_everything_echo', arguments: { message: 'Hello
 
 describe('--mcp', () => {
   longTest('adds the tools of a server to a run, and to a resumed run', async () => {
-    const { run } = await kept({
+    const { run } = await createPlace({
       'play.json': { turns: [{ toolCalls: [{ id: 'm', name: 'send_mail' }, echo] }] },
       'end.json': {
         turns: [{ toolCalls: [echo] }, { text: 'Done.', expect: { toolResultsInclude: ['Echo: Hello'] } }],
@@ -40,7 +40,7 @@ describe('--mcp', () => {
     ['a server that cannot be started', 'no-such-command-here', /--mcp: .*no-such-command-here/],
     ['an unclosed quote', `"npx`, /--mcp: a quote is not closed/],
   ])('%s is an error before anything runs', async (_what, server, message) => {
-    const { run } = await kept({ 'play.json': says('Hi.') })
+    const { run } = await createPlace({ 'play.json': says('Hi.') })
     const { code, err } = await run(['run', '--rehearsal=play.json', '--mcp', server, 'Go'])
     expect(code).toBe(2)
     expect(err).toMatch(message)

@@ -4,7 +4,7 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { systemClock } from '../../src/core/base/clock.js'
 import { forkSession } from '../../src/core/sessions/fork-session.js'
-import { asAsked, calls, copyOf, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
+import { asAsked, calls, copyOf, type Kept, createPlace, says, toolsModule, withProgram } from './kept.js'
 import { tool } from '../support/tools.js'
 import { removeFolders } from './support.js'
 
@@ -18,11 +18,11 @@ const end = { 'end.json': says('All done.'), 'tools.mjs': toolsModule }
 const go = ['--rehearsal=end.json', '--tools', 'tools.mjs']
 
 /** A session 's' whose run waits for the given calls. */
-const waitingFor = (...asked: Parameters<typeof calls>): Promise<Kept> =>
-  copyOf(JSON.stringify(asked), () => playUntilAsked(asked))
+const waitingFor = (...pending: Parameters<typeof calls>): Promise<Kept> =>
+  copyOf(JSON.stringify(pending), () => playUntilAsked(pending))
 
-async function playUntilAsked(asked: Parameters<typeof calls>): Promise<Kept> {
-  const place = await kept({ ...end, 'play.json': calls(...asked) })
+async function playUntilAsked(pending: Parameters<typeof calls>): Promise<Kept> {
+  const place = await createPlace({ ...end, 'play.json': calls(...pending) })
   const { code } = await place.run([
     'run',
     '--session',
@@ -177,7 +177,7 @@ describe('resume answers pending calls', () => {
 
 describe('resume restores a run', () => {
   test('that has ended, and shows its result with the exit code of its state', async () => {
-    const { run } = await kept({ 'play.json': calls(['l', 'look', {}]), 'tools.mjs': toolsModule })
+    const { run } = await createPlace({ 'play.json': calls(['l', 'look', {}]), 'tools.mjs': toolsModule })
     const args = ['--rehearsal=play.json', '-t', 'tools.mjs', '--max-steps', '1', 'Go']
     expect((await run(['run', '--session', 's', ...args])).code).toBe(3)
     const { code, out, err } = await run(['resume', 's'])
@@ -188,7 +188,7 @@ describe('resume restores a run', () => {
   })
 
   test('that has ended, and refuses a message', async () => {
-    const { run } = await kept({ 'play.json': says('Hi.') })
+    const { run } = await createPlace({ 'play.json': says('Hi.') })
     await run(['run', '--session', 's', '--rehearsal=play.json', 'Go'])
     const { code, err } = await run(['resume', 's', 'And', 'then?'])
     expect(code).toBe(2)
@@ -198,7 +198,7 @@ describe('resume restores a run', () => {
 
   /** A session in the middle of another session's work. */
   async function interrupted(): Promise<Kept & { id: string }> {
-    const place = await kept({ ...end, 'play.json': calls(['l', 'look', {}]) })
+    const place = await createPlace({ ...end, 'play.json': calls(['l', 'look', {}]) })
     await place.run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
     const id = await place.withStore((store) => forkSession(store, 's', 3, systemClock))
     return { ...place, id }
@@ -234,7 +234,7 @@ describe('resume restores a run', () => {
   })
 
   test('that is paused, and continues or steers it', async () => {
-    const place = await kept(end)
+    const place = await createPlace(end)
     const turns = [{ toolCalls: [{ id: 'n', name: 'nothing' }] }]
     await withProgram(place, [...turns, ...turns], {}, async (agent) => {
       for (const session of ['a', 'b']) {
@@ -253,7 +253,10 @@ describe('resume restores a run', () => {
 
 describe('a session that waits for messages', () => {
   async function interactive(turns: Scenario['turns'] = [{ text: 'One.' }]): Promise<Kept> {
-    const place = await kept({ ...end, 'chat.json': { turns: [{ text: 'Two.' }, { text: 'Three.' }] } })
+    const place = await createPlace({
+      ...end,
+      'chat.json': { turns: [{ text: 'Two.' }, { text: 'Three.' }] },
+    })
     const sendMail = tool('send_mail', () => 'sent', { needsApproval: true })
     await withProgram(place, turns, { interactive: true, tools: [sendMail] }, async (agent) => {
       const run = agent.run('Count.', { session: 's' })
@@ -321,7 +324,7 @@ describe('resume refuses', () => {
     [['resume', '../x'], '"../x" is not a valid session id.'],
     [['resume', 's', '--json', '--events'], 'cannot be combined'],
   ])('%j', async (args, message) => {
-    const { code, out, err } = await (await kept()).run(args)
+    const { code, out, err } = await (await createPlace()).run(args)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain(message)
   })
@@ -367,7 +370,7 @@ describe('resume refuses', () => {
 })
 
 test('a session with a waiting run, with a readable message', async () => {
-  const { run } = await kept({
+  const { run } = await createPlace({
     'mail.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'tools.mjs': toolsModule,
   })

@@ -64,8 +64,8 @@ describe('statewright run', () => {
       .map((line) => JSON.parse(line) as AgentEvent)
     expect(events.filter(({ type }) => type === 'retry')).toHaveLength(1)
     expect(events.filter(({ type }) => type === 'tool_result')).toHaveLength(7)
-    const said = events.flatMap((event) => (event.type === 'assistant_message' ? [event.message] : []))
-    expect(said.every(({ provider_items: items }) => items?.from === 'responses/rehearsal')).toBe(true)
+    const texts = events.flatMap((event) => (event.type === 'assistant_message' ? [event.message] : []))
+    expect(texts.every(({ provider_items: items }) => items?.from === 'responses/rehearsal')).toBe(true)
     expect(events.at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' })
   })
 

@@ -1,11 +1,11 @@
-import { calls, kept, says, toolsModule } from './kept.js'
+import { calls, createPlace, says, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
 /** Sessions 'a:1' and 'a:2' wait for an approval. Session 'b:1' has ended. */
 async function tenants() {
-  const place = await kept({
+  const place = await createPlace({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'hi.json': says('Hello.'),
     'tools.mjs': toolsModule,
@@ -19,8 +19,8 @@ async function tenants() {
 
 test('all matching sessions are cancelled, and the counts are printed', async () => {
   const { run, withStore } = await tenants()
-  const told = await run(['send', '--all', '--prefix', 'a', 'cancel', 'Closed.'])
-  expect(told).toEqual({ code: 0, out: '2 sessions:\n  2 done\n', err: '' })
+  const output = await run(['send', '--all', '--prefix', 'a', 'cancel', 'Closed.'])
+  expect(output).toEqual({ code: 0, out: '2 sessions:\n  2 done\n', err: '' })
   expect(
     await withStore((store) =>
       store
@@ -34,9 +34,9 @@ test('all matching sessions are cancelled, and the counts are printed', async ()
 
 test('refusals are printed with their sessions, and cause exit code 1', async () => {
   const { run } = await tenants()
-  const told = await run(['send', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
-  expect(told.code).toBe(1)
-  expect(told.out).toMatch(/^2 sessions:\n {2}2 refused\n {2}a:[12]: not_waiting: /)
+  const output = await run(['send', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
+  expect(output.code).toBe(1)
+  expect(output.out).toMatch(/^2 sessions:\n {2}2 refused\n {2}a:[12]: not_waiting: /)
 })
 
 test('a queued message reaches ended sessions, once per key', async () => {
@@ -60,7 +60,7 @@ test.each([
   [['--all', '--prefix', 'a', 'approve', 'm'], "(got 'approve')"],
   [['--prefix', 'a', 'x', 'cancel'], '--prefix needs --all.'],
 ])('%j is refused', async (args, words) => {
-  const { run } = await kept({})
+  const { run } = await createPlace({})
   const { code, err } = await run(['send', ...args])
   expect(code).toBe(2)
   expect(err).toContain(words)

@@ -1,11 +1,11 @@
-import { calls, type Kept, kept, toolsModule } from './kept.js'
+import { calls, type Kept, createPlace, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
 /** A session 'waits' with two calls. One needs approval, one runs on the client. */
 async function waiting(): Promise<Kept> {
-  const place = await kept({
+  const place = await createPlace({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'tools.mjs': toolsModule,
   })
@@ -15,9 +15,9 @@ async function waiting(): Promise<Kept> {
 
 test('an answer waits in the inbox for the process that resumes, and a second one is refused', async () => {
   const { run, withStore } = await waiting()
-  const told = await run(['send', 'waits', 'approve', 'm'])
-  expect(told).toMatchObject({ code: 0, err: '' })
-  expect(told.out).toBe(
+  const output = await run(['send', 'waits', 'approve', 'm'])
+  expect(output).toMatchObject({ code: 0, err: '' })
+  expect(output.out).toBe(
     'Stored for waits, which is idle. Continue with: statewright resume waits --store=file:kept\n',
   )
   const [message] = await withStore((store) => store.inbox.read('waits'))
@@ -73,7 +73,7 @@ test('an unexpected answer is refused, in terms of the command line', async () =
 })
 
 test('--help lists the messages', async () => {
-  const { run } = await kept()
+  const { run } = await createPlace()
   const { code, out } = await run(['send', '--help'])
   expect(code).toBe(0)
   for (const words of [

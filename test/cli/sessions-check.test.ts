@@ -1,7 +1,7 @@
 import { sealRecord } from '../../src/core/sessions/log/log-record.js'
 import type { LogRecord, SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { defineAgents, defineTool } from '../../src/index.js'
-import { calls, copyOf, kept, type Kept, toolsModule, withProgram } from './kept.js'
+import { calls, copyOf, createPlace, type Kept, toolsModule, withProgram } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -19,7 +19,7 @@ const place = (version = '2', tools = 'tools'): Promise<Kept> =>
   copyOf(`${version} ${tools}`, () => play(version, tools))
 
 async function play(version: string, tools: string): Promise<Kept> {
-  const opened = await kept({
+  const opened = await createPlace({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'done.json': calls(['l', 'look', { at: 'the sky' }]),
     'tools.mjs': toolsModule,
@@ -103,8 +103,8 @@ test('resume does not change the session of a named agent', async () => {
     await agent.run('Pay.', { session: 'bills' }).result
   })
   const before = await withStore((store) => store.read('bills'))
-  const { err: asked } = await run(['resume', 'bills', '--approve', 'call_1', '--rehearsal'])
-  const [answer = ''] = /call_1@\w+/.exec(asked) ?? []
+  const { err: refusal } = await run(['resume', 'bills', '--approve', 'call_1', '--rehearsal'])
+  const [answer = ''] = /call_1@\w+/.exec(refusal) ?? []
   const { code, err } = await run(['resume', 'bills', '--approve', answer, '--rehearsal'])
   expect(err).toContain("Session 'bills' needs billing 3, but this process has an agent without a name.")
   expect(code).toBe(2)
@@ -132,11 +132,11 @@ test('sessions check --spec names the record of a forged log that breaks a rule,
   const { run, withStore } = await place()
   await withStore((store) => {
     // Removes the answer to the call. Renumbers the later records and updates their checksums.
-    const kept = store.read('done').filter(({ data }) => !data.includes('TOOL_RESULT'))
+    const rest = store.read('done').filter(({ data }) => !data.includes('TOOL_RESULT'))
     forge(
       store,
       'forged',
-      kept.map(({ at, type, data }, i) => sealRecord(i + 1, at, { type, ...JSON.parse(data) })),
+      rest.map(({ at, type, data }, i) => sealRecord(i + 1, at, { type, ...JSON.parse(data) })),
     )
     forge(
       store,

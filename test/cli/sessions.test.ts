@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'libsql'
 import { type LogRecord, restoreSession } from '../../src/index.js'
 import type { StoredSession } from '../../src/core/sessions/session.js'
-import { calls, copyOf, type Kept, kept, toolsModule } from './kept.js'
+import { calls, copyOf, type Kept, createPlace, toolsModule } from './kept.js'
 import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
@@ -22,7 +22,7 @@ const two = (): Promise<Kept> => copyOf('two', playTwo)
 
 /** The same sessions, written now. */
 async function playTwo(): Promise<Kept> {
-  const place = await kept({
+  const place = await createPlace({
     'done.json': calls(['l', 'look', { at: 'the sky' }]),
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'tools.mjs': toolsModule,
@@ -186,7 +186,7 @@ describe('sessions show', () => {
 
   test('omits messages of the loop', async () => {
     const cut = { turns: [{ text: 'One, ', finishReason: 'length' }, { text: 'two.' }] }
-    const { run } = await kept({ 'play.json': cut })
+    const { run } = await createPlace({ 'play.json': cut })
     await run(['run', '--session', 's', '--rehearsal=play.json', 'Count.'])
     const { out } = await run(['sessions', 'show', 's'])
     expect(out).toContain('You\nCount.\n\nAssistant\nOne,\ntwo.\n\nCOMPLETED')
@@ -198,7 +198,7 @@ describe('sessions show', () => {
       { text: evil, toolCalls: [{ id: 'x\u001b[1m', name: 'look', arguments: { at: evil } }] },
       { text: evil },
     ]
-    const { run } = await kept({ 'play.json': { turns }, 'tools.mjs': toolsModule })
+    const { run } = await createPlace({ 'play.json': { turns }, 'tools.mjs': toolsModule })
     await run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', evil])
     for (const args of [
       ['list'],
@@ -286,7 +286,7 @@ describe('sessions export', () => {
       { text: 'See:', toolCalls: [{ id: 'l', name: 'look', arguments: { at: '```\n# no head' } }] },
       { text: '**Done.**' },
     ]
-    const { run } = await kept({ 'play.json': { turns }, 'tools.mjs': toolsModule })
+    const { run } = await createPlace({ 'play.json': { turns }, 'tools.mjs': toolsModule })
     await run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
     const { out } = await run(['sessions', 'export', 's', '--markdown'])
     expect(out.replaceAll(/· .*/g, '· WHEN')).toBe(
@@ -330,8 +330,8 @@ describe('sessions rename', () => {
     expect((await run(['sessions', 'list'])).out).toMatch(/^done .* {2}The sky$/m)
     expect((await run(['sessions', 'show', 'done'])).out).toMatch(/^Session done · The sky\n/)
     expect((await run(['sessions', 'export', 'done', '--markdown'])).out).toMatch(/^# The sky\n/)
-    const asked = await run(['sessions', 'delete', 'done'], { tty: true, input: 'n\n' })
-    expect(asked.out).toContain('Delete session done (The sky)')
+    const declined = await run(['sessions', 'delete', 'done'], { tty: true, input: 'n\n' })
+    expect(declined.out).toContain('Delete session done (The sky)')
     expect(await run(['sessions', 'rename', 'done', '--default'])).toMatchObject({ code: 0 })
     expect(await titles(place)).toContainEqual(['done', 'done?'])
   })
@@ -357,11 +357,11 @@ describe('sessions delete', () => {
     ['y\n', 'Deleted done.', 1],
     ['n\n', 'Nothing was deleted.', 2],
     ['\n', 'Nothing was deleted.', 2],
-  ])('asks at a terminal, and %j is: %s', async (input, told, left) => {
+  ])('asks at a terminal, and %j is: %s', async (input, shown, left) => {
     const { run } = await two()
     const { code, out } = await run(['sessions', 'delete', 'done'], { tty: true, input })
     expect(code).toBe(0)
-    expect(out).toBe(`Delete session done (done?) with its 5 records? (y)es, (n)o: ${told}\n`)
+    expect(out).toBe(`Delete session done (done?) with its 5 records? (y)es, (n)o: ${shown}\n`)
     expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(left)
   })
 
@@ -475,7 +475,7 @@ describe('a damaged store', () => {
 })
 
 test('listing sessions in an empty folder creates no store', async () => {
-  const { run, cwd } = await kept()
+  const { run, cwd } = await createPlace()
   expect((await run(['sessions', 'list'])).out).toContain('There are no sessions in the store ')
   for (const args of [
     ['show', 'a'],

@@ -1,10 +1,10 @@
-import { kept } from './kept.js'
+import { createPlace } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
 async function worked() {
-  const place = await kept({ 'work.json': { turns: [{ text: 'Done.' }] } })
+  const place = await createPlace({ 'work.json': { turns: [{ text: 'Done.' }] } })
   await place.run(['run', '--session', 'work', '--rehearsal=work.json', 'Work.'])
   return place
 }

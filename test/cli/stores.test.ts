@@ -135,8 +135,8 @@ describe('a cancelled run', () => {
 
 describe('the options for the next command', () => {
   test('are quoted for a shell', () => {
-    const given = { tools: './my tools.mjs', model: 'gpt-5', instructions: "Don't.", rehearsal: true }
-    expect(formatCarriedOptions(given)).toBe(
+    const options = { tools: './my tools.mjs', model: 'gpt-5', instructions: "Don't.", rehearsal: true }
+    expect(formatCarriedOptions(options)).toBe(
       ` --tools='./my tools.mjs' --model=gpt-5 --instructions='Don'\\''t.' --rehearsal`,
     )
   })

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { packageRoot } from '../../src/studio/studio-page.js'
 import type { EndView, SessionsView } from '../../src/studio/protocol.js'
 import { ask } from '../studio/visitor.js'
-import { calls, kept, toolsModule } from './kept.js'
+import { calls, createPlace, toolsModule } from './kept.js'
 import { cli, type CliCall, folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -41,8 +41,8 @@ async function opened(
   await use(
     async (path) => JSON.parse((await ask(at(path), { headers: { cookie } })).body) as never,
     async (path, answer) => {
-      const asked = { cookie, origin, 'content-type': 'application/json' }
-      return (await ask(at(path), { method: 'POST', headers: asked, body: JSON.stringify(answer) })).status
+      const headers = { cookie, origin, 'content-type': 'application/json' }
+      return (await ask(at(path), { method: 'POST', headers: headers, body: JSON.stringify(answer) })).status
     },
   )
   interrupt.abort(new Error('Ctrl-C'))
@@ -52,7 +52,7 @@ async function opened(
 const sessions = '/api/sessions'
 
 test('statewright studio shows the stored sessions until it is interrupted', async () => {
-  const { run, cwd } = await kept({
+  const { run, cwd } = await createPlace({
     'done.json': calls(['l', 'look', { at: 'x' }]),
     'tools.mjs': toolsModule,
   })
@@ -83,8 +83,11 @@ test('Enter at a terminal prints an address for another browser', async () => {
 })
 
 test('--agent accepts an agent, or a function that creates one for the store', async () => {
-  const made = `export default ({ store }) => ({ config: {}, store, resume: async () => ({}), fork: async () => 'x' })`
-  const { run, cwd } = await kept({ 'agent.mjs': made, 'one.json': { turns: [{ text: 'Hello.' }] } })
+  const agentModule = `export default ({ store }) => ({ config: {}, store, resume: async () => ({}), fork: async () => 'x' })`
+  const { run, cwd } = await createPlace({
+    'agent.mjs': agentModule,
+    'one.json': { turns: [{ text: 'Hello.' }] },
+  })
   await run(['run', '--rehearsal=one.json', 'Hello?'])
   await opened(['studio', '--store', 'file:kept', '--agent', 'agent.mjs'], { cwd }, async (get) => {
     expect((await get(sessions)).readOnly).toBeNull()
@@ -232,7 +235,7 @@ describe('run --studio of a run that waits for a person', () => {
   })
 
   test('stays unchanged after Ctrl-C, and can be continued', async () => {
-    const { run, cwd } = await kept(files('ann'))
+    const { run, cwd } = await createPlace(files('ann'))
     const { code, err } = await opened([...args, '--store', 'file:kept'], { cwd }, async (get) => {
       while ((await get(sessions)).sessions[0]?.state !== 'WAITING_FOR_INPUT');
     })
@@ -260,7 +263,7 @@ test('a folder without sessions is reported, and not created', async () => {
 const isBuilt = existsSync(join(packageRoot, 'dist/src/studio/client.js'))
 
 test('sessions export --html writes one file that loads nothing, or reports what is missing', async () => {
-  const { run, cwd } = await kept({
+  const { run, cwd } = await createPlace({
     'done.json': calls(['l', 'look', { at: 'x' }]),
     'tools.mjs': toolsModule,
   })

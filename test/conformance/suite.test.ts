@@ -36,7 +36,7 @@ const { summarize } = await load<{
   summarize: (report: object, expected: object) => { text: string; isGood: boolean }
 }>('summary.mjs', folder)
 const { runCase } = await load<{
-  runCase: (one: object, given: object) => Promise<Told>
+  runCase: (one: object, input: object) => Promise<Told>
 }>('run-case.mjs')
 const { certify, check } = await load<{
   certify: (lane: { faults: string[] }, fault: string) => void
@@ -47,13 +47,13 @@ const { createRandom } = await load<{ createRandom: (seed: number) => () => numb
 const main = (...options: string[]) =>
   spawnSync(process.execPath, [fileURLToPath(new URL('main.mjs', folder)), ...options], { encoding: 'utf8' })
 
-const result = (told: Partial<Result>): Result => ({
+const result = (result: Partial<Result>): Result => ({
   peer: 'ai',
   variant: 'defaults',
   case: 'wire/text',
   result: 'pass',
   evidence: '',
-  ...told,
+  ...result,
 })
 const report = (results: Result[], more = {}) => ({
   peers: [{ name: 'ai' }],
@@ -72,8 +72,8 @@ describe('the verdict of a run', () => {
     ['a failure', result({ result: 'fail', evidence: 'no end' }), {}, false],
     ['a pass that is listed as a failure', result({}), listed, false],
     ['a fault that was not injected', result({ result: 'not_certified' }), {}, false],
-  ])('%s', (_, told, expected, isGood) => {
-    expect(summarize(report([told]), expected).isGood).toBe(isGood)
+  ])('%s', (_, result, expected, isGood) => {
+    expect(summarize(report([result]), expected).isGood).toBe(isGood)
   })
 
   test('a case that does not distinguish its controls fails the run', () => {
@@ -94,15 +94,15 @@ describe('the verdict of a run', () => {
 })
 
 describe('a case', () => {
-  const given = { lacks: {}, open: () => ({}), variant: 'defaults', server: {}, repeats: true }
-  const told = (run: () => void, needs: string[] = [], more = {}) =>
-    runCase({ needs, run: async () => run() }, { ...given, ...more })
+  const options = { lacks: {}, open: () => ({}), variant: 'defaults', server: {}, repeats: true }
+  const result = (run: () => void, needs: string[] = [], more = {}) =>
+    runCase({ needs, run: async () => run() }, { ...options, ...more })
 
   test('that needs a feature that the library does not claim is skipped', async () => {
     const never = () => {
       throw new Error('played')
     }
-    expect(await told(never, ['usage'], { lacks: { usage: 'no such number' } })).toEqual({
+    expect(await result(never, ['usage'], { lacks: { usage: 'no such number' } })).toEqual({
       result: 'not_claimed',
       evidence: 'no such number',
     })
@@ -111,20 +111,20 @@ describe('a case', () => {
   test('fails if it fails at least twice in three times', async () => {
     let plays = 0
     const failing = (times: number) => () => check(plays++ >= times, 'seen')
-    expect((await told(failing(1))).result).toBe('pass')
+    expect((await result(failing(1))).result).toBe('pass')
     plays = 0
-    expect(await told(failing(2))).toEqual({ result: 'fail', evidence: 'seen [2 of 3 times]' })
+    expect(await result(failing(2))).toEqual({ result: 'fail', evidence: 'seen [2 of 3 times]' })
   })
 
   test('whose fault was not injected proves nothing', async () => {
-    expect((await told(() => certify({ faults: ['cut'] }, 'stall'))).result).toBe('not_certified')
+    expect((await result(() => certify({ faults: ['cut'] }, 'stall'))).result).toBe('not_certified')
   })
 
   test('that breaks is not counted against the library', async () => {
     const broken = () => {
       throw new TypeError('a defect of the suite')
     }
-    expect((await told(broken)).result).toBe('broken')
+    expect((await result(broken)).result).toBe('broken')
   })
 })
 
@@ -145,8 +145,8 @@ describe('the failures of a run', () => {
       const passes = result({ case: 'wire/comments' })
       acceptFailures(report([result({ case: 'limits/last-words', result: 'fail' }), passes, fails]))
       expect(fails.result).toBe('expected_fail')
-      const kept = JSON.parse(readFileSync(expectedFile, 'utf8')) as { ai: { defaults: object } }
-      expect(Object.entries(kept.ai.defaults)).toEqual([
+      const stored = JSON.parse(readFileSync(expectedFile, 'utf8')) as { ai: { defaults: object } }
+      expect(Object.entries(stored.ai.defaults)).toEqual([
         ['wire/no-done', link],
         ['limits/last-words', ''],
         ['loops/failing', ''],

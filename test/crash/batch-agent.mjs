@@ -14,15 +14,15 @@ const usage = {
   reasoningTokens: 0,
 }
 const rest = { reasoning: '', refusal: null, complete: true, usage, model: 'played' }
-let asked = 0
+let requestCount = 0
 
 /** Periodically reports the memory that remains after a full collection. */
 function tellMemory() {
-  if (!globalThis.gc || asked % 1000 !== 0) return
+  if (!globalThis.gc || requestCount % 1000 !== 0) return
   globalThis.gc()
   process.send({
     type: 'memory',
-    asked,
+    asked: requestCount,
     heap: process.memoryUsage().heapUsed,
     rss: process.memoryUsage.rss(),
   })
@@ -32,7 +32,7 @@ const model = {
   provider: 'played',
   model: 'played-1',
   request: async ({ messages }) => {
-    asked += 1
+    requestCount += 1
     process.send({ type: 'asked' })
     tellMemory()
     await new Promise((resolve) => setTimeout(resolve, answerMs))

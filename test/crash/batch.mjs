@@ -33,16 +33,16 @@ function runBatch({ dir, input, out, generation, answerMs }, killAfter = Infinit
       env: { ...process.env, BATCH_TASK: task, STATEWRIGHT_STORE: `file:${dir}` },
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     })
-    const told = { asked: 0, memory: [], code: null, said: '' }
+    const report = { asked: 0, memory: [], code: null, said: '' }
     child.stderr.on('data', (piece) => {
-      told.said += piece
+      report.said += piece
     })
     child.on('message', ({ type, ...message }) => {
-      if (type === 'memory') told.memory.push(message)
-      else if (++told.asked === killAfter) child.kill('SIGKILL')
+      if (type === 'memory') report.memory.push(message)
+      else if (++report.asked === killAfter) child.kill('SIGKILL')
     })
     child.once('error', reject)
-    child.once('close', (code, signal) => resolve({ ...told, code, isKilled: signal === 'SIGKILL' }))
+    child.once('close', (code, signal) => resolve({ ...report, code, isKilled: signal === 'SIGKILL' }))
   })
 }
 
@@ -64,19 +64,19 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
       `The batch without a kill asked the model ${reference.asked} times, not ${requests * lines}.`,
     )
 
-  let asked = 0
+  let requestCount = 0
   let met = 0
   const killedAt = performance.now()
   for (let generation = 0; generation <= kills; generation += 1) {
     // A fixed share of the remaining work, so that the kills spread over the whole batch.
-    const left = requests * lines - asked
+    const left = requests * lines - requestCount
     const share = Math.max(1, Math.floor(left / (kills - generation + 1)))
     // oxlint-disable-next-line no-await-in-loop -- one process at a time
-    const told = await runBatch({ ...of('killed'), generation }, generation < kills ? share : Infinity)
-    asked += told.asked
-    if (told.isKilled) met += 1
-    if (generation === kills && told.code !== 0)
-      problems.push(`The batch that was killed ended with ${told.code}: ${told.said}`)
+    const report = await runBatch({ ...of('killed'), generation }, generation < kills ? share : Infinity)
+    requestCount += report.asked
+    if (report.isKilled) met += 1
+    if (generation === kills && report.code !== 0)
+      problems.push(`The batch that was killed ended with ${report.code}: ${report.said}`)
   }
   const killedMs = performance.now() - killedAt
   if (met !== kills) problems.push(`${met} of ${kills} kills met the batch.`)
@@ -86,14 +86,22 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
   if (first !== second) problems.push('The results of the batch that was killed are others.')
   // Only work in progress at a kill is requested again.
   const most = requests * lines + kills * concurrency
-  if (asked > most) problems.push(`The model was asked ${asked} times; ${most} would be enough.`)
+  if (requestCount > most)
+    problems.push(`The model was asked ${requestCount} times; ${most} would be enough.`)
   if (problems.length === 0) rmSync(folder, { recursive: true, force: true })
-  return { problems, folder, asked, kills: met, peaceMs, killedMs, memory: reference.memory }
+  return { problems, folder, asked: requestCount, kills: met, peaceMs, killedMs, memory: reference.memory }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [lines = 200, kills = 3] = process.argv.slice(2).map(Number)
-  const { problems, folder, memory, asked, peaceMs, killedMs } = await playBatch({ lines, kills })
+  const {
+    problems,
+    folder,
+    memory,
+    asked: requestCount,
+    peaceMs,
+    killedMs,
+  } = await playBatch({ lines, kills })
   for (const problem of problems) console.log(`WRONG: ${problem}`)
   if (problems.length > 0) console.log(`Left in ${folder}`)
   const mb = (bytes) => (bytes / 2 ** 20).toFixed(1)
@@ -101,7 +109,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     console.log(`${at / requests} lines: heap ${mb(heap)} MB, resident ${mb(rss)} MB`)
   console.log(
     `${lines} lines in ${(peaceMs / 1000).toFixed(1)} s; killed ${kills} times in ${(killedMs / 1000).toFixed(1)} s, ` +
-      `the model was asked ${asked - requests * lines} times more. Results: ${problems.length === 0 ? 'equal' : 'WRONG'}.`,
+      `the model was asked ${requestCount - requests * lines} times more. Results: ${problems.length === 0 ? 'equal' : 'WRONG'}.`,
   )
   process.exitCode = problems.length === 0 ? 0 : 1
 }

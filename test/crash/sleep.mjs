@@ -149,13 +149,13 @@ export async function playSleep({ sessions, kills, seed }) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [sessions = 24, kills = 12, seed = Date.now() % 1_000_000] = process.argv.slice(2).map(Number)
-  const { problems, folder, ...told } = await playSleep({ sessions, kills, seed })
+  const { problems, folder, ...report } = await playSleep({ sessions, kills, seed })
   for (const problem of problems.slice(0, 20)) console.log(`WRONG: ${problem}`)
   if (problems.length > 0) console.log(`${problems.length} problems, left in ${folder}`)
-  for (const message of new Set(told.errors.map((one) => one.message))) console.log(`Told: ${message}`)
+  for (const message of new Set(report.errors.map((one) => one.message))) console.log(`Told: ${message}`)
   console.log(
     `Seed ${seed}: ${sessions} sessions that sleep or wait for a budget, ${processes} processes with clocks up to a minute ahead or behind, ` +
-      `which jump; ${told.kills} kills in ${(told.passedMs / 1000).toFixed(1)} s. ${told.woken} times woken, ${told.paid} of them for the budget; ${told.putOff} put off: ` +
+      `which jump; ${report.kills} kills in ${(report.passedMs / 1000).toFixed(1)} s. ${report.woken} times woken, ${report.paid} of them for the budget; ${report.putOff} put off: ` +
       `${problems.length === 0 ? 'each once, in time' : 'WRONG'}.`,
   )
   process.exitCode = problems.length === 0 ? 0 : 1

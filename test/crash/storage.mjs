@@ -70,9 +70,9 @@ async function problemsOfFaulty({ fault, tryAgain }, dir, model, reference) {
 
 /** A run whose log cannot be written ends in ERROR, once, with the store's error. */
 function failureProblems({ result, ended }, code) {
-  const told = { state: result.state, reason: result.reason, code: result.error?.code, ended }
+  const report = { state: result.state, reason: result.reason, code: result.error?.code, ended }
   const wanted = { state: 'ERROR', reason: 'store_error', code, ended: 1 }
-  return isDeepStrictEqual(told, wanted) ? [] : [`it ended as ${JSON.stringify(told)}`]
+  return isDeepStrictEqual(report, wanted) ? [] : [`it ended as ${JSON.stringify(report)}`]
 }
 
 /** A session whose folder has become read-only when another process resumes it. */

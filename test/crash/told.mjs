@@ -98,7 +98,7 @@ const whatBecame = {
     ...(result.output === reference.output && result.state === 'COMPLETED'
       ? []
       : [`it ends ${result.state}`]),
-    ...times('the steering is heard', heard(result)),
+    ...times('the steering is heard', received(result)),
     ...times('pay-1 runs', timesOf('pay-1', end)),
   ],
   cancel: ({ outcome: { result }, end, looks }) => [
@@ -109,7 +109,7 @@ const whatBecame = {
   ],
 }
 
-const heard = ({ messages: all }) =>
+const received = ({ messages: all }) =>
   all.filter(({ role, content }) => role === 'user' && JSON.stringify(content).includes(text)).length
 
 const times = (what, count, wanted = 1) => (count === wanted ? [] : [`${what} ${count} times, not ${wanted}`])

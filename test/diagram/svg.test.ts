@@ -150,8 +150,10 @@ describe('the picture of the agent machine', () => {
   it('has in the overview every state of a run, and each path between two states once', async () => {
     const svg = await toOverviewSvg(chart)
     const named = attributesOf(svg, 'data-state')
-    const kept = states.filter(({ id, type }) => id !== '(root)' && type !== 'history').map(({ id }) => id)
-    expect(named.toSorted()).toEqual(kept.toSorted())
+    const remaining = states
+      .filter(({ id, type }) => id !== '(root)' && type !== 'history')
+      .map(({ id }) => id)
+    expect(named.toSorted()).toEqual(remaining.toSorted())
     const { states: tops, anywhere } = toOverview(chart)
     const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     const inside = new Set(['RUNNING.preparing', 'RUNNING.asking', 'RUNNING.judging'])

@@ -16,7 +16,7 @@ const tree = Array.from(
 )
 
 /** One line per event. The chunks of one attempt are merged. */
-function told(events: readonly AgentEvent[]): AgentEvent[] {
+function mergeChunks(events: readonly AgentEvent[]): AgentEvent[] {
   return events.filter(
     (event, i) =>
       (event.type !== 'stream_chunk' && event.type !== 'tool_call_delta') ||
@@ -46,7 +46,7 @@ async function approvedTransfer(): Promise<AgentEvent[]> {
 }
 
 test('a run emits its events in the order of the tree', async () => {
-  const events = told(await approvedTransfer())
+  const events = mergeChunks(await approvedTransfer())
   expect(events.map(({ type }) => type)).toEqual(tree.map(({ type }) => type))
   expect(tree.filter(({ isMany }) => isMany).map(({ type }) => type)).toEqual([
     'stream_chunk',
@@ -57,7 +57,7 @@ test('a run emits its events in the order of the tree', async () => {
 })
 
 test('the statements of the tree about an event are true', async () => {
-  const events = told(await approvedTransfer())
+  const events = mergeChunks(await approvedTransfer())
   for (const [i, { type, note }] of tree.entries()) {
     const event = events[i]
     if (event?.type !== type) throw new Error(`Line ${i + 1} is no ${type}.`)

@@ -22,9 +22,9 @@ test('the page has every guarantee with its rules, its tests and current counts:
       readFileSync(file, 'utf8').replace(marked, () => block),
     )
   }
-  const [stamp, told] = readPage()
+  const [stamp, counts] = readPage()
   expect(stamp).toMatch(/^Counted on \d{4}-\d\d-\d\d, after commit [\da-f]{7,}\.$/)
-  expect(told).toBe(counted)
+  expect(counts).toBe(counted)
 })
 
 test('the guarantees of the README are on the page', () => {

@@ -67,10 +67,10 @@ const modules = {
 const opened: { close(): Promise<void> }[] = []
 
 function closedLater<Given extends unknown[], Thing extends { close(): Promise<void> }>(
-  open: (...given: Given) => Promise<Thing>,
+  open: (...args: Given) => Promise<Thing>,
 ) {
-  return async (...given: Given): Promise<Thing> => {
-    const thing = await open(...given)
+  return async (...args: Given): Promise<Thing> => {
+    const thing = await open(...args)
     opened.push(thing)
     return thing
   }
@@ -80,13 +80,13 @@ const openers = {
   startRehearsal: closedLater(rehearsing.startRehearsal),
   startInspector: closedLater(studio.startInspector),
   startStudio: closedLater(studio.startStudio),
-  createWaker: (...given: Parameters<typeof fleet.createWaker>) => {
-    const waker = fleet.createWaker(...given)
+  createWaker: (...args: Parameters<typeof fleet.createWaker>) => {
+    const waker = fleet.createWaker(...args)
     opened.push({ close: () => waker.stop() })
     return waker
   },
-  durable: (...given: Parameters<typeof durable.durable>) => {
-    const sessions = durable.durable(...given)
+  durable: (...args: Parameters<typeof durable.durable>) => {
+    const sessions = durable.durable(...args)
     const start = sessions.worker.bind(sessions)
     const worker: typeof start = (options) => {
       const started = start(options)
@@ -191,12 +191,12 @@ beforeAll(async () => {
   Object.assign(globalThis, { stage })
   process.chdir(elsewhere)
   await mkdir('test/scenarios', { recursive: true })
-  const kept = {
+  const storedFiles = {
     'session.json': core.createSession('May'),
     'handbook.json': memory.memory({ documents: [{ source: 'a.md', text: 'A.' }] }),
     'test/scenarios/refund.json': { turns: [{ text: 'It is paid back.' }] },
   }
-  for (const [name, value] of Object.entries(kept)) await writeFile(name, JSON.stringify(value))
+  for (const [name, value] of Object.entries(storedFiles)) await writeFile(name, JSON.stringify(value))
   Object.assign(process.env, { OPENAI_BASE_URL: rehearsal.url, OPENAI_API_KEY: 'none' })
   Object.assign(process.env, { AZURE_OPENAI_API_KEY: 'none', AZURE_OPENAI_ENDPOINT: rehearsal.url })
 })
@@ -253,15 +253,15 @@ test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(
     const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
     // Another process may listen on that port.
     const program = moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0')
-    const said: string[] = []
+    const lines: string[] = []
     const shows = (expected: string, ...what: unknown[]): void => {
-      said.push(expected)
+      lines.push(expected)
       expect(format(...what)).toMatch(asPattern(expected))
     }
     Object.assign(stage, { shows })
     await writeFile(
       file,
-      program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
+      program.replaceAll(shown, (_, reported, text: string) => `shows(${quoted(text)}, ${reported})`),
     )
     const isAboutStored =
       /\.(resume|replay|fork|readSession|rename|forget|branch|listBranches|selectBranch)\(|recordSession|pathOf|\brecording\b/.test(
@@ -271,6 +271,6 @@ test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(
     // The loop must catch the errors of providers and tools.
     if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()
     else await import(file)
-    expect(said).toEqual(Array.from(code.matchAll(shown), ([, , text]) => text))
+    expect(lines).toEqual(Array.from(code.matchAll(shown), ([, , text]) => text))
   },
 )

@@ -22,7 +22,7 @@ export async function runSnippet({ code }: Snippet, scene: Scene, modules: Modul
   const written = join(root, 'test/docs', `.running-${process.pid}`)
   await mkdir(written, { recursive: true })
   const before = { cwd: process.cwd(), env: { ...process.env }, globals: new Set(Object.keys(globalThis)) }
-  let said = ''
+  let output = ''
   try {
     process.chdir(folder)
     for (const name of ['OPENAI', 'ANTHROPIC'])
@@ -34,15 +34,15 @@ export async function runSnippet({ code }: Snippet, scene: Scene, modules: Modul
       model,
       tools: [],
       agent: core.createAgent({ model }),
-      say: (text: string) => (said += text),
-      log: (...what: unknown[]) => (said += `${format(...what)}\n`),
+      say: (text: string) => (output += text),
+      log: (...what: unknown[]) => (output += `${format(...what)}\n`),
     })
     Object.assign(globalThis, await own?.({ model, folder }))
     const file = join(written, `${(count += 1)}.ts`)
     await writeFile(file, `${runnable(code, instead)}\nexport { ${shows.join(', ')} }\n`)
     const values = { ...((await import(file)) as Record<string, unknown>) }
     const bodies = () => rehearsal.requests.map(({ body }) => JSON.stringify(body))
-    await expect?.({ said, values, bodies })
+    await expect?.({ output, values, bodies })
   } finally {
     close(globalThis as { site?: { close(): void } })
     await rehearsal.close()

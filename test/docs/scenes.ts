@@ -43,7 +43,7 @@ export interface Scene {
   shows?: string[]
   /** Throws when the outcome is wrong. */
   expect?: (came: {
-    said: string
+    output: string
     values: Record<string, unknown>
     bodies: () => string[]
   }) => void | Promise<void>
@@ -105,9 +105,9 @@ function inMemoryFor(places: Map<string, SessionStore>) {
     const whileOpen = (method: unknown) =>
       typeof method !== 'function'
         ? method
-        : (...given: unknown[]): unknown => {
+        : (...args: unknown[]): unknown => {
             if (isClosed) throw new StoreError('store_unavailable', 'It is closed.')
-            return method(...given)
+            return method(...args)
           }
     const methods = Object.entries(inner).map(([name, method]) => [name, whileOpen(method)])
     return { ...Object.fromEntries(methods), close: () => void (isClosed = true) } as SessionStore
@@ -139,15 +139,15 @@ const pays: Turns = [call('pay', { amount: 7 }), says('All is paid.')]
 export const scenes: Record<string, Scene | Elsewhere> = {
   'README.md › Statewright (2)': {
     turns: [call('add', { a: 19, b: 23 }), says('19 + 23 is 42.')],
-    expect: ({ said, bodies }) => {
-      expect(said).toContain('19 + 23 is 42.\nCOMPLETED (end_turn), ')
+    expect: ({ output, bodies }) => {
+      expect(output).toContain('19 + 23 is 42.\nCOMPLETED (end_turn), ')
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
   'SKILL.md › A minimal agent': {
     turns: [call('look_up', { id: '17' }), says('It is on its way.')],
-    expect: ({ said, bodies }) => {
-      expect(said).toContain('COMPLETED It is on its way.')
+    expect: ({ output, bodies }) => {
+      expect(output).toContain('COMPLETED It is on its way.')
       expect(bodies()[1]).toContain('on its way')
     },
   },
@@ -167,15 +167,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/agui.md › A run as events': {
     turns: [says('19 + 23 is 42.')],
-    expect: ({ said }) => {
-      expect(said).toMatch(/^RUN_STARTED\n[^]*TEXT_MESSAGE_CONTENT\n[^]*RUN_FINISHED\n$/)
+    expect: ({ output }) => {
+      expect(output).toMatch(/^RUN_STARTED\n[^]*TEXT_MESSAGE_CONTENT\n[^]*RUN_FINISHED\n$/)
     },
   },
   'docs/bring-your-own-loop.md › Bring your own loop': {
     turns: [call('add', { a: 19, b: 23 }), says('19 + 23 is 42.')],
-    expect: ({ said, bodies }) => {
-      expect(said).toContain('RUNNING → WAITING_FOR_TOOL')
-      expect(said).toContain('COMPLETED 19 + 23 is 42.')
+    expect: ({ output, bodies }) => {
+      expect(output).toContain('RUNNING → WAITING_FOR_TOOL')
+      expect(output).toContain('COMPLETED 19 + 23 is 42.')
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
@@ -183,11 +183,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     own: () => ({ machine: agentMachine, input: createInput('Hello.') }),
     instead: { 'await inspector.viewed': '' },
     // The chart alone has no actors.
-    expect: ({ said }) => expect(said).toMatch(/^Open http:\/\/127\.0\.0\.1:\d+\/\S+\nERROR\n$/),
+    expect: ({ output }) => expect(output).toMatch(/^Open http:\/\/127\.0\.0\.1:\d+\/\S+\nERROR\n$/),
   },
   'docs/bring-your-own-loop.md › Test its paths': {
     own: () => ({ machine: agentMachine }),
-    expect: ({ said }) => expect(said).toMatch(/^[1-9]\d* [^]*\n0\n$/),
+    expect: ({ output }) => expect(output).toMatch(/^[1-9]\d* [^]*\n0\n$/),
   },
   'docs/chat.md › Chat': { because: 'test/ui/chat-handler.test.ts' },
   'docs/chat.md › The page': { because: 'test/ui/chat-transport.test.ts' },
@@ -198,8 +198,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/chat.md › Stream a run without the handler': {
     turns: [says('Nothing did.')],
     shows: ['shown'],
-    expect: ({ said, values }) => {
-      expect(said).toBe('Nothing did.')
+    expect: ({ output, values }) => {
+      expect(output).toBe('Nothing did.')
       expect(values.shown).toMatchObject([{ role: 'user' }, { role: 'assistant' }])
     },
   },
@@ -213,23 +213,23 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/check-an-agent.md › Check an agent': {
     shows: ['report'],
-    expect: ({ said, values }) => {
-      expect(said).toContain('0 broken')
+    expect: ({ output, values }) => {
+      expect(output).toContain('0 broken')
       expect(values.report).toMatchObject({ broken: [] })
     },
   },
   'docs/check-an-agent.md › In your tests': { because: 'test/testing/check-agent/check-agent.test.ts' },
   'docs/check-an-agent.md › Inject your own faults': {
     turns: [says('Hello.')],
-    expect: ({ said }) => {
-      expect(said).toBe("store_error [ { at: 1, fault: 'overloaded' } ]\n")
+    expect: ({ output }) => {
+      expect(output).toBe("store_error [ { at: 1, fault: 'overloaded' } ]\n")
     },
   },
   'docs/compare-machines.md › Compare two versions of a machine': {
-    expect: ({ said }) => {
+    expect: ({ output }) => {
       const page = readFileSync(`${root}docs/compare-machines.md`, 'utf8')
       const [, shown = ''] = /```text\n([^]*?)```/.exec(page) ?? []
-      expect(said.trim()).toBe(shown.trim())
+      expect(output.trim()).toBe(shown.trim())
     },
   },
   'docs/compare-machines.md › Versions of the agent machine': {
@@ -240,21 +240,21 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/configuration.md › Configuration': {
     turns: [says('Nothing did.')],
-    expect: ({ said }) => {
-      expect(said).toBe('COMPLETED\n')
+    expect: ({ output }) => {
+      expect(output).toBe('COMPLETED\n')
     },
   },
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
-    expect: ({ said }) => {
-      expect(said).toBe('It is long.\n')
+    expect: ({ output }) => {
+      expect(output).toBe('It is long.\n')
     },
   },
   'docs/control.md › Control a session from any process': {
     turns: pays,
     own: (stage) => may(stage),
-    expect: ({ said }) => {
-      expect(said).toBe('applied\n')
+    expect: ({ output }) => {
+      expect(output).toBe('applied\n')
     },
   },
   'docs/control.md › Delivery': {
@@ -266,8 +266,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/control.md › Queue messages': {
     turns: [says('Hello.'), says('Seven.')],
     own: ({ model }) => ({ agent: createAgent({ model, store: memoryStore() }) }),
-    expect: ({ said }) => {
-      expect(said).toBe('waiting\n2\n')
+    expect: ({ output }) => {
+      expect(output).toBe('waiting\n2\n')
     },
   },
   'docs/control.md › Watch a session': {
@@ -281,8 +281,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/principals.md › Who can start, continue and answer runs': {
     turns: [says('Hello, Ann.')],
     own: () => ({ store: memoryStore() }),
-    expect: ({ said }) => {
-      expect(said).toBe('stranded\n')
+    expect: ({ output }) => {
+      expect(output).toBe('stranded\n')
     },
   },
   'docs/embedding.md › Embed the machine': {
@@ -338,18 +338,18 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       }),
     }),
     shows: ['actor'],
-    expect: async ({ values, said }) => {
+    expect: async ({ values, output: printed }) => {
       const { output, messages } = await toPromise(values.actor as AnyActorRef)
       expect(output).toBe('Not deployed.')
       expect(JSON.stringify(messages)).toContain('Not today.')
-      expect(said).toMatch(/^0\n/)
+      expect(printed).toMatch(/^0\n/)
     },
   },
   'docs/embedding.md › Persist your machine': {
     turns: [says('SIMPLE'), says('Dear customer.')],
     own: () => ({ bank: { transfer: async () => 'p1' } }),
-    expect: ({ said }) => {
-      expect(said).toBe('SIMPLE\nclosed Dear customer.\n')
+    expect: ({ output }) => {
+      expect(output).toBe('SIMPLE\nclosed Dear customer.\n')
     },
   },
   'docs/embedding.md › Changed charts': {
@@ -366,15 +366,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       await claims.start('claim-17')
       return { store, claims }
     },
-    expect: ({ said }) => {
-      expect(said).toContain('ok: true')
+    expect: ({ output }) => {
+      expect(output).toContain('ok: true')
     },
   },
   'docs/embedding.md › Store a snapshot and continue': {
     turns: [says('Nothing.')],
     own: ({ model }) => ({ agent: createAgent({ model }) }),
-    expect: ({ said }) => {
-      expect(said).toContain('Nothing.')
+    expect: ({ output }) => {
+      expect(output).toContain('Nothing.')
     },
   },
   'docs/evaluations.md › Evaluations': {
@@ -382,14 +382,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       text: JSON.stringify(body.messages).includes('France') ? 'Paris' : 'Warsaw',
     })),
     shows: ['report'],
-    expect: ({ said, values }) => {
+    expect: ({ output, values }) => {
       expect(values).toMatchObject({ report: { summary: { passRate: { value: 1 } } } })
-      expect(said).toMatch(/^Evaluation eval-.*passed 2 {3}failed 0/s)
+      expect(output).toMatch(/^Evaluation eval-.*passed 2 {3}failed 0/s)
     },
   },
   'docs/evaluations.md › Scorers': {
     expect: ({ values }) => {
-      const { right, short } = values['score'] as Record<'right' | 'short', (...given: object[]) => unknown>
+      const { right, short } = values['score'] as Record<'right' | 'short', (...args: object[]) => unknown>
       expect(right({ output: 'It is Paris.' }, { expected: 'Paris' })).toBe(true)
       expect(short({ output: 'It is Paris.' })).toEqual({ score: true, why: '12 characters' })
     },
@@ -403,8 +403,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/events.md › Events': {
     turns: [says('Nothing did.')],
-    expect: ({ said }) => {
-      expect(said).toContain('Nothing did.')
+    expect: ({ output }) => {
+      expect(output).toContain('Nothing did.')
     },
   },
   'docs/express.md › Express (2)': {
@@ -419,7 +419,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       store: memoryStore(),
       prices: { [model.model]: { inputPerMillion: 1, outputPerMillion: 2 } },
     }),
-    expect: ({ said }) => expect(said).toMatch(/^COMPLETED \{ usd: 0\.0000\d+, tokens: \d+ \}\n$/),
+    expect: ({ output }) => expect(output).toMatch(/^COMPLETED \{ usd: 0\.0000\d+, tokens: \d+ \}\n$/),
   },
   'docs/fleet.md › Wait for the next window': {
     turns: [says('Nothing.')],
@@ -427,7 +427,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       store: memoryStore(),
       prices: { [model.model]: { inputPerMillion: 1, outputPerMillion: 2 } },
     }),
-    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED\n'),
   },
   'docs/fleet.md › Options': {
     own: () => ({ budget: budgetOfScene }),
@@ -438,34 +438,34 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/fleet.md › Rate limits': {
     turns: [says('All is well.')],
-    expect: ({ said }) => expect(said).toBe('COMPLETED 0\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED 0\n'),
   },
   'docs/fleet.md › One limit for several processes': {
     turns: [says('Done.')],
-    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED\n'),
   },
   'docs/fleet.md › Batches (2)': {
     turns: [says('All is well.'), says('All is well.')],
-    expect: ({ said }) =>
-      expect(said).toBe('april reports.april All is well.\nmay reports.may All is well.\n'),
+    expect: ({ output }) =>
+      expect(output).toBe('april reports.april All is well.\nmay reports.may All is well.\n'),
   },
   'docs/fleet.md › Start sessions at fixed times': {
     turns: [says('Done.')],
-    expect: ({ said }) => expect(said).toBe('1\n'),
+    expect: ({ output }) => expect(output).toBe('1\n'),
   },
-  'docs/fleet.md › Wake sleeping sessions': { expect: ({ said }) => expect(said).toBe('0\n') },
+  'docs/fleet.md › Wake sleeping sessions': { expect: ({ output }) => expect(output).toBe('0\n') },
   'docs/fleet.md › Send to many sessions': {
     turns: [says('Hello.')],
     own: ({ model }) => {
       const store = memoryStore()
       return { store, agent: createAgent({ model, store }) }
     },
-    expect: ({ said }) => expect(said).toBe('0\n'),
+    expect: ({ output }) => expect(output).toBe('0\n'),
   },
   'docs/guardrails.md › Guardrails': {},
   'docs/guardrails.md › Last answer within the budget': {
     turns: [says('Nothing.')],
-    expect: ({ said }) => expect(said).toBe('COMPLETED Nothing.\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED Nothing.\n'),
   },
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],
@@ -483,7 +483,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       call('refund', { bill: 'B7' }),
       says('I have refunded bill B7.'),
     ],
-    expect: ({ said }) => expect(said).toBe('null → billing\nI have refunded bill B7.\n'),
+    expect: ({ output }) => expect(output).toBe('null → billing\nI have refunded bill B7.\n'),
   },
   'docs/hono.md › Hono (2)': {
     turns: [says('Hello, Ann.'), says('Hello again.')],
@@ -517,8 +517,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       { toolCalls: [{ name: 'get_invoice', arguments: { id: '7' } }] },
       says('It says 42.'),
     ],
-    expect: ({ said, bodies }) => {
-      expect(said).toBe("[ 'get_invoice' ]\nIt says 42.\n")
+    expect: ({ output, bodies }) => {
+      expect(output).toBe("[ 'get_invoice' ]\nIt says 42.\n")
       expect(bodies()[2]).toContain('The invoice 7.')
     },
   },
@@ -529,8 +529,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/mcp.md › MCP (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],
     instead: throughNode,
-    expect: ({ said }) => {
-      expect(said).toBe('files_list_allowed_directories\nOne folder.\n')
+    expect: ({ output }) => {
+      expect(output).toBe('files_list_allowed_directories\nOne folder.\n')
     },
   },
   'docs/mcp.md › Sign in': { because: 'test/mcp/sign-in.test.ts' },
@@ -540,20 +540,20 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [call('book', {}), says('Booked.')],
     own: ({ model }) => ({ agent: createAgent({ model, tools: [booking] }) }),
     shows: ['run'],
-    expect: async ({ said, values }) => {
+    expect: async ({ output, values }) => {
       await (values['run'] as Run).result
-      expect(said).toMatch(/^airline asks: Which seat\? \{\n {2}seat: /)
+      expect(output).toMatch(/^airline asks: Which seat\? \{\n {2}seat: /)
       expect(booking.does).toEqual([[{ flight: null }, { action: 'accept', content: { seat: '12A' } }]])
     },
   },
   'docs/mcp.md › Serve agents (2)': {
-    expect: ({ said }) => {
-      expect(said).toBe('401\n')
+    expect: ({ output }) => {
+      expect(output).toBe('401\n')
     },
   },
   'docs/memory.md › Memory': {
-    expect: ({ said }) => {
-      expect(said).toMatch(
+    expect: ({ output }) => {
+      expect(output).toMatch(
         /source: 'leave\.md',\s+text: 'Everyone has 30 days of vacation a year\.',\s+score: \d/,
       )
     },
@@ -567,8 +567,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/memory.md › Documents of one user': {
     turns: [call('search_documents', { query: 'When is the offsite?' }), says('In May.')],
-    expect: ({ said, bodies }) => {
-      expect(said).toContain('In May.')
+    expect: ({ output, bodies }) => {
+      expect(output).toContain('In May.')
       expect(bodies().at(-1)).toContain('The offsite is in May.')
     },
   },
@@ -593,31 +593,31 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/migrating.md › Migrating': {
-    expect: ({ said }) => expect(said).toContain('maxTurns is not a known key. Use limits.maxSteps.'),
+    expect: ({ output }) => expect(output).toContain('maxTurns is not a known key. Use limits.maxSteps.'),
   },
   'docs/migrating.md › From the Vercel AI SDK (2)': {
     turns: [says('Less rain.')],
-    expect: ({ said }) => expect(said).toBe('Less rain. end_turn\n'),
+    expect: ({ output }) => expect(output).toBe('Less rain. end_turn\n'),
   },
   'docs/migrating.md › From the OpenAI Agents SDK (2)': {
     turns: [says('{"total":7}')],
-    expect: ({ said }) => expect(said).toBe('7\n'),
+    expect: ({ output }) => expect(output).toBe('7\n'),
   },
   'docs/migrating.md › From LangGraph (2)': {
     turns: [says('Less rain.')],
-    expect: ({ said }) => expect(said).toBe('Less rain.\n'),
+    expect: ({ output }) => expect(output).toBe('Less rain.\n'),
   },
   'docs/migrating.md › From Strands Agents (2)': {
     turns: [says('Less rain.')],
-    expect: ({ said }) => expect(said).toBe('COMPLETED end_turn\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED end_turn\n'),
   },
   'docs/migrating.md › From Llama Stack (2)': {
     turns: [says('Less rain.')],
-    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED\n'),
   },
   'docs/migrating.md › From aar and OpenHuman (2)': {
     turns: [says('Less rain.')],
-    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
+    expect: ({ output }) => expect(output).toBe('COMPLETED\n'),
   },
   'docs/models.md › Models': {
     turns: [{ text: 'It is 4.' }],
@@ -669,14 +669,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['agent'],
     expect: async ({ values }) => {
       const { GET, POST } = values as Record<string, (request: Request) => Promise<Response>>
-      const asked = new Request(
+      const chatRequest = new Request(
         'http://next.test/api/chat',
-        said('c1', { parts: [{ type: 'text', text: 'Hi.' }] }),
+        messageRequest('c1', { parts: [{ type: 'text', text: 'Hi.' }] }),
       )
-      expect(await (await POST?.(asked))?.text()).toContain('Hello, Ann.')
+      expect(await (await POST?.(chatRequest))?.text()).toContain('Hello, Ann.')
       const headers = { 'x-user': 'ann' }
-      const kept = await GET?.(new Request('http://next.test/api/chat/c1', { headers }))
-      expect(await kept?.json()).toHaveLength(2)
+      const history = await GET?.(new Request('http://next.test/api/chat/c1', { headers }))
+      expect(await history?.json()).toHaveLength(2)
     },
   },
   'docs/node-http.md › node:http (2)': {
@@ -687,10 +687,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/presets.md › Presets': {},
   'docs/properties.md › Properties over time': {
-    expect: ({ said }) => {
+    expect: ({ output }) => {
       const page = readFileSync(`${root}docs/properties.md`, 'utf8')
       const [, shown = ''] = /```text\n([^]*?)```/.exec(page) ?? []
-      expect(said.trim()).toBe(shown.trim())
+      expect(output.trim()).toBe(shown.trim())
     },
   },
   'docs/properties.md › Keep a counterexample as a test': {
@@ -712,8 +712,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: pays,
     own: (stage) => may(stage),
     shows: ['then', 'other'],
-    expect: ({ values, said }) => {
-      expect(said).toMatch(/^WAITING_FOR_INPUT 2 \d+\n$/)
+    expect: ({ values, output }) => {
+      expect(output).toMatch(/^WAITING_FOR_INPUT 2 \d+\n$/)
       ;(values.other as { cancel(): void }).cancel()
     },
   },
@@ -732,8 +732,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       await agent.run('Pay the invoices of May.', { session: 'may' }).result
       return { agent }
     },
-    expect: ({ said }) => {
-      expect(said).toBe('1 false 2\n2 false 2\n3 true 2\n')
+    expect: ({ output }) => {
+      expect(output).toBe('1 false 2\n2 false 2\n3 true 2\n')
     },
   },
   'docs/resume.md › Resume and answer runs': {
@@ -744,8 +744,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/retrofit.md › 1. Measure your loop (2)': {
     own: () => ({ rows: [{ role: 'user', content: 'Hello.' }] }),
-    expect: ({ said }) => {
-      expect(said).toBe('0 undefined\n')
+    expect: ({ output }) => {
+      expect(output).toBe('0 undefined\n')
     },
   },
   'docs/retrofit.md › 2. Replace the loop, keep the rest': {
@@ -758,8 +758,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       findOrder: () => 'on its way',
       save: () => undefined,
     }),
-    expect: ({ said }) => {
-      expect(said).toBe('COMPLETED It is on its way.\n')
+    expect: ({ output }) => {
+      expect(output).toBe('COMPLETED It is on its way.\n')
     },
   },
   'docs/runs.md › Runs': {
@@ -774,11 +774,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       says('Done.'),
     ],
     own: ({ model }) => {
-      const made = (name: string, how: object) =>
+      const create = (name: string, how: object) =>
         defineTool({ name, description: name, input: z.object({}), execute: () => 'ran', ...how })
       const tools = [
-        made('remove', { needsApproval: true }),
-        made('send', { needsApproval: true }),
+        create('remove', { needsApproval: true }),
+        create('send', { needsApproval: true }),
         defineTool({ name: 'look', description: 'look', input: z.object({}), client: true }),
       ]
       return {
@@ -805,9 +805,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/runs.md › Interactive runs': {
     turns: [says('Nothing.'), says('Prices.')],
-    expect: ({ said }) => {
-      expect(said).toContain('Nothing.')
-      expect(said).toContain('WAITING_FOR_INPUT message Prices.')
+    expect: ({ output }) => {
+      expect(output).toContain('Nothing.')
+      expect(output).toContain('WAITING_FOR_INPUT message Prices.')
     },
   },
   'docs/scale.md › Run sessions on several machines': {
@@ -821,8 +821,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [says('Written.')],
     own: () => ({ store: memoryStore() }),
     shows: ['agents'],
-    expect: ({ said, values }) => {
-      expect(said).toBe('[]\n')
+    expect: ({ output, values }) => {
+      expect(output).toBe('[]\n')
       expect(values.agents).toMatchObject({ names: ['support', 'billing'] })
     },
   },
@@ -854,8 +854,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       await agent.run('Where is my parcel?', { session: 'ann:1', tags: { user: 'ann' } }).result
       return { store, agent }
     },
-    expect: ({ said }) => {
-      expect(said).toBe('The parcel from Lisbon\n')
+    expect: ({ output }) => {
+      expect(output).toBe('The parcel from Lisbon\n')
     },
   },
   'docs/shields.md › Shields': {
@@ -891,11 +891,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) => expect(values.reviewer).toHaveProperty('machine'),
   },
   'docs/skills.md › Restrict the tools': {
-    expect: ({ said }) => expect(said).toBe('true\n'),
+    expect: ({ output }) => expect(output).toBe('true\n'),
   },
   'docs/skills.md › Choose skills': {
     own: writeSkill,
-    expect: ({ said }) => expect(said).toBe("[ 'code-review' ]\n"),
+    expect: ({ output }) => expect(output).toBe("[ 'code-review' ]\n"),
   },
   'docs/skills.md › Without files': {
     shows: ['listed'],
@@ -911,7 +911,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/approvals.md › Approvals and policies': {
     turns: [{ toolCalls: [{ name: 'transfer', arguments: { to: 'acme', amount: 500 } }] }, { text: 'Paid.' }],
-    expect: ({ said }) => expect(said).toBe('Large payments need approval.\nCOMPLETED\n'),
+    expect: ({ output }) => expect(output).toBe('Large payments need approval.\nCOMPLETED\n'),
   },
   'docs/approvals.md › Approvers': {
     turns: [{ toolCalls: [{ name: 'read', arguments: {} }] }, { text: 'Done.' }],
@@ -921,7 +921,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/approvals.md › Expiry': {
     turns: [{ toolCalls: [{ name: 'read', arguments: {} }] }],
-    expect: ({ said }) => expect(said).toBe('true\n'),
+    expect: ({ output }) => expect(output).toBe('true\n'),
   },
   'docs/approvals.md › Grants': {
     turns: [{ toolCalls: [{ name: 'transfer', arguments: { to: 'acme', amount: 100 } }] }, { text: 'Paid.' }],
@@ -939,7 +939,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/sleep.md › Sleep': {
     turns: [{ toolCalls: [{ name: 'wait_for_payment', arguments: {} }] }],
-    expect: ({ said }) => expect(said).toBe('PAUSED sleeping\n'),
+    expect: ({ output }) => expect(output).toBe('PAUSED sleeping\n'),
   },
   'docs/stately.md › A session in the editor': {
     own: () => ({ store: memoryStore() }),
@@ -954,22 +954,22 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/stately.md › Watch a run (3)': { because: 'it needs a window' },
   'docs/steps.md › Steps': {
     turns: [call('search', { query: 'rivers' }), says('Rivers flow.')],
-    expect: ({ said, bodies }) => {
-      expect(said).toBe('Rivers flow.\n')
+    expect: ({ output, bodies }) => {
+      expect(output).toBe('Rivers flow.\n')
       expect(bodies()[0]).toContain('You write for children.')
     },
   },
   'docs/steps.md › A tool that ends the run': {
     turns: [call('submit_report', { title: 'Rivers', text: 'They flow.' })],
-    expect: ({ said }) => expect(said).toBe('{"title":"Rivers","words":2}\n'),
+    expect: ({ output }) => expect(output).toBe('{"title":"Rivers","words":2}\n'),
   },
   'docs/steps.md › Stop when the results are sufficient': {
     shows: ['booking'],
     expect: ({ values }) => expect(values.booking).toHaveProperty('machine'),
   },
   'docs/stores.md › Stores': {
-    expect: ({ said }) => {
-      expect(said).toBe('0\n')
+    expect: ({ output }) => {
+      expect(output).toBe('0\n')
     },
   },
   'docs/stores.md › Write a store': {
@@ -1002,16 +1002,16 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       agent: createAgent({ model, output: z.object({ city: z.string(), days: z.int() }) }),
     }),
     shows: ['object'],
-    expect: ({ said, values }) => {
+    expect: ({ output, values }) => {
       expect(values.object).toEqual({ city: 'Paris', days: 2 })
-      expect(said.trim()).toMatch(/Paris.+2 ?}$/)
+      expect(output.trim()).toMatch(/Paris.+2 ?}$/)
     },
   },
   'docs/studio.md › Studio (2)': {
     turns: [says('Nothing.')],
     shows: ['store', 'studio'],
-    expect: async ({ values, said }) => {
-      expect(said).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=/)
+    expect: async ({ values, output }) => {
+      expect(output).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=/)
       // Otherwise the run of the snippet would retry after its server has stopped.
       const store = values.store as SessionStore
       await until(() => JSON.stringify(store.read('work')).includes('Nothing.'))
@@ -1078,9 +1078,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       }),
     }),
     shows: ['paths', 'coverage'],
-    expect: ({ values, said }) => {
+    expect: ({ values, output }) => {
       expect(values.paths).toHaveLength(2)
-      expect(said).toContain('2 of 2')
+      expect(output).toContain('2 of 2')
     },
   },
   'docs/test-your-own-agent.md › Test your own agent (2)': {
@@ -1151,7 +1151,7 @@ async function ask(agent: unknown): Promise<RunResult> {
   return (agent as { run(input: string): { result: Promise<RunResult> } }).run('Go.').result
 }
 
-function said(id: string, words: object): RequestInit {
+function messageRequest(id: string, words: object): RequestInit {
   return {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-user': 'ann' },
@@ -1164,10 +1164,10 @@ async function servesBoth(server: Server): Promise<void> {
   if (!server.listening) await once(server, 'listening')
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`
   const answerTo = async (path: string, words: object): Promise<string> =>
-    (await fetch(base + path, said('c1', words))).text()
+    (await fetch(base + path, messageRequest('c1', words))).text()
   try {
     expect(await answerTo('/chat', { parts: [{ type: 'text', text: 'Hi.' }] })).toContain('Hello, Ann.')
-    const again = said('c2', { content: 'Hi.' })
+    const again = messageRequest('c2', { content: 'Hi.' })
     expect(await (await fetch(`${base}/agui`, again)).text()).toContain('RUN_FINISHED')
     expect((await fetch(`${base}/chat/c1`)).status).toBe(401)
     expect((await fetch(`${base}/agui/c2`, { headers: { 'x-user': 'ann' } })).status).toBe(200)

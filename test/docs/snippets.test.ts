@@ -60,7 +60,7 @@ for (const [name, module] of Object.entries(modules)) {
 
 const programs = snippets.filter(({ lang }) => lang === 'ts' || lang === 'js')
 const played = programs.filter(({ id }) => !isElsewhere(scenes[id]))
-const kept = programs.flatMap((snippet) => {
+const parts = programs.flatMap((snippet) => {
   const scene = scenes[snippet.id]
   return isElsewhere(scene) ? [{ ...snippet, ...scene }] : []
 })
@@ -78,11 +78,11 @@ test('every block names its language, from a fixed list', () => {
 })
 
 longTest('every complete program compiles, with the reader’s own code', async () => {
-  const whole = programs.filter(({ id }) => !kept.some((each) => each.id === id && isPart(each)))
+  const whole = programs.filter(({ id }) => !parts.some((each) => each.id === id && isPart(each)))
   // A snippet with a type error, which proves that the compiler runs.
   const wrong = { id: 'wrong', lang: 'js', code: "createAgent({ model }).walk('Go.')" }
-  const errors = Object.entries(await typeErrors([...whole, wrong])).flatMap(([id, said]) =>
-    said
+  const errors = Object.entries(await typeErrors([...whole, wrong])).flatMap(([id, messages]) =>
+    messages
       .filter((line) => !loose[id]?.some((code) => line.includes(`error ${code}:`)))
       .map((line) => `${id}: ${line}`),
   )
@@ -98,7 +98,7 @@ test.each(sampledRows(played))('$id runs', async (snippet) => {
   await runSnippet(snippet, scenes[snippet.id] as Scene, modules)
 })
 
-test.each(kept.filter(({ partOf }) => partOf !== undefined))(
+test.each(parts.filter(({ partOf }) => partOf !== undefined))(
   '$id is part of $partOf',
   ({ code, partOf = '' }) => {
     const lines = (text: string) => text.split('\n').map((line) => line.trim())

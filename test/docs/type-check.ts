@@ -30,8 +30,8 @@ export async function typeErrors(snippets: readonly Snippet[]): Promise<Record<s
     const named = [...files, { id: 'the prelude', name: 'prelude.d.ts' }]
     return Object.fromEntries(
       named.flatMap(({ id, name }) => {
-        const said = lines.filter((line) => line.startsWith(`${name}(`))
-        return said.length === 0 ? [] : [[id, said] as const]
+        const messages = lines.filter((line) => line.startsWith(`${name}(`))
+        return messages.length === 0 ? [] : [[id, messages] as const]
       }),
     )
   } finally {

@@ -106,8 +106,8 @@ async function play({ kills, notes, failures }: Plan) {
   }
   const records: LogRecord[] = shared.read('c')
   const last = JSON.parse(records.at(-1)?.data ?? '{}')
-  const taken = records.map(({ data }) => JSON.parse(data).event)
-  return { last, taken, bank, errors, kills: kills.length - left.length }
+  const events = records.map(({ data }) => JSON.parse(data).event)
+  return { last, taken: events, bank, errors, kills: kills.length - left.length }
 }
 
 test('a process may die after any write: no one is paid twice, and no event is lost or accepted twice', async () => {
@@ -119,14 +119,20 @@ test('a process may die after any write: no one is paid twice, and no event is l
   })
   for (let i = 0; i < 18; i += 1) {
     const at = Math.ceil((i + 1) / 2)
-    const { last, taken, bank } = await play({
+    const {
+      last,
+      taken: events,
+      bank,
+    } = await play({
       kills: [{ at, isWritten: i % 2 === 0 }],
       notes: 3,
       failures: 0,
     })
     expect([at, bank.payments.length]).toEqual([at, 1])
     expect(
-      taken.filter(({ type }: { type: string }) => type === 'NOTE').map(({ text }: { text: string }) => text),
+      events
+        .filter(({ type }: { type: string }) => type === 'NOTE')
+        .map(({ text }: { text: string }) => text),
     ).toEqual(['0', '1', '2'])
     expect(last.state.context).toEqual(expected.state.context)
     expect(last.state.value).toBe('paid')
@@ -143,12 +149,12 @@ test('any series of crashes leads to the end without crashes', async () => {
   })
   await fc.assert(
     fc.asyncProperty(plans, async (plan) => {
-      const { last, taken, bank } = await play(plan)
+      const { last, taken: events, bank } = await play(plan)
       expect(last.state.value).toBe('paid')
       expect(bank.payments).toHaveLength(1)
       const notes = Array.from({ length: plan.notes }, (_, n) => String(n))
       expect(last.state.context.notes).toEqual(notes)
-      expect(taken.filter(({ type }: { type: string }) => type === 'APPROVE')).toHaveLength(1)
+      expect(events.filter(({ type }: { type: string }) => type === 'APPROVE')).toHaveLength(1)
     }),
     { numRuns: sampled(200) },
   )

@@ -383,12 +383,12 @@ test('a call that waits for a session when the drain starts is refused, and anot
     clock: first.host.clock,
     actors: { pay: fromPromise<string>(() => new Promise(() => undefined)) },
   })
-  const asked = asking.worker()
+  const pending = asking.worker()
   await until(first.claims.settled('c'))
   await until(asking.send('c', approve))
   await hosts.settle()
   const waiting = asking.settled('c').catch((error: unknown) => error)
-  await until(asked.drain())
+  await until(pending.drain())
   expect(await until(waiting)).toMatchObject({ code: 'draining' })
   expect(await until(first.claims.settled('c'))).toMatchObject({ value: 'paid' })
   await until(worker.drain())

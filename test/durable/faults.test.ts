@@ -64,10 +64,10 @@ test('an actor of a process that was suspended and lost the session is aborted',
   const create = (parts: object, pay: (signal: AbortSignal) => Promise<string>) =>
     durable(claimMachine, {
       ...(parts as ReturnType<typeof open>['parts']),
-      actors: { pay: fromPromise<string>(async ({ signal: given }) => pay(given)) },
+      actors: { pay: fromPromise<string>(async ({ signal: input }) => pay(input)) },
     })
-  const claims = create(first.parts, async (given) => {
-    signal = given
+  const claims = create(first.parts, async (input) => {
+    signal = input
     return new Promise(() => undefined)
   })
   await until(claims.start('c', { input }))

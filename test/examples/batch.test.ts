@@ -8,8 +8,8 @@ import { cli } from '../cli/support.js'
 
 const rehearsals: rehearsing.Rehearsal[] = []
 
-async function startRehearsal(...given: Parameters<typeof rehearsing.startRehearsal>) {
-  const rehearsal = await rehearsing.startRehearsal(...given)
+async function startRehearsal(...args: Parameters<typeof rehearsing.startRehearsal>) {
+  const rehearsal = await rehearsing.startRehearsal(...args)
   rehearsals.push(rehearsal)
   return rehearsal
 }

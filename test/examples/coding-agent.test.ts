@@ -60,12 +60,12 @@ function play(
 }
 
 /** Types an answer to each question, in order; a function does something else instead. */
-function answers(...given: (string | ((child: ChildProcess) => void))[]) {
-  let asked = 0
+function answers(...args: (string | ((child: ChildProcess) => void))[]) {
+  let requestCount = 0
   return (out: string, child: ChildProcess) => {
-    if (out.split('Approve?').length - 1 <= asked || !out.trimEnd().endsWith('change:')) return
-    const answer = given[asked]
-    asked += 1
+    if (out.split('Approve?').length - 1 <= requestCount || !out.trimEnd().endsWith('change:')) return
+    const answer = args[requestCount]
+    requestCount += 1
     if (typeof answer === 'function') answer(child)
     else if (answer !== undefined) child.stdin?.write(`${answer}\n`)
   }
@@ -111,11 +111,11 @@ whenBuilt('examples/coding-agent', () => {
       const killed = await play(['--yes'], (out, child) => {
         if (out.includes('review ›')) child.kill('SIGKILL')
       })
-      const asked = await play(
+      const question = await play(
         ['--resume', killed.folder],
         answers((child) => child.kill('SIGKILL')),
       )
-      expect([killed.code, asked.code]).toEqual([null, null])
+      expect([killed.code, question.code]).toEqual([null, null])
       const { code, out } = await play(['--resume', killed.folder, '--yes'])
       expect({ code, out }).toEqual({
         code: 0,
@@ -151,8 +151,8 @@ whenBuilt('examples/coding-agent', () => {
         `The agent is parked. Continue with:\r\n  node examples/coding-agent/main.mjs --resume ${parked.folder}`,
       )
       expect(parked.out).not.toContain('Approve?')
-      const asked = await play(['--resume', parked.folder], answers(press), { terminal: true })
-      expect(asked.out.split('The agent is parked').length - 1).toBe(1)
+      const question = await play(['--resume', parked.folder], answers(press), { terminal: true })
+      expect(question.out.split('The agent is parked').length - 1).toBe(1)
       const { out } = await play(['--resume', parked.folder, '--yes'])
       expect(out).toContain('COMPLETED')
     },

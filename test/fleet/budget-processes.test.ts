@@ -69,10 +69,10 @@ test('four processes of 50 runs each, and one that was killed during requests, n
   doomed.process.kill('SIGKILL')
   await doomed.ended
   const four = Array.from({ length: 4 }, () => start(script(true)))
-  const said = (await Promise.all(four.map((child) => child.next()))) as Said[]
-  const paid = lost + said.reduce((sum, one) => sum + one.paid, 0)
+  const reports = (await Promise.all(four.map((child) => child.next()))) as Said[]
+  const paid = lost + reports.reduce((sum, one) => sum + one.paid, 0)
   expect(paid).toBeLessThanOrEqual(usd)
-  expect(new Set(said.flatMap(({ ends }) => ends))).toContain('BUDGET_EXCEEDED shared_budget')
+  expect(new Set(reports.flatMap(({ ends }) => ends))).toContain('BUDGET_EXCEEDED shared_budget')
   const store = fileStore({ dir })
   const { spent, reserved, left } = await createBudget({ id: 'shared', usd, store }).status()
   store.close()

@@ -29,7 +29,7 @@ const step = fc.oneof(
   fc.record({ type: fc.constant('wait' as const), ms: fc.constantFrom(-5000, -1000, 800, 5000, 90_000_000) }),
 )
 
-export const asked = (over: Partial<ReserveOptions> = {}): ReserveOptions => ({
+export const request = (over: Partial<ReserveOptions> = {}): ReserveOptions => ({
   budget: 'b',
   terms: 't',
   allowance: { nanoUsd: 100, tokens: null },
@@ -53,17 +53,17 @@ export async function playSteps(
 ): Promise<void> {
   const { budget } = of
   const live: { reservation: string; nanoUsd: number; tokens: number }[] = []
-  let made = 0
+  let count = 0
   for (const one of steps) {
     const held = 'which' in one ? live[one.which % Math.max(1, live.length)] : undefined
     /* oxlint-disable no-await-in-loop -- in order */
     if (one.type === 'wait') time.now += one.ms
     if (one.type === 'reserve') {
       const { type: _type, windows, ...amount } = one
-      const reservation = `${budget}-${(made += 1)}`
+      const reservation = `${budget}-${(count += 1)}`
       const windowAt = (Math.floor(time.now / windowMs) + windows) * windowMs
       const window = { windowAt, windowEndsAt: windowAt + windowMs }
-      const options = asked({ ...amount, ...window, ...of, allowance: limit, reservation })
+      const options = request({ ...amount, ...window, ...of, allowance: limit, reservation })
       const { granted, now } = await store.reserve(options)
       expect(now).toBe(time.now)
       if (windows !== 0) expect(granted).toBe(false)
@@ -134,9 +134,9 @@ export function describeBudgetStore(
     })
 
     test('an expired reservation counts as spent, and its later settlement counts the paid amount once', async () => {
-      expect(await store.reserve(asked())).toMatchObject({ granted: true, live: 1 })
+      expect(await store.reserve(request())).toMatchObject({ granted: true, live: 1 })
       time.now = 101
-      const again = await store.reserve(asked({ reservation: 'r2' }))
+      const again = await store.reserve(request({ reservation: 'r2' }))
       expect(again).toMatchObject({ granted: false, spent: { nanoUsd: 60 }, live: 0 })
       const paid = { budget: 'b', reservation: 'r1', nanoUsd: 10, tokens: 0 }
       await store.settle(paid)
@@ -145,31 +145,31 @@ export function describeBudgetStore(
     })
 
     test('if lost reservations do not count, an expired reservation is free again', async () => {
-      await store.reserve(asked({ budget: 'free', countsLost: false }))
+      await store.reserve(request({ budget: 'free', countsLost: false }))
       time.now = 101
-      const again = await store.reserve(asked({ budget: 'free', countsLost: false, reservation: 'r2' }))
+      const again = await store.reserve(request({ budget: 'free', countsLost: false, reservation: 'r2' }))
       expect(again).toMatchObject({ granted: true, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } })
     })
 
     test('a later window starts at zero, and settles a request of the earlier one for nothing', async () => {
       const of = { budget: 'windows', windowEndsAt: 50 }
-      await store.reserve(asked({ ...of, reservation: 'w1' }))
+      await store.reserve(request({ ...of, reservation: 'w1' }))
       time.now = 60
       const [first, next] = [
         { windowAt: 0, windowEndsAt: 50 },
         { windowAt: 50, windowEndsAt: 100 },
       ]
-      const later = await store.reserve(asked({ ...of, reservation: 'w2', ...next }))
+      const later = await store.reserve(request({ ...of, reservation: 'w2', ...next }))
       expect(later).toMatchObject({ granted: true, reserved: { nanoUsd: 60 } })
       await store.settle({ ...of, reservation: 'w1', nanoUsd: 60, tokens: 0 })
       const now = { windowAt: 50, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } }
       expect(await store.list('windows')).toMatchObject([now])
       // A host with a slow clock does not reopen the earlier window.
-      const behind = await store.reserve(asked({ ...of, reservation: 'w3', ...first }))
+      const behind = await store.reserve(request({ ...of, reservation: 'w3', ...first }))
       expect(behind).toMatchObject({ granted: false, windowAt: 50, now: 60 })
       // A host with a fast clock does not open the next window.
       const ahead = { windowAt: 100, windowEndsAt: 150 }
-      expect(await store.reserve(asked({ ...of, reservation: 'w4', ...ahead }))).toMatchObject({
+      expect(await store.reserve(request({ ...of, reservation: 'w4', ...ahead }))).toMatchObject({
         granted: false,
         windowAt: 50,
         now: 60,
@@ -180,29 +180,31 @@ export function describeBudgetStore(
       time.now = 1000
       const of = { budget: 'ahead', allowance: { nanoUsd: 100, tokens: null } }
       await store.reserve(
-        asked({ ...of, reservation: 'a1', windowAt: 1000, windowEndsAt: 1050, nanoUsd: 30 }),
+        request({ ...of, reservation: 'a1', windowAt: 1000, windowEndsAt: 1050, nanoUsd: 30 }),
       )
       await store.reserve(
-        asked({ ...of, reservation: 'a2', windowAt: 1000, windowEndsAt: 1050, nanoUsd: 20 }),
+        request({ ...of, reservation: 'a2', windowAt: 1000, windowEndsAt: 1050, nanoUsd: 20 }),
       )
       await store.settle({ budget: 'ahead', reservation: 'a1', nanoUsd: 25, tokens: 0 })
       time.now = 20
       const now = { windowAt: 0, windowEndsAt: 50 }
-      const back = await store.reserve(asked({ ...of, reservation: 'a3', ...now, nanoUsd: 60 }))
+      const back = await store.reserve(request({ ...of, reservation: 'a3', ...now, nanoUsd: 60 }))
       expect(back).toMatchObject({ granted: false, windowAt: 0, spent: { nanoUsd: 45 }, live: 0 })
       time.now = 70
       const next = { windowAt: 50, windowEndsAt: 100 }
-      expect(await store.reserve(asked({ ...of, reservation: 'a4', ...next, nanoUsd: 100 }))).toMatchObject({
-        granted: true,
-        spent: { nanoUsd: 0 },
-      })
+      expect(await store.reserve(request({ ...of, reservation: 'a4', ...next, nanoUsd: 100 }))).toMatchObject(
+        {
+          granted: true,
+          spent: { nanoUsd: 0 },
+        },
+      )
     })
 
     test('totals stop at the largest safe integer, and stay readable', async () => {
       const most = Number.MAX_SAFE_INTEGER
       const of = { budget: 'most', allowance: { nanoUsd: null, tokens: null }, nanoUsd: most, tokens: most }
       for (const reservation of ['t1', 't2', 't3'])
-        expect(await store.reserve(asked({ ...of, reservation }))).toMatchObject({ granted: true })
+        expect(await store.reserve(request({ ...of, reservation }))).toMatchObject({ granted: true })
       for (const reservation of ['t1', 't2', 't3'])
         await store.settle({ budget: 'most', reservation, nanoUsd: most, tokens: most })
       expect(await store.list('most')).toMatchObject([
@@ -212,18 +214,18 @@ export function describeBudgetStore(
 
     test('nothing is reserved under other terms until the budget is replaced', async () => {
       const of = { budget: 'terms', nanoUsd: 10 }
-      await store.reserve(asked({ ...of, reservation: 't1' }))
-      const other = await store.reserve(asked({ ...of, reservation: 't2', terms: 'others' }))
+      await store.reserve(request({ ...of, reservation: 't1' }))
+      const other = await store.reserve(request({ ...of, reservation: 't2', terms: 'others' }))
       expect(other).toMatchObject({ granted: false, terms: 't', reserved: { nanoUsd: 10 } })
       expect(await store.replaceTerms('terms', 'others')).toBe(true)
       expect(await store.replaceTerms('nobody’s', 'others')).toBe(false)
-      const now = await store.reserve(asked({ ...of, reservation: 't2', terms: 'others' }))
+      const now = await store.reserve(request({ ...of, reservation: 't2', terms: 'others' }))
       expect(now).toMatchObject({ granted: true, terms: 'others', reserved: { nanoUsd: 20 } })
     })
 
     test('concurrent reservations never exceed the limit', async () => {
       const many = Array.from({ length: 50 }, async (_, i) =>
-        store.reserve(asked({ budget: 'many', nanoUsd: 7, reservation: `m${i}` })),
+        store.reserve(request({ budget: 'many', nanoUsd: 7, reservation: `m${i}` })),
       )
       const granted = (await Promise.all(many)).filter((one) => one.granted)
       expect(granted).toHaveLength(14)

@@ -168,12 +168,12 @@ describe('a window', () => {
         fc.integer({ min: 1, max: 300 }),
         fc.double({ min: 0.01, max: 1, noNaN: true }),
         amounts,
-        (limit, share, asked) => {
+        (limit, share, demand) => {
           const burst = Math.max(1, limit * share)
           const window = new RateWindow(limit, burst, 0)
           const gone: [at: number, amount: number][] = []
           let now = 0
-          for (const [amount, pauseMs] of asked) {
+          for (const [amount, pauseMs] of demand) {
             const wait = window.getWaitMs(amount, now + pauseMs)
             now += pauseMs + Math.ceil(wait)
             expect(window.getWaitMs(amount, now)).toBe(0)
@@ -222,10 +222,10 @@ async function settle(): Promise<void> {
 test('a waiting request is reported once, and shown on one line', async () => {
   const { manual, limiter, agent } = limited({ concurrency: 1 })
   const runs = [agent.run('One.'), agent.run('Two.'), agent.run('Three.')]
-  const told = runs.map(listen)
+  const logs = runs.map(listen)
   await settle()
   expect(limiter.status()).toEqual({ waiting: 2, active: 1, pausedMs: 0 })
-  const waits = told.map((events) => events.filter(({ type }) => type === 'waiting_for_slot'))
+  const waits = logs.map((events) => events.filter(({ type }) => type === 'waiting_for_slot'))
   expect(waits).toMatchObject([[], [{ limiter: 'test', ahead: 0 }], [{ limiter: 'test', ahead: 1 }]])
   const [event] = waits[2] as [AgentEvent]
   expect(createEventFormatter()(event)).toContain("waiting for a slot of 'test' (1 ahead)")
@@ -257,7 +257,7 @@ test('the run that came first is served first, with each of its requests', async
   }
   await Promise.all(runs.map(({ result }) => result))
   // The first run's second request starts before the third run.
-  expect(order.filter((said) => said === 'One.').length).toBe(2)
+  expect(order.filter((texts) => texts === 'One.').length).toBe(2)
   expect(order.indexOf('Three.')).toBeGreaterThan(order.lastIndexOf('One.'))
 })
 
@@ -360,13 +360,13 @@ test('a 429 without a time causes growing waits, until an answer arrives', async
   }
   const waits: number[] = []
   for (let i = 0; i < 4; i += 1) {
-    const asked = ask().catch(() => undefined)
+    const pending = ask().catch(() => undefined)
     // oxlint-disable-next-line no-await-in-loop -- one request at a time
     await settle()
     if (i === 2) manual.pending?.answer({ text: 'Yes.' })
     else manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429 })
     // oxlint-disable-next-line no-await-in-loop -- see above
-    await asked
+    await pending
     waits.push(limiter.status().pausedMs)
     clock.increment(60_000)
   }
@@ -434,10 +434,10 @@ describe('each provider accepts a limiter', () => {
     const model = open(rehearsal.url, limiter)
     const agent = createAgent({ model, store: memoryStore() })
     const runs = [agent.run('One.'), agent.run('Two.')]
-    const told = runs.map(listen)
+    const logs = runs.map(listen)
     const results = await Promise.all(runs.map(({ result }) => result))
     expect(results.map(({ state }) => state)).toEqual(['COMPLETED', 'COMPLETED'])
-    expect(told.flat().filter(({ type }) => type === 'waiting_for_slot').length).toBe(1)
+    expect(logs.flat().filter(({ type }) => type === 'waiting_for_slot').length).toBe(1)
     expect(model.endpoint?.host).toBe('127.0.0.1')
   })
 
@@ -458,10 +458,10 @@ describe('each provider accepts a limiter', () => {
     } as const
     const agent = createAgent({ model: languageModel(model, { limiter }), stream: false })
     const runs = [agent.run('One.'), agent.run('Two.')]
-    const told = runs.map(listen)
+    const logs = runs.map(listen)
     const results = await Promise.all(runs.map(({ result }) => result))
     expect(results.map(({ output }) => output)).toEqual(['Done.', 'Done.'])
-    expect(told.flat().filter(({ type }) => type === 'waiting_for_slot').length).toBe(1)
+    expect(logs.flat().filter(({ type }) => type === 'waiting_for_slot').length).toBe(1)
   })
 
   test.each([

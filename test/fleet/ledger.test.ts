@@ -5,7 +5,7 @@ import type { BudgetStore } from '../../src/core/budgets/budget-store.js'
 import { memoryStore } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
-import { asked, describeBudgetStore } from './budget-store.js'
+import { request, describeBudgetStore } from './budget-store.js'
 import { checkBudgets } from './check-budgets.js'
 
 describeBudgetStore(
@@ -44,7 +44,7 @@ test('budgets of a folder are available when it is opened again, next to its ses
   const first = openFolder()
   const lease = first.acquire('ann', { holder: 'me', ttlMs: 1000 })
   first.append(lease, [{ seq: 1, at: 0, type: 'opened', data: '{"version":1}', check: '…' }])
-  await (await first.openBudgets?.())?.reserve(asked())
+  await (await first.openBudgets?.())?.reserve(request())
   const again = openFolder(undefined, folders[0]?.dir)
   expect(await (await again.openBudgets?.())?.list()).toMatchObject([
     { budget: 'b', reserved: { nanoUsd: 60 }, live: 1 },

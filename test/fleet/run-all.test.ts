@@ -36,22 +36,22 @@ async function until(holds: () => unknown): Promise<void> {
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
-type Words = (said: string) => string | Promise<string>
+type Words = (prompt: string) => string | Promise<string>
 
 /** A model that echoes the last message and counts concurrent requests. */
-function echo(words: Words = (said) => `You said: ${said}`) {
-  const log = { asked: [] as string[], most: 0 }
+function echo(words: Words = (prompt) => `You said: ${prompt}`) {
+  const log = { requests: [] as string[], most: 0 }
   let now = 0
   const model: ModelProvider = {
     provider: 'played',
     model: 'echo',
     request: async ({ messages }) => {
-      const said = messages.at(-1)?.content as string
-      log.asked.push(said)
+      const prompt = messages.at(-1)?.content as string
+      log.requests.push(prompt)
       now += 1
       log.most = Math.max(log.most, now)
       try {
-        return { ...plainAnswer, text: await words(said) }
+        return { ...plainAnswer, text: await words(prompt) }
       } finally {
         now -= 1
       }
@@ -70,17 +70,17 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
   test('results arrive in the order of the items, with the configured concurrency', async () => {
     const waiting: (() => void)[] = []
     const { model, log } = echo(
-      (said) => new Promise((resolve) => waiting.unshift(() => resolve(said.toUpperCase()))),
+      (prompt) => new Promise((resolve) => waiting.unshift(() => resolve(prompt.toUpperCase()))),
     )
     const store = open()
     const agent = createAgent({ model, ...(store && { store }) })
-    const given = collect(runAll(agent, items(7), { id: 'b', concurrency: 3 }))
+    const running = collect(runAll(agent, items(7), { id: 'b', concurrency: 3 }))
     for (let left = 7; left > 0; left -= 1) {
       // oxlint-disable-next-line no-await-in-loop -- the last request is answered first
       await until(() => waiting.length >= Math.min(3, left))
       waiting.shift()?.()
     }
-    const results = await given
+    const results = await running
     expect(results.map(({ item, session }) => [item.id, session])).toEqual(
       items(7).map(({ id }) => [id, `b.${id}`]),
     )
@@ -89,14 +89,19 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
   })
 
   test('an item that cannot run is reported, and the others continue', async () => {
-    const { model } = echo((said) => {
-      if (said !== 'Question 1') return said
+    const { model } = echo((prompt) => {
+      if (prompt !== 'Question 1') return prompt
       throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
     })
     const store = open()
     const agent = createAgent({ model, ...(store && { store }) })
-    const given = [...items(3), { id: 'i3', input: '' }, { id: 'a b', input: 'Go.' }, ...items(6).slice(4)]
-    const results = await collect(runAll(agent, given, { id: 'b' }))
+    const batchItems = [
+      ...items(3),
+      { id: 'i3', input: '' },
+      { id: 'a b', input: 'Go.' },
+      ...items(6).slice(4),
+    ]
+    const results = await collect(runAll(agent, batchItems, { id: 'b' }))
     expect(results.map(({ result, error }) => result?.state ?? error?.code)).toEqual([
       'COMPLETED',
       'ERROR',
@@ -120,7 +125,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     }
     const costly: ModelProvider = {
       ...model,
-      request: async (...asked) => ({ ...(await model.request(...asked)), usage }),
+      request: async (...args) => ({ ...(await model.request(...args)), usage }),
     }
     const store = open()
     const budget = createBudget({ id: 'batch', tokens: 300, store: memoryStore() })
@@ -131,7 +136,7 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
       ['BUDGET_EXCEEDED', 'shared_budget'],
       ['BUDGET_EXCEEDED', 'shared_budget'],
     ])
-    expect(log.asked).toHaveLength(1)
+    expect(log.requests).toHaveLength(1)
     expect((await budget.status()).spent.tokens).toBe(210)
     expect(() => runAll(agent, items(1), { id: 'b', budgets: [{}] as never })).toThrow(
       expect.objectContaining({ code: 'invalid_config', subject: 'budgets[0]' }),
@@ -140,18 +145,18 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
 
   test('onProgress receives the state of the batch, and its remaining time', async () => {
     const clock = new SimulatedClock()
-    const { model } = echo((said) => {
+    const { model } = echo((prompt) => {
       clock.increment(1000)
-      if (said !== 'Question 2') return said
+      if (prompt !== 'Question 2') return prompt
       throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
     })
     const store = open()
     const prices = { echo: { inputPerMillion: 1_000_000, outputPerMillion: 0 } }
     const agent = createAgent({ model, clock, prices, ...(store && { store }) })
-    const told: BatchProgress[] = []
-    const onProgress = (progress: BatchProgress): void => void told.push(progress)
+    const reports: BatchProgress[] = []
+    const onProgress = (progress: BatchProgress): void => void reports.push(progress)
     await collect(runAll(agent, items(4), { id: 'b', concurrency: 1, onProgress }))
-    expect(told[0]).toEqual({
+    expect(reports[0]).toEqual({
       total: 4,
       done: 0,
       running: 1,
@@ -160,8 +165,8 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
       cost: 0,
       timeLeftMs: null,
     })
-    expect(told.find(({ done }) => done === 1)).toMatchObject({ running: 1, cost: 10, timeLeftMs: 3000 })
-    expect(told.at(-1)).toEqual({ ...told[0], done: 3, running: 0, failed: 1, cost: 30, timeLeftMs: 0 })
+    expect(reports.find(({ done }) => done === 1)).toMatchObject({ running: 1, cost: 10, timeLeftMs: 3000 })
+    expect(reports.at(-1)).toEqual({ ...reports[0], done: 3, running: 0, failed: 1, cost: 30, timeLeftMs: 0 })
   })
 
   test('leaving the loop parks the batch', async () => {
@@ -179,10 +184,10 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     for await (const { item } of runAll(agent, stream(), { id: 'b', concurrency: 2 })) {
       if (item.id === 'i1') break
     }
-    const asked = log.asked.length
+    const requests = log.requests.length
     await settled()
-    expect(log.asked.length).toBe(asked)
-    expect(asked).toBeLessThan(10)
+    expect(log.requests.length).toBe(requests)
+    expect(requests).toBeLessThan(10)
     expect(isOpen).toBe(false)
     for (const { id } of items(50)) {
       // oxlint-disable-next-line no-await-in-loop -- one session at a time
@@ -235,11 +240,11 @@ test('a waiting item has a waiting result, and continues after the answer', asyn
         : { ...plainAnswer, toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' },
   }
   const agent = createAgent({ model, store: memoryStore(), tools: [pay] })
-  const told: BatchProgress[] = []
-  const options = { id: 'b', onProgress: (progress: BatchProgress) => void told.push(progress) }
+  const reports: BatchProgress[] = []
+  const options = { id: 'b', onProgress: (progress: BatchProgress) => void reports.push(progress) }
   const [waiting] = await collect(runAll(agent, items(1), options))
   expect(waiting?.result).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ name: 'pay' }] })
-  expect(told.at(-1)).toMatchObject({ done: 0, waiting: 1, failed: 0, running: 0 })
+  expect(reports.at(-1)).toMatchObject({ done: 0, waiting: 1, failed: 0, running: 0 })
   await agent.send('b.i0', { type: 'approve', ...waiting?.result?.pending?.[0] } as never)
   const [done] = await collect(runAll(agent, items(1), options))
   expect(done?.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
@@ -251,15 +256,15 @@ test('a session that another process holds is awaited, and others take its place
   const lease = store.acquire('b.i0', { holder: 'another', ttlMs: 30_000 })
   const { model, log } = echo()
   const agent = createAgent({ model, store, clock })
-  const told: BatchProgress[] = []
-  const onProgress = (progress: BatchProgress): void => void told.push(progress)
-  const given = collect(runAll(agent, items(3), { id: 'b', concurrency: 1, onProgress }))
-  await until(() => told.at(-1)?.done === 2)
-  expect(log.asked).toEqual(['Question 1', 'Question 2'])
-  expect(told.at(-1)).toMatchObject({ done: 2, waiting: 1, running: 0 })
+  const reports: BatchProgress[] = []
+  const onProgress = (progress: BatchProgress): void => void reports.push(progress)
+  const running = collect(runAll(agent, items(3), { id: 'b', concurrency: 1, onProgress }))
+  await until(() => reports.at(-1)?.done === 2)
+  expect(log.requests).toEqual(['Question 1', 'Question 2'])
+  expect(reports.at(-1)).toMatchObject({ done: 2, waiting: 1, running: 0 })
   store.release(lease)
   clock.increment(1000)
-  expect(outputs(await given)).toEqual(items(3).map(({ input }) => `You said: ${input as string}`))
+  expect(outputs(await running)).toEqual(items(3).map(({ input }) => `You said: ${input as string}`))
 })
 
 test('a session that was started with another input is not a result of this batch', async () => {
@@ -303,37 +308,37 @@ test.each(sampledKinds(['synchronously', 'asynchronously']))(
     const store: SessionStore = kind === 'synchronously' ? inner : distant(inner)
     const budgetOf = (tokens: number) => createBudget({ id: 'tenant', tokens, store: inner })
     const agent = createAgent({ model, store, sampling: { maxTokens: 100 } })
-    const told: BatchProgress[] = []
+    const reports: BatchProgress[] = []
     const run = (tokens: number) =>
       collect(
         runAll(agent, items(6), {
           id: 'b',
           concurrency: 3,
           budgets: [budgetOf(tokens)],
-          onProgress: (progress) => void told.push(progress),
+          onProgress: (progress) => void reports.push(progress),
         }),
       )
     const states = (results: { result: RunResult | null }[]) => results.map(({ result }) => result?.state)
     const few = states(await run(130))
     expect(few.filter((state) => state === 'BUDGET_EXCEEDED').length).toBeGreaterThan(2)
-    expect(told.at(-1)).toMatchObject({
+    expect(reports.at(-1)).toMatchObject({
       failed: 0,
       waiting: few.filter((state) => state !== 'COMPLETED').length,
     })
     await budgetOf(100_000).replaceLimits()
-    const asked = log.asked.length
+    const requests = log.requests.length
     expect(states(await run(100_000))).toEqual(items(6).map(() => 'COMPLETED'))
     // Answered items are not requested again.
-    expect(log.asked.length - asked).toBe(few.filter((state) => state !== 'COMPLETED').length)
+    expect(log.requests.length - requests).toBe(few.filter((state) => state !== 'COMPLETED').length)
   },
 )
 
 test('failed items stay failed, and get one more run with retryFailed', async () => {
   let isDown = true
-  const { model, log } = echo((said) => {
-    if (isDown && said !== 'Question 0')
+  const { model, log } = echo((prompt) => {
+    if (isDown && prompt !== 'Question 0')
       throw new ModelError({ kind: 'fatal', code: 'down', message: 'Down.' })
-    return `You said: ${said}`
+    return `You said: ${prompt}`
   })
   const agent = createAgent({ model, store: memoryStore() })
   const states = async (options: object) =>
@@ -342,10 +347,10 @@ test('failed items stay failed, and get one more run with retryFailed', async ()
   expect(await states({})).toEqual(failed)
   isDown = false
   expect(await states({})).toEqual(failed)
-  expect(log.asked.length).toBe(3)
+  expect(log.requests.length).toBe(3)
   expect(await states({ retryFailed: true })).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED'])
   expect(await states({ retryFailed: true })).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED'])
-  expect(log.asked.length).toBe(5)
+  expect(log.requests.length).toBe(5)
 })
 
 test('an input that a shield has changed is recognized', async () => {
@@ -371,10 +376,10 @@ test('a conversation is an input, and tags find the session', async () => {
     { role: 'assistant', content: 'Seven.' },
     { role: 'user', content: 'And in May?' },
   ] as const
-  const given = [{ id: 'i0', input: history, tags: { user: 'ann' }, more: 17 }]
+  const batchItems = [{ id: 'i0', input: history, tags: { user: 'ann' }, more: 17 }]
   for (let i = 0; i < 2; i += 1) {
     // oxlint-disable-next-line no-await-in-loop -- one call at a time
-    const [only] = await collect(runAll(agent, given, { id: 'b' }))
+    const [only] = await collect(runAll(agent, batchItems, { id: 'b' }))
     expect(only?.item.more).toBe(17)
     expect(only?.result?.output).toBe('You said: And in May?')
   }
@@ -405,9 +410,9 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
   // The first item hangs. All others complete.
   const model: ModelProvider = {
     ...echo().model,
-    request: (asked, options) =>
-      asked.messages.at(-1)?.content === 'Question 0'
-        ? manual.request(asked, options)
+    request: (input, options) =>
+      input.messages.at(-1)?.content === 'Question 0'
+        ? manual.request(input, options)
         : Promise.resolve({ ...plainAnswer, text: 'Yes.' }),
   }
   let read = 0
@@ -417,7 +422,7 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
       yield item
     }
   }
-  const told: BatchProgress[] = []
+  const reports: BatchProgress[] = []
   const store = memoryStore()
   const batch = new BatchRun({
     agent: createAgent({ model, store }),
@@ -430,19 +435,19 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
     id: 'b',
     concurrency: 4,
     signal: undefined,
-    onProgress: (progress) => void told.push(progress),
+    onProgress: (progress) => void reports.push(progress),
     total: null,
     context: undefined,
     budgets: undefined,
   })
-  const given = collect(batch.readResults())
-  await until(() => told.at(-1)?.done === 39)
+  const running = collect(batch.readResults())
+  await until(() => reports.at(-1)?.done === 39)
   // oxlint-disable-next-line no-await-in-loop -- no further items arrive
   for (let i = 0; i < 100; i += 1) await settled()
   expect(read).toBe(40)
-  expect(told.at(-1)).toMatchObject({ done: 39, running: 1, total: null, timeLeftMs: null })
+  expect(reports.at(-1)).toMatchObject({ done: 39, running: 1, total: null, timeLeftMs: null })
   manual.pending?.answer({ text: 'At last.' })
-  const results = await given
+  const results = await running
   expect(results.map(({ item }) => item)).toEqual(items(70))
   expect(results[0]?.result?.output).toBe('At last.')
 })
@@ -471,10 +476,10 @@ describe('the end of a batch', () => {
     ['two items with one id', [...items(2), ...items(1)], { code: 'duplicate_item', subject: 'i0' }],
     ['an item without an id', [...items(2), { input: 'Go.' }], { code: 'invalid_item', subject: 'items[2]' }],
     ['an invalid item', [...items(2), 'Go.'], { code: 'invalid_item', subject: 'items[2]' }],
-  ])('%s: after the earlier results', async (_name, given, error) => {
+  ])('%s: after the earlier results', async (_name, input, error) => {
     const done: string[] = []
     const run = async (): Promise<void> => {
-      for await (const { item } of runAll(agent, given as BatchItem[], { id: 'b' })) done.push(item.id)
+      for await (const { item } of runAll(agent, input as BatchItem[], { id: 'b' })) done.push(item.id)
     }
     await expect(run()).rejects.toMatchObject(error)
     expect(done).toEqual(['i0', 'i1'])
@@ -504,10 +509,10 @@ describe('the end of a batch', () => {
   })
 
   test('by an already aborted signal: nothing starts', async () => {
-    const asked = echo()
-    const idle = createAgent({ model: asked.model, store: memoryStore() })
+    const probe = echo()
+    const idle = createAgent({ model: probe.model, store: memoryStore() })
     expect(await collect(runAll(idle, items(3), { id: 'b', signal: AbortSignal.abort() }))).toEqual([])
-    expect(asked.log.asked).toEqual([])
+    expect(probe.log.requests).toEqual([])
   })
 })
 
@@ -546,21 +551,23 @@ test('a batch that is parked any number of times has the results of an undisturb
       fc.array(fc.nat({ max: 30 }), { maxLength: 3 }),
       fc.uniqueArray(fc.nat({ max: 7 }), { maxLength: 3 }),
       async (count, concurrency, stops, failing) => {
-        const answers: Words = async (said) => {
+        const answers: Words = async (prompt) => {
           await settled()
-          if (!failing.some((i) => said === `Question ${i}`)) return said
+          if (!failing.some((i) => prompt === `Question ${i}`)) return prompt
           throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
         }
         const play = async (store: SessionStore, after: readonly number[]) => {
           for (const turns of after) {
             const stop = new AbortController()
             const agent = createAgent({ model: echo(answers).model, store })
-            const given = collect(runAll(agent, items(count), { id: 'b', concurrency, signal: stop.signal }))
+            const running = collect(
+              runAll(agent, items(count), { id: 'b', concurrency, signal: stop.signal }),
+            )
             // oxlint-disable-next-line no-await-in-loop -- a while later
             for (let i = 0; i < turns; i += 1) await settled()
             stop.abort()
             // oxlint-disable-next-line no-await-in-loop -- one process at a time
-            const results = await given
+            const results = await running
             expect(results.map(({ item }) => item)).toEqual(items(count).slice(0, results.length))
           }
           const agent = createAgent({ model: echo(answers).model, store })

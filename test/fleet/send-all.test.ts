@@ -13,8 +13,8 @@ afterEach(() => {
 })
 
 /** Sessions of two tenants in every state, in one store. */
-async function setUp(given: SessionStore = memoryStore()) {
-  const store = given
+async function setUp(base: SessionStore = memoryStore()) {
+  const store = base
   const begin = async (session: string, tenant: string, asks: 'work' | 'approval' | 'end') => {
     const model = new ManualModel()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
@@ -38,13 +38,13 @@ async function setUp(given: SessionStore = memoryStore()) {
 
 test('a cancel ends every session of a tenant, and no others', async () => {
   const { store, working, other } = await setUp()
-  const heard: number[] = []
+  const received: number[] = []
   const receipt = await sendAll(
     store,
     acme,
     { type: 'cancel', why: 'The contract has ended.' },
     {
-      onProgress: ({ sessions }) => heard.push(sessions),
+      onProgress: ({ sessions }) => received.push(sessions),
     },
   )
   expect(receipt).toEqual({
@@ -56,7 +56,7 @@ test('a cancel ends every session of a tenant, and no others', async () => {
     refused: 0,
     refusals: [],
   })
-  expect(heard).toEqual([1, 2])
+  expect(received).toEqual([1, 2])
   expect(await working.run.result).toMatchObject({ state: 'CANCELLED' })
   const states = async (id: string) => (await store.get(id))?.summary?.state
   expect(await states('waiting')).toBe('CANCELLED')
@@ -92,8 +92,8 @@ test('a message is sent once, however often the same call is made', async () => 
   const { store, waiting } = await setUp()
   const steer = { type: 'steer', text: 'Use euros.' } as const
   const which = { ...acme, state: 'WAITING_FOR_INPUT' } as const
-  const heard: string[] = []
-  waiting.run.events$.subscribe(({ type }) => heard.push(type))
+  const received: string[] = []
+  waiting.run.events$.subscribe(({ type }) => received.push(type))
   for (let i = 0; i < 3; i += 1) {
     // oxlint-disable-next-line no-await-in-loop -- one call at a time
     const { sessions, refused } = await sendAll(store, which, steer, { key: 'notice-7' })
@@ -103,7 +103,7 @@ test('a message is sent once, however often the same call is made', async () => 
   }
   const steered = (await store.read('waiting')).filter(({ data }) => data.includes('"STEER"'))
   expect(steered.length + ((await store.inbox?.read('waiting'))?.length ?? 0)).toBe(1)
-  expect(heard).not.toContain('warning')
+  expect(received).not.toContain('warning')
 })
 
 test('a queued message reaches ended sessions, too, once', async () => {

@@ -16,7 +16,7 @@ const model = createOneCallModel('rest')
 function setUp() {
   const hosts = new Hosts(start)
   const shared = memoryStore({ now: () => hosts.now })
-  const asked: { at: number; by: string }[] = []
+  const requests: { at: number; by: string }[] = []
   /** A process whose clock is ahead by `skew` milliseconds. */
   const open = (by: string, skew = 0) => {
     const host: Host = hosts.start(shared, () => skew)
@@ -24,7 +24,7 @@ function setUp() {
     const counted: ModelProvider = {
       ...model,
       request: (request, options) => {
-        if (!host.isDead) asked.push({ at: hosts.now, by })
+        if (!host.isDead) requests.push({ at: hosts.now, by })
         return model.request(request, options)
       },
     }
@@ -42,14 +42,14 @@ function setUp() {
     const { state, reason, wakeAt } = shared.get(id)?.summary ?? {}
     return { state, reason, ...(wakeAt !== undefined && { wakeAt }) }
   }
-  return { hosts, shared, asked, open, stateOf }
+  return { hosts, shared, requests, open, stateOf }
 }
 
 const asleep = { state: 'PAUSED', reason: 'sleeping', wakeAt: start + hour }
 const timersOf = (shared: ReturnType<typeof memoryStore>) => shared.timers.list({ prefix: '', limit: 10 })
 
 test('a run sleeps, its row has the wake time, and a waker wakes it when it is due', async () => {
-  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { hosts, shared, requests, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   waker.start()
   const run = agent.run('Go.', { session: 's' })
@@ -60,7 +60,7 @@ test('a run sleeps, its row has the wake time, and a waker wakes it when it is d
   expect(stateOf('s')).toEqual(asleep)
   await hosts.pass(2 * minute)
   expect(stateOf('s')).toEqual({ state: 'COMPLETED', reason: 'end_turn' })
-  expect(asked).toHaveLength(2)
+  expect(requests).toHaveLength(2)
   expect(timersOf(shared)).toEqual([])
   expect(errors).toEqual([])
   expect(checkSessionLog(shared.read('s'))).toBeNull()
@@ -71,7 +71,7 @@ test.each([
   ['that differ by a minute', [-minute, 0, minute]],
   ['that are all late', [-minute, -minute, -minute]],
 ])('of several processes with clocks %s, one wakes it, once', async (_, skews) => {
-  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { hosts, shared, requests, open, stateOf } = setUp()
   const processes = skews.map((skew, i) => open(String(i), skew))
   const first = processes[0]?.agent.run('Go.', { session: 's' })
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
@@ -79,15 +79,15 @@ test.each([
   for (const { waker } of processes) waker.start()
   await hosts.pass(hour + 3 * minute)
   expect(stateOf('s').state).toBe('COMPLETED')
-  expect(asked).toHaveLength(2)
-  const woken = (asked[1]?.at ?? 0) - start - hour
+  expect(requests).toHaveLength(2)
+  const woken = (requests[1]?.at ?? 0) - start - hour
   expect(Math.abs(woken)).toBeLessThanOrEqual(minute + 10_000)
   expect(timersOf(shared)).toEqual([])
   expect(processes.flatMap(({ errors }) => errors)).toEqual([])
 })
 
 test('a sleeping run that is read repeatedly, with a message for its next turn, is woken when it is due', async () => {
-  const { hosts, asked, open, stateOf } = setUp()
+  const { hosts, requests, open, stateOf } = setUp()
   const { agent, agents, waker } = open('one')
   void agent.run('Go.', { session: 's' }).result
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
@@ -99,7 +99,7 @@ test('a sleeping run that is read repeatedly, with a message for its next turn, 
     await hosts.pass(10 * minute)
   }
   expect(stateOf('s').state).toBe('COMPLETED')
-  expect(asked[1]?.at).toBeLessThanOrEqual(start + hour + minute)
+  expect(requests[1]?.at).toBeLessThanOrEqual(start + hour + minute)
 })
 
 test('a waker whose store leaves one request unanswered retries', async () => {
@@ -121,7 +121,7 @@ test('a waker whose store leaves one request unanswered retries', async () => {
 })
 
 test('a process dies as the run falls asleep, and another one wakes it', async () => {
-  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { hosts, shared, requests, open, stateOf } = setUp()
   const { agent, host } = open('first')
   void agent.run('Go.', { session: 's' }).result.catch(() => undefined)
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
@@ -132,12 +132,12 @@ test('a process dies as the run falls asleep, and another one wakes it', async (
   other.waker.start()
   await hosts.pass(minute)
   expect(stateOf('s').state).toBe('COMPLETED')
-  expect(asked.map(({ by }) => by)).toEqual(['first', 'second'])
+  expect(requests.map(({ by }) => by)).toEqual(['first', 'second'])
   expect(timersOf(shared)).toEqual([])
 })
 
 test('runSession leaves a run asleep before its wake time, and wakes it afterwards', async () => {
-  const { hosts, shared, asked, open } = setUp()
+  const { hosts, shared, requests, open } = setUp()
   const { agent } = open('one')
   const drive = async (options: { input?: string } = {}) => {
     const driven = runSession(agent, { session: 's', ...options })
@@ -152,11 +152,11 @@ test('runSession leaves a run asleep before its wake time, and wakes it afterwar
   expect(await drive()).toMatchObject({ ...asleep, wakeMs: 1, head })
   await hosts.pass(1)
   expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-  expect(asked).toHaveLength(2)
+  expect(requests).toHaveLength(2)
 })
 
 test('a fork of a sleeping run stays asleep until it is resumed', async () => {
-  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { hosts, shared, requests, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   void agent.run('Go.', { session: 's' }).result
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
@@ -178,12 +178,12 @@ test('a fork of a sleeping run stays asleep until it is resumed', async () => {
   // The first call of send() loads code, and the run needs its timers.
   // oxlint-disable-next-line no-await-in-loop -- minute by minute
   while (stateOf(resumed).state !== 'COMPLETED') await hosts.pass(minute)
-  expect(asked).toHaveLength(3)
+  expect(requests).toHaveLength(3)
   expect(errors).toEqual([])
 })
 
 test('deleting a session deletes its alarm, and an orphaned alarm is removed silently', async () => {
-  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { hosts, shared, requests, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')
   for (const session of ['ann:a', 'ann:b', 'ben']) void agent.run('Go.', { session }).result
   await hosts.settleUntil(() => ['ann:a', 'ann:b', 'ben'].every((id) => stateOf(id).state === 'PAUSED'))
@@ -200,7 +200,7 @@ test('deleting a session deletes its alarm, and an orphaned alarm is removed sil
   await hosts.pass(2 * hour)
   expect(stateOf('ben').state).toBe('COMPLETED')
   expect(timersOf(shared)).toEqual([])
-  expect([errors, asked.length]).toEqual([[], 4])
+  expect([errors, requests.length]).toEqual([[], 4])
 })
 
 test('a damaged alarm is reported once and skipped, and other sessions wake', async () => {

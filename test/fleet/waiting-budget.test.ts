@@ -18,13 +18,16 @@ const nextHour = Date.parse('2026-05-04T07:00:00Z')
 const waiting = { state: 'PAUSED', reason: 'shared_budget', wakeAt: nextHour, resumable: true }
 
 /** Answers immediately, with 300 tokens. `calls` are the tool calls before the answer. */
-function answering(asked: unknown[] = [], calls: { name: string; arguments: string }[] = []): ModelProvider {
+function answering(
+  requests: unknown[] = [],
+  calls: { name: string; arguments: string }[] = [],
+): ModelProvider {
   const left = [...calls]
   return {
     provider: 'own',
     model: 'm',
     request: async (request) => {
-      asked.push(request)
+      requests.push(request)
       const next = left.shift()
       return {
         text: next ? '' : 'Done.',
@@ -54,9 +57,9 @@ function setUp({
   clock.set(start)
   const store = memoryStore({ now: () => clock.now() })
   const budget = createBudget({ id: 'tenant', tokens: 2000, per: 'hour', onEmpty: 'wait', store, clock })
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   const agent = createAgent({
-    model: answering(asked, calls),
+    model: answering(requests, calls),
     sampling: { maxTokens: 1000 },
     budgets: [budget],
     store,
@@ -64,12 +67,12 @@ function setUp({
     ...options,
   })
   const empty = async (tokens = 1500) => (await budget.reserve({ tokens })).settle({ tokens })
-  return { clock, store, budget, asked, agent, empty }
+  return { clock, store, budget, requests, agent, empty }
 }
 
 describe('a run whose shared budget is empty', () => {
   it('rests until the next window, which its result, its events and its row show', async () => {
-    const { agent, store, asked, empty } = setUp()
+    const { agent, store, requests, empty } = setUp()
     await empty()
     const run = agent.run('Go.', { session: 's' })
     const events: AgentEvent[] = []
@@ -86,12 +89,12 @@ describe('a run whose shared budget is empty', () => {
       wakeAt: nextHour,
     })
     expect(store.get('s')?.summary).toMatchObject({ state: 'PAUSED', wakeAt: nextHour })
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
     expect(checkSessionLog(store.read('s'))).toBeNull()
   })
 
   it('continues in the next window, with a request for the same step', async () => {
-    const { agent, budget, clock, asked, empty } = setUp()
+    const { agent, budget, clock, requests, empty } = setUp()
     await empty()
     const run = agent.run('Go.')
     const finished: string[] = []
@@ -104,7 +107,7 @@ describe('a run whose shared budget is empty', () => {
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 1 })
     // The awaited answer is one attempt with one end of stream.
     expect(finished).toHaveLength(1)
-    expect(asked).toHaveLength(1)
+    expect(requests).toHaveLength(1)
     expect((await budget.status()).spent.tokens).toBe(300)
   })
 
@@ -124,9 +127,9 @@ describe('a run whose shared budget is empty', () => {
   it('pauses if requested, and waits after it is resumed', async () => {
     const { agent, budget, empty } = setUp({ budgets: [] })
     await empty()
-    const reserve: typeof budget.reserve = (...asked) => {
+    const reserve: typeof budget.reserve = (...args) => {
       run.pause()
-      return budget.reserve(...asked)
+      return budget.reserve(...args)
     }
     const run = agent.run('Go.', { budgets: [{ ...budget, reserve }] })
     const rest = await run.result
@@ -229,8 +232,15 @@ describe('a budget with waiting runs', () => {
     ['without a window', { per: undefined }, /needs per/],
     ['with another value', { onEmpty: 'sleep' }, /'end' or 'wait'/],
   ])('is refused %s', (_what, options, message) => {
-    const given = { id: 'tenant', tokens: 1, per: 'day', onEmpty: 'wait', store: memoryStore(), ...options }
-    expect(() => createBudget(given as never)).toThrow(
+    const budgetOptions = {
+      id: 'tenant',
+      tokens: 1,
+      per: 'day',
+      onEmpty: 'wait',
+      store: memoryStore(),
+      ...options,
+    }
+    expect(() => createBudget(budgetOptions as never)).toThrow(
       expect.objectContaining({
         code: 'invalid_config',
         subject: 'onEmpty',
@@ -258,13 +268,13 @@ describe('a budget with waiting runs', () => {
 function open() {
   const hosts = new Hosts(start)
   const shared = memoryStore({ now: () => hosts.now })
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   const begin = (skew = 0) => {
     const host = hosts.start(shared, () => skew)
     const { clock, store } = host
     const budget = createBudget({ id: 'tenant', tokens: 2000, per: 'hour', onEmpty: 'wait', store, clock })
     const agent = createAgent({
-      model: answering(asked),
+      model: answering(requests),
       sampling: { maxTokens: 1000 },
       budgets: [budget],
       store,
@@ -276,7 +286,7 @@ function open() {
     return { host, budget, agent, waker, errors }
   }
   const stateOf = (id: string) => shared.get(id)?.summary?.state
-  return { hosts, shared, asked, begin, stateOf }
+  return { hosts, shared, requests, begin, stateOf }
 }
 
 describe('runs that wait for a budget', () => {
@@ -284,7 +294,7 @@ describe('runs that wait for a budget', () => {
     ['in step', [0, 0]],
     ['that differ by a minute', [-minute, minute]],
   ])('are woken once by processes with clocks %s', async (_, skews) => {
-    const { hosts, shared, asked, begin, stateOf } = open()
+    const { hosts, shared, requests, begin, stateOf } = open()
     const processes = skews.map(begin)
     const [first] = processes
     await (await first?.budget.reserve({ tokens: 1500 }))?.settle({ tokens: 1500 })
@@ -294,30 +304,30 @@ describe('runs that wait for a budget', () => {
     await run?.result
     await hosts.pass(nextHour - start + 5 * minute)
     expect(stateOf('s')).toBe('COMPLETED')
-    expect(asked).toHaveLength(1)
+    expect(requests).toHaveLength(1)
     expect(shared.timers.list({ prefix: '', limit: 10 })).toEqual([])
     expect(processes.flatMap(({ errors }) => errors)).toEqual([])
     expect(checkSessionLog(shared.read('s'))).toBeNull()
   })
 
   it('all end, a few in each window, and no window exceeds its limit', async () => {
-    const { hosts, asked, begin, stateOf } = open()
+    const { hosts, requests, begin, stateOf } = open()
     const { agent, waker, budget } = begin()
     waker.start()
     const ids = Array.from({ length: 12 }, (_, i) => `s${i}`)
     for (const id of ids) void agent.run('Go.', { session: id }).result
     await hosts.settleUntil(() => ids.every((id) => ['PAUSED', 'COMPLETED'].includes(stateOf(id) ?? '')))
-    const first = asked.length
+    const first = requests.length
     expect(first).toBeGreaterThan(0)
     expect(first).toBeLessThan(ids.length)
     await hosts.pass(4 * hour)
     expect(ids.map(stateOf)).toEqual(ids.map(() => 'COMPLETED'))
-    expect(asked).toHaveLength(ids.length)
+    expect(requests).toHaveLength(ids.length)
     expect((await budget.status()).spent.tokens).toBeLessThanOrEqual(2000)
   })
 
   it('are left resting by runSession, and continue with it in the next window', async () => {
-    const { hosts, asked, begin } = open()
+    const { hosts, requests, begin } = open()
     const { agent, budget } = begin()
     await (await budget.reserve({ tokens: 1500 })).settle({ tokens: 1500 })
     const drive = async (options: { input?: string } = {}) => {
@@ -332,11 +342,11 @@ describe('runs that wait for a budget', () => {
     expect(await drive()).toMatchObject(rest)
     await hosts.pass(nextHour - start)
     expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(asked).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('wait for the full window even if the clock of their host is ahead', async () => {
-    const { hosts, asked, begin } = open()
+    const { hosts, requests, begin } = open()
     const [first, second] = [begin(20 * minute), begin()]
     await (await second.budget.reserve({ tokens: 1500 })).settle({ tokens: 1500 })
     let isAsked = false
@@ -366,6 +376,6 @@ describe('runs that wait for a budget', () => {
     expect(await drive()).toMatchObject({ state: 'PAUSED', wakeMs: minute })
     await hosts.pass(minute)
     expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(asked).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 })

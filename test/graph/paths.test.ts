@@ -11,7 +11,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { Recorded, tokensOf } from '../support/spans.js'
 import { faults } from '../support/record-faults.js'
-import { kept, restoreProblem } from '../support/restore-plain.js'
+import { toStored, restoreProblem } from '../support/restore-plain.js'
 import { createIdleAgent, Difference, SideBySide } from '../core/interpreter/side-by-side.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
@@ -140,7 +140,7 @@ test('a snapshot of any state on the paths reaches an end after plain XState res
   expect(states.length).toBeGreaterThan(20)
   const problems: unknown[] = []
   for (const state of states) {
-    const snapshot = kept(state)
+    const snapshot = toStored(state)
     // oxlint-disable-next-line no-await-in-loop -- each has the event loop to itself
     const problem = await restoreProblem(snapshot)
     if (problem !== null) problems.push([state.value, problem])

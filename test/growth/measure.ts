@@ -17,8 +17,8 @@ export interface Row<Input = unknown> {
 }
 
 /** A row with its input type erased, because one list holds rows of different inputs. */
-export function row<Input>(given: Row<Input>): Row {
-  return given as unknown as Row
+export function row<Input>(definition: Row<Input>): Row {
+  return definition as unknown as Row
 }
 
 /** The effort of a measurement. */

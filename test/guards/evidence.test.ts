@@ -33,9 +33,9 @@ describe('evidence contains no secrets', () => {
 
   test.each(secrets)('%s, for any end of the shown arguments', (_, text, secret) => {
     for (let start = 200 - text.length; start < 200; start += 1) {
-      const said = toEvidence(formatArguments(`${'.'.repeat(start - 1)} ${text}${' '.repeat(200)}`))
+      const decisions = toEvidence(formatArguments(`${'.'.repeat(start - 1)} ${text}${' '.repeat(200)}`))
       // Nonidentifying letters may remain, but not the secret itself.
-      expect(said).not.toContain(secret.slice(0, 10))
+      expect(decisions).not.toContain(secret.slice(0, 10))
     }
   })
 
@@ -68,8 +68,10 @@ test('evidence is at most 600 characters', () => {
 })
 
 test('a private key that starts before and ends after the shown part stays hidden', () => {
-  const said = toEvidence(`see -----BEGIN PRIVATE KEY-----${'MIIE'.repeat(5000)}-----END PRIVATE KEY-----`)
-  expect(said).toBe('see [redacted]')
+  const decisions = toEvidence(
+    `see -----BEGIN PRIVATE KEY-----${'MIIE'.repeat(5000)}-----END PRIVATE KEY-----`,
+  )
+  expect(decisions).toBe('see [redacted]')
 })
 
 test.each([

@@ -68,7 +68,7 @@ export interface Played {
   executed: number
   calls: number
   /** `3: repeated_call nudge`: the batch number (from 1) and the message. `asked` means before the batch ran. */
-  said: string[]
+  decisions: string[]
   messages: string[]
   evidence: string[]
   state: GuardrailsState
@@ -79,7 +79,7 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
   const played: Played = {
     executed: 0,
     calls: 0,
-    said: [],
+    decisions: [],
     messages: [],
     evidence: [],
     state: getInitialGuardrails(),
@@ -88,7 +88,7 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
     played.state = observeAll(played.state, fact, config)
     const all = collectFindings(played.state, config)
     for (const { guard, action, message, evidence } of all) {
-      played.said.push(`${where}: ${guard} ${action}`)
+      played.decisions.push(`${where}: ${guard} ${action}`)
       played.messages.push(message)
       played.evidence.push(evidence)
     }

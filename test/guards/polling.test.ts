@@ -3,9 +3,9 @@ import { defaults, play, repeat, type Step } from './facts.js'
 const poll: Step = { name: 'status', args: { job: 1 }, content: 'running', polling: true }
 
 test('ten polls pass every guard', () => {
-  const { executed, said } = play(repeat(10, poll))
+  const { executed, decisions } = play(repeat(10, poll))
   expect(executed).toBe(10)
-  expect(said).toEqual([])
+  expect(decisions).toEqual([])
 })
 
 test('a poll in a batch with another call counts', () => {
@@ -13,10 +13,10 @@ test('a poll in a batch with another call counts', () => {
 })
 
 test('two polls in one batch are a polling batch', () => {
-  expect(play(repeat(10, [poll, { ...poll, args: { job: 2 } }])).said).toEqual([])
+  expect(play(repeat(10, [poll, { ...poll, args: { job: 2 } }])).decisions).toEqual([])
 })
 
 test('with counts all polls are exempt, too', () => {
   const all = { haltAt: 'next', counts: 'all', onRepeat: 'halt', onHalt: 'error' } as const
-  expect(play(repeat(10, poll), { ...defaults, repeatedCall: all }).said).toEqual([])
+  expect(play(repeat(10, poll), { ...defaults, repeatedCall: all }).decisions).toEqual([])
 })

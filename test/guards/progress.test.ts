@@ -18,8 +18,8 @@ function watch(...rules: (keyof ProgressConfig)[]): GuardrailsConfig {
 }
 const everything: GuardrailsConfig = { ...only(), progress }
 
-const said = (batches: Parameters<typeof play>[0], config: GuardrailsConfig) =>
-  play(batches, config).said.map((one) => one.replace(' no_progress', ''))
+const decisions = (batches: Parameters<typeof play>[0], config: GuardrailsConfig) =>
+  play(batches, config).decisions.map((one) => one.replace(' no_progress', ''))
 const many = <Item>(count: number, item: (n: number) => Item): Item[] =>
   Array.from({ length: count }, (_, n) => item(n))
 const look: Step = { name: 'look' }
@@ -28,7 +28,7 @@ const byPerson = { ...isRefused, refusedBy: 'other' as const }
 
 describe('one repeated batch', () => {
   test('is nudged at the third, refused from the sixth, and halted at the twenty-first', () => {
-    const { said: all, calls } = play(repeat(40, look), watch('stale'))
+    const { decisions: all, calls } = play(repeat(40, look), watch('stale'))
     expect(calls).toBe(5)
     expect(all[0]).toBe('3: no_progress nudge')
     expect(all[1]).toBe('6 asked: no_progress block')
@@ -42,7 +42,7 @@ describe('one repeated batch', () => {
     ]
     const spaced = { ...look, args: { at: ' b  \nc ' } }
     expect(
-      said(
+      decisions(
         [
           [a, b],
           [b, a],
@@ -55,35 +55,35 @@ describe('one repeated batch', () => {
 
   test('ends with a new call or a new result', () => {
     for (const news of [fresh(1), { ...look, content: 'other' }, { ...look, ...fails }]) {
-      expect(said([look, look, news, look, look], watch('stale'))).toEqual(['5: nudge'])
+      expect(decisions([look, look, news, look, look], watch('stale'))).toEqual(['5: nudge'])
     }
-    expect(said([...repeat(5, look), fresh(1), look], watch('stale'))).toEqual(['3: nudge', '7: nudge'])
+    expect(decisions([...repeat(5, look), fresh(1), look], watch('stale'))).toEqual(['3: nudge', '7: nudge'])
   })
 
   test('also counts if it fails, but not if it fails transiently', () => {
-    expect(said(repeat(3, { ...look, ...fails }), watch('stale'))).toEqual(['3: nudge'])
-    expect(said(repeat(30, { ...look, ...timesOut }), watch('stale', 'mixed'))).toEqual([])
+    expect(decisions(repeat(3, { ...look, ...fails }), watch('stale'))).toEqual(['3: nudge'])
+    expect(decisions(repeat(30, { ...look, ...timesOut }), watch('stale', 'mixed'))).toEqual([])
   })
 
   test('counts double if it is refused, because three requests are enough', () => {
     const batches = repeat(4, { name: 'pay', ...byPerson })
-    expect(said(batches, watch('stale'))).toEqual(['2: nudge', '4 asked: block'])
+    expect(decisions(batches, watch('stale'))).toEqual(['2: nudge', '4 asked: block'])
   })
 
   test('counts a third if it waits, and is then never refused', () => {
     const wait = { name: 'read_line', durationMs: 3000, content: 'no input' }
-    expect(said(repeat(61, wait), watch('stale'))).toEqual(['7: nudge', '16: nudge', '61: halt'])
-    expect(said(repeat(3, { ...wait, durationMs: 2999 }), watch('stale'))).toEqual(['3: nudge'])
-    expect(said(repeat(3, { ...wait, content: 'x'.repeat(301) }), watch('stale'))).toEqual(['3: nudge'])
-    expect(said(repeat(3, { ...wait, ...fails }), watch('stale'))).toEqual(['3: nudge'])
+    expect(decisions(repeat(61, wait), watch('stale'))).toEqual(['7: nudge', '16: nudge', '61: halt'])
+    expect(decisions(repeat(3, { ...wait, durationMs: 2999 }), watch('stale'))).toEqual(['3: nudge'])
+    expect(decisions(repeat(3, { ...wait, content: 'x'.repeat(301) }), watch('stale'))).toEqual(['3: nudge'])
+    expect(decisions(repeat(3, { ...wait, ...fails }), watch('stale'))).toEqual(['3: nudge'])
     const never = { ...watch('stale'), progress: { ...off, stale: progress.stale, waiting: null } }
-    expect(said(repeat(3, wait), never)).toEqual(['3: nudge'])
+    expect(decisions(repeat(3, wait), never)).toEqual(['3: nudge'])
   })
 
   test('counts a thirtieth if it took half a minute, with any result', () => {
     const wait = { name: 'read_line', durationMs: 30_000, content: 'x'.repeat(2000) }
-    expect(said(repeat(602, wait), watch('stale'))).toEqual(['61: nudge', '151: nudge', '601: halt'])
-    expect(said(repeat(7, { ...wait, durationMs: 29_999 }), watch('stale'))).toEqual([
+    expect(decisions(repeat(602, wait), watch('stale'))).toEqual(['61: nudge', '151: nudge', '601: halt'])
+    expect(decisions(repeat(7, { ...wait, durationMs: 29_999 }), watch('stale'))).toEqual([
       '3: nudge',
       '6 asked: block',
       '7 asked: block',
@@ -92,17 +92,17 @@ describe('one repeated batch', () => {
 
   test('that reports ongoing work is nudged immediately, halted late, and never refused', () => {
     const poll = { name: 'status', readOnly: false, content: 'queued' }
-    expect(said(repeat(200, poll), watch('stale'))).toEqual(['3: nudge', '51: nudge', '183: halt'])
-    expect(said(repeat(200, { ...poll, durationMs: 30_000 }), watch('stale'))).toEqual([
+    expect(decisions(repeat(200, poll), watch('stale'))).toEqual(['3: nudge', '51: nudge', '183: halt'])
+    expect(decisions(repeat(200, { ...poll, durationMs: 30_000 }), watch('stale'))).toEqual([
       '3: nudge',
       '151: nudge',
     ])
-    expect(said(repeat(100, poll, { ...poll, name: 'sleep', content: '' }), everything)[1]).not.toMatch(
+    expect(decisions(repeat(100, poll, { ...poll, name: 'sleep', content: '' }), everything)[1]).not.toMatch(
       /block|halt/,
     )
     const sends = { ...poll, name: 'send_mail' }
-    expect(said(repeat(6, sends), watch('stale'))).toEqual(['3: nudge', '6 asked: block'])
-    expect(said(repeat(6, { ...sends, readOnly: true }), watch('stale'))).toEqual(['3: nudge'])
+    expect(decisions(repeat(6, sends), watch('stale'))).toEqual(['3: nudge', '6 asked: block'])
+    expect(decisions(repeat(6, { ...sends, readOnly: true }), watch('stale'))).toEqual(['3: nudge'])
   })
 
   test.each([
@@ -120,23 +120,25 @@ describe('one repeated batch', () => {
     'No reply yet.',
   ])('waits if its result is %j', (content) => {
     expect(
-      said(repeat(60, { name: 'check', content }), watch('stale')).filter((one) => !one.endsWith('nudge')),
+      decisions(repeat(60, { name: 'check', content }), watch('stale')).filter(
+        (one) => !one.endsWith('nudge'),
+      ),
     ).toEqual([])
   })
 
   test.each(['{"done": true}', 'Recreating is not possible', 'pulls: 3', 'schedules'])(
     'does not wait if its result is %j',
     (content) => {
-      expect(said(repeat(6, { name: 'check', content }), watch('stale'))).toContain('6 asked: block')
+      expect(decisions(repeat(6, { name: 'check', content }), watch('stale'))).toContain('6 asked: block')
     },
   )
 
   test('does not count while it polls, and polling ends a streak', () => {
     const poll = { name: 'poll', polling: true }
-    expect(said(repeat(40, poll), everything)).toEqual([])
-    expect(said([look, look, poll, look, poll, look], watch('stale'))).toEqual([])
-    expect(said(repeat(3, [poll, look]), watch('stale'))).toEqual(['3: nudge'])
-    expect(said(repeat(40, { ...poll, ...fails }), everything)).toEqual([])
+    expect(decisions(repeat(40, poll), everything)).toEqual([])
+    expect(decisions([look, look, poll, look, poll, look], watch('stale'))).toEqual([])
+    expect(decisions(repeat(3, [poll, look]), watch('stale'))).toEqual(['3: nudge'])
+    expect(decisions(repeat(40, { ...poll, ...fails }), everything)).toEqual([])
   })
 
   test('counts all executed calls if one response requested too many', () => {
@@ -144,7 +146,7 @@ describe('one repeated batch', () => {
       3,
       many(50, () => look),
     )
-    const { said: all, calls } = play(batches, watch('stale'))
+    const { decisions: all, calls } = play(batches, watch('stale'))
     expect(calls).toBe(8)
     expect(all).toEqual([
       '1 asked: no_progress block',
@@ -157,8 +159,8 @@ describe('one repeated batch', () => {
 
   test('is forgotten if it is the least recently seen', () => {
     const few = { ...only(), progress: { ...off, mixed: progress.mixed, memory: 4 } }
-    expect(said(repeat(9, ...many(4, fresh)), few)).not.toEqual([])
-    expect(said(repeat(9, ...many(5, fresh)), few)).toEqual([])
+    expect(decisions(repeat(9, ...many(4, fresh)), few)).not.toEqual([])
+    expect(decisions(repeat(9, ...many(5, fresh)), few)).toEqual([])
   })
 
   test('is refused within one response beyond the permitted number', () => {
@@ -175,7 +177,7 @@ describe('different batches without new results', () => {
   test.each([2, 3, 5, 7])(
     'in a cycle of %i are nudged at four, refused from six, halted at twenty',
     (period) => {
-      const { said: all, calls } = play(
+      const { decisions: all, calls } = play(
         many(period + 25, (n) => fresh(n % period)),
         watch('mixed'),
       )
@@ -188,7 +190,7 @@ describe('different batches without new results', () => {
 
   test('may still bring new results, so a batch with a new call is not refused', () => {
     const batches = [...many(3, fresh), ...many(3, fresh), ...many(3, fresh), [fresh(0), fresh(9)], fresh(0)]
-    expect(said(batches, watch('mixed'))).toEqual(['7: nudge'])
+    expect(decisions(batches, watch('mixed'))).toEqual(['7: nudge'])
   })
 })
 
@@ -197,14 +199,14 @@ describe('one call that recurs', () => {
 
   test('is nudged at the sixth time, with any calls in between, and neither refused nor halted', () => {
     const between = many(120, (n) => (n % 2 ? fresh(n) : clean))
-    expect(said(between, everything)).toEqual(['11: nudge'])
+    expect(decisions(between, everything)).toEqual(['11: nudge'])
     const next = many(120, (n) => [look, fresh(n)])
-    expect(said(next, everything)).toEqual(['6: nudge'])
+    expect(decisions(next, everything)).toEqual(['6: nudge'])
   })
 
   test.each([true, false])('is nudged if its result differs only in digits (readOnly %j)', (readOnly) => {
     const counted = many(200, (n) => ({ ...look, readOnly, content: `attempt ${n} of 200 at 1${n}.5 %` }))
-    expect(said(counted, everything)).toEqual(['6: nudge'])
+    expect(decisions(counted, everything)).toEqual(['6: nudge'])
     expect(play(counted, everything).messages[0]).toMatch(
       /nothing but numbers in its result changed.*polling: true/,
     )
@@ -213,21 +215,21 @@ describe('one call that recurs', () => {
       readOnly,
       content: `attempt ${'abcdefg'[n % 7]?.repeat(n + 1)}`,
     }))
-    expect(said(words, everything)).toEqual([])
+    expect(decisions(words, everything)).toEqual([])
   })
 
   test('is not refused if its latest result was new', () => {
     const batches = many(60, (n) =>
       n % 2 ? fresh(n) : { ...clean, content: n < 38 ? 'clean' : `changed ${n}` },
     )
-    const { calls, said: all } = play(batches, everything)
+    const { calls, decisions: all } = play(batches, everything)
     expect(calls).toBe(60)
     expect(all.filter((one) => !one.endsWith('nudge'))).toEqual([])
   })
 
   test('is disabled with stale', () => {
     const batches = many(120, (n) => (n % 2 ? fresh(n) : clean))
-    expect(said(batches, { ...only(), progress: { ...progress, stale: null } })).toEqual([])
+    expect(decisions(batches, { ...only(), progress: { ...progress, stale: null } })).toEqual([])
   })
 })
 
@@ -243,7 +245,7 @@ describe('dates and prices', () => {
     ['epochs', (n: number) => `due ${1_770_000_000 + n * 86_400}`],
   ])('count as answers: %s', (_, content) => {
     const batches = many(60, (n) => ({ ...look, readOnly: false, content: content(n) }))
-    expect(said(batches, everything).filter((one) => !one.endsWith('nudge'))).toEqual([])
+    expect(decisions(batches, everything).filter((one) => !one.endsWith('nudge'))).toEqual([])
   })
 })
 
@@ -253,22 +255,22 @@ describe('checking changes', () => {
 
   test('with one test only leads to a nudge, however often it fails', () => {
     const cycles = many(100, (n) => [edit(n), check]).flat()
-    expect(said(cycles, everything)).toEqual(['32: nudge'])
+    expect(decisions(cycles, everything)).toEqual(['32: nudge'])
     const others = many(100, (n) => [edit(n), { ...check, args: { n } }]).flat()
-    expect(said(others, watch('sameError'))).toEqual(['10: nudge'])
+    expect(decisions(others, watch('sameError'))).toEqual(['10: nudge'])
   })
 
   test('counts a third in a row, so that several checks may follow each change', () => {
     const checks = many(6, (n) => ({ ...check, args: { check: n } }))
     const cycles = many(20, (n) => [edit(n), ...checks]).flat()
-    expect(said(cycles, watch('mixed'))).toEqual([])
+    expect(decisions(cycles, watch('mixed'))).toEqual([])
   })
 
   test('does not apply if nothing new was changed, or if the change failed', () => {
     const reads = many(12, (n) => [fresh(n), check]).flat()
-    expect(said(reads, watch('stale'))).toEqual(['12: nudge'])
+    expect(decisions(reads, watch('stale'))).toEqual(['12: nudge'])
     const failed = many(12, (n) => [{ ...edit(n), ...fails, content: `no ${n}` }, check]).flat()
-    expect(said(failed, watch('stale'))).toEqual(['12: nudge'])
+    expect(decisions(failed, watch('stale'))).toEqual(['12: nudge'])
   })
 })
 
@@ -283,26 +285,26 @@ describe('failures', () => {
 
   test('of whole batches are nudged at seven and halted at eleven', () => {
     const two = (n: number) => failing(n, { content: n % 2 ? 'one error' : 'another error' })
-    expect(said(many(12, two), watch('failing'))).toEqual(['7: nudge', '11: halt'])
+    expect(decisions(many(12, two), watch('failing'))).toEqual(['7: nudge', '11: halt'])
     expect(
-      said(
+      decisions(
         many(20, (n) => [two(n), look]),
         watch('failing'),
       ),
     ).toEqual([])
     const recovers = many(20, (n) => (n === 6 ? { ...two(n), ok: true, errorKind: null } : two(n)))
-    expect(said(recovers, watch('failing'))).toEqual(['14: nudge', '18: halt'])
+    expect(decisions(recovers, watch('failing'))).toEqual(['14: nudge', '18: halt'])
   })
 
   test('of other calls with different errors are halted after thirty, because the first rows of an import may be bad', () => {
     expect(
-      said(
+      decisions(
         many(40, (n) => failing(n)),
         watch('failing'),
       ),
     ).toEqual(['7: nudge', '31: halt'])
     expect(
-      said(
+      decisions(
         many(100, (n) => failing(n, n < 30 ? {} : { ok: true, errorKind: null })),
         everything,
       ),
@@ -311,22 +313,22 @@ describe('failures', () => {
 
   test('with one error for other arguments are nudged at five and halted at eight', () => {
     const same = many(9, (n) => failing(n, { content: 'python: not found' }))
-    expect(said(same, watch('sameError'))).toEqual(['5: nudge', '8: halt'])
-    expect(said(repeat(9, failing(1)), watch('sameError'))).toEqual([])
+    expect(decisions(same, watch('sameError'))).toEqual(['5: nudge', '8: halt'])
+    expect(decisions(repeat(9, failing(1)), watch('sameError'))).toEqual([])
     const others = many(9, (n) => failing(n, { content: n === 4 ? 'other' : 'python: not found' }))
-    expect(said(others, watch('sameError'))).toEqual([])
+    expect(decisions(others, watch('sameError'))).toEqual([])
   })
 
   test('that are transient count until a success', () => {
     const batches = many(11, (n) => failing(n, timesOut))
-    expect(said(batches, watch('transient', 'failing', 'sameError', 'stale', 'mixed'))).toEqual([
+    expect(decisions(batches, watch('transient', 'failing', 'sameError', 'stale', 'mixed'))).toEqual([
       '6: nudge',
       '10: halt',
     ])
     const once = many(11, (n) => (n === 5 ? look : failing(n, timesOut)))
-    expect(said(once, watch('transient'))).toEqual([])
+    expect(decisions(once, watch('transient'))).toEqual([])
     const lasting = many(11, (n) => failing(n, n === 5 ? {} : timesOut))
-    expect(said(lasting, watch('transient'))).toEqual(['7: nudge', '11: halt'])
+    expect(decisions(lasting, watch('transient'))).toEqual(['7: nudge', '11: halt'])
   })
 
   test.each([
@@ -342,8 +344,8 @@ describe('failures', () => {
   ])('that are transient are recognized by their message, and never refused: %j', (content) => {
     const once = { ...look, content }
     for (const step of [{ ...once, ...fails, content }, once]) {
-      expect(said(repeat(11, step), everything)).toEqual(['6: nudge', '10: halt'])
-      expect(said([...repeat(9, step), look], everything)).toEqual(['6: nudge'])
+      expect(decisions(repeat(11, step), everything)).toEqual(['6: nudge', '10: halt'])
+      expect(decisions([...repeat(9, step), look], everything)).toEqual(['6: nudge'])
     }
   })
 
@@ -353,19 +355,19 @@ describe('failures', () => {
     'timeout = 5000',
     '503 files were read',
   ])('are not inferred from an answer: %j', (content) => {
-    expect(said(repeat(6, { ...look, content }), watch('stale'))).toEqual(['3: nudge', '6 asked: block'])
+    expect(decisions(repeat(6, { ...look, content }), watch('stale'))).toEqual(['3: nudge', '6 asked: block'])
   })
 
   test('of a shell are one error, on any line', () => {
     const shell = (n: number) => failing(n, { content: `/bin/bash: line ${n}: jq: command not found` })
-    expect(said(many(9, shell), watch('sameError'))).toEqual(['5: nudge', '8: halt'])
+    expect(decisions(many(9, shell), watch('sameError'))).toEqual(['5: nudge', '8: halt'])
   })
 
   test('of tools that do not exist count with any names', () => {
     const batches = many(7, (n) => ({ name: `tool${n}`, ...isUnknown }))
-    expect(said(batches, watch('unknownTools'))).toEqual(['2: nudge', '6: halt'])
+    expect(decisions(batches, watch('unknownTools'))).toEqual(['2: nudge', '6: halt'])
     expect(
-      said(
+      decisions(
         many(9, (n) => (n % 2 ? look : { name: `tool${n}`, ...isUnknown })),
         watch('unknownTools'),
       ),
@@ -391,7 +393,7 @@ describe('errors that are answers', () => {
     ['The page does not exist.'],
   ])('count a sixteenth: %s', (content) => {
     const all = many(140, (n) => check(n, content))
-    expect(said(all, watch('sameError', 'failing'))).toEqual(['65: nudge', '112: nudge', '113: halt'])
+    expect(decisions(all, watch('sameError', 'failing'))).toEqual(['65: nudge', '112: nudge', '113: halt'])
   })
 
   test('count a third if each names its arguments', () => {
@@ -399,7 +401,7 @@ describe('errors that are answers', () => {
       ...check(n, `No such word: word${'abcdefg'[n % 7]}`),
       args: { word: `word${'abcdefg'[n % 7]}`, n },
     }))
-    expect(said(all, watch('failing'))).toEqual(['21: nudge', '33: halt'])
+    expect(decisions(all, watch('failing'))).toEqual(['21: nudge', '33: halt'])
   })
 
   test.each([
@@ -409,22 +411,22 @@ describe('errors that are answers', () => {
     ['Line 404: unexpected end', { cmd: 'make' }],
   ])('do not count if they name the value that every call shares: %s', (content, args) => {
     const all = many(20, (n) => ({ name: 'run', readOnly: false, args: { ...args, n }, ...fails, content }))
-    expect(said(all, watch('sameError'))).toEqual(['5: nudge', '8: halt'])
+    expect(decisions(all, watch('sameError'))).toEqual(['5: nudge', '8: halt'])
   })
 })
 
 describe('refusals', () => {
   test('of everything, by anyone, are nudged at three and halted at eight', () => {
     const batches = many(9, (n) => ({ name: 'pay', args: { n }, ...(n % 2 ? isDenied : byPerson) }))
-    expect(said(batches, watch('refused'))).toEqual(['3: nudge', '8: halt'])
+    expect(decisions(batches, watch('refused'))).toEqual(['3: nudge', '8: halt'])
     expect(
-      said(
+      decisions(
         many(20, (n) => [{ name: 'pay', args: { n }, ...byPerson }, fresh(n)]),
         watch('refused'),
       ),
     ).toEqual([])
     expect(
-      said(
+      decisions(
         many(20, (n) => (n % 3 === 2 ? fresh(n) : { name: 'pay', args: { n }, ...byPerson })),
         watch('refused'),
       ),
@@ -432,24 +434,24 @@ describe('refusals', () => {
   })
 
   test('by this guard do not count as those of others', () => {
-    expect(said(repeat(20, look), watch('stale', 'refused')).filter((one) => !/block/.test(one))).toEqual([
-      '3: nudge',
-    ])
+    expect(
+      decisions(repeat(20, look), watch('stale', 'refused')).filter((one) => !/block/.test(one)),
+    ).toEqual(['3: nudge'])
   })
 
   test('of calls that were closed when the run stopped do not count', () => {
-    expect(said(repeat(20, { name: 'pay', ...isRefused }), everything)).toEqual([])
+    expect(decisions(repeat(20, { name: 'pay', ...isRefused }), everything)).toEqual([])
   })
 
   test('by policy halt at the second identical call, in ERROR, however often others succeed', () => {
     const denied = { name: 'write', ...isDenied }
-    const { said: all, messages } = play([denied, fresh(1), fresh(2), denied], watch('policyDenied'))
+    const { decisions: all, messages } = play([denied, fresh(1), fresh(2), denied], watch('policyDenied'))
     expect(all).toEqual(['1: policy_denied nudge', '4: policy_denied halt'])
     expect(messages[1]).toMatch(
       /called write twice, which is denied by policy.*progress\.policyDenied\.haltAt \(now 2\)/,
     )
     expect(
-      said(
+      decisions(
         many(9, (n) => ({ ...denied, args: { n } })),
         watch('policyDenied'),
       ).some((one) => /halt/.test(one)),
@@ -484,7 +486,7 @@ describe('the message of the guard', () => {
 
   test('covers one finding: a halt before a nudge, and the cause before the symptom', () => {
     const both = { ...everything, progress: { ...progress, failing: { nudgeAt: 1, haltAt: 3 } } }
-    expect(said(repeat(3, { ...look, ...fails }), both)).toEqual(['1: nudge', '3: halt'])
+    expect(decisions(repeat(3, { ...look, ...fails }), both)).toEqual(['1: nudge', '3: halt'])
     expect(play(repeat(3, { name: 'fly', ...isUnknown }), everything).messages[0]).toMatch(/do not exist/)
   })
 })

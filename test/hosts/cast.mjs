@@ -31,8 +31,8 @@ async function pay({ session, n }, ledger, onBegun) {
 
 /** `strikes` comes from points.mjs and kills this process at a point. */
 export function agentsOf({ postgres, model: baseURL, ledger, version = '2', accepts = ['2'], strikes }) {
-  const kept = postgresStore({ connectionString: postgres })
-  const store = strikes ? strikes.store(kept) : kept
+  const base = postgresStore({ connectionString: postgres })
+  const store = strikes ? strikes.store(base) : base
   const schema = {
     type: 'object',
     properties: { session: { type: 'string' }, n: { type: 'number' } },

@@ -61,11 +61,11 @@ export async function playContrary(name, server) {
   await engine.begin(gone)
   await until('another one that asks', isIn(gone, 'WAITING_FOR_INPUT'))
   await engine.waits?.(gone)
-  const { run: asked, seq: at } = await agent.replay(gone)
+  const { run: waitingRun, seq: at } = await agent.replay(gone)
   await until('it is deleted', () =>
     Promise.resolve(store.delete(gone)).catch(({ code }) => code !== 'session_busy'),
   )
-  const refusal = await engine.answer(gone, asked.pending[0], at).then(
+  const refusal = await engine.answer(gone, waitingRun.pending[0], at).then(
     () => 'none',
     ({ code = '', message }) => `${code} ${message}`,
   )
@@ -76,8 +76,8 @@ export async function playContrary(name, server) {
 
   // Invalid sessions and turns.
   const junk = await engine.junk()
-  for (const [what, said] of Object.entries(junk))
-    if (!/invalid_|unknown_agent|payload_too_large|not_begun/.test(said)) wrong.push(`${what}: ${said}`)
+  for (const [what, message] of Object.entries(junk))
+    if (!/invalid_|unknown_agent|payload_too_large|not_begun/.test(message)) wrong.push(`${what}: ${message}`)
   const after = `${name}-after-1`
   await engine.begin(after)
   await until('a session after all that', isIn(after, 'COMPLETED'))

@@ -14,7 +14,7 @@ export async function dbosEngine({ postgres, agents, server }) {
   const sessions = dbosSessions(DBOS, agents, { appVersion: 'hosts' })
   await DBOS.launch()
   let calls = 0
-  const queue = (given, id = given.base) =>
+  const queue = (input, id = input.base) =>
     DBOS.enqueueWorkflowWithOptions(
       {
         queueName: 'statewright.sessions',
@@ -22,7 +22,7 @@ export async function dbosEngine({ postgres, agents, server }) {
         workflowID: id,
         appVersion: 'hosts',
       },
-      given && { attempt: 0, ...given },
+      input && { attempt: 0, ...input },
     )
   return {
     file: new URL('./dbos-host.mjs', import.meta.url),
@@ -50,7 +50,7 @@ export async function dbosEngine({ postgres, agents, server }) {
           () => 'none',
           ({ code, message }) => `${code}: ${message}`,
         )
-      const inQueue = async (given) => refusal((await queue(given, `junk:${(calls += 1)}`)).getResult())
+      const inQueue = async (input) => refusal((await queue(input, `junk:${(calls += 1)}`)).getResult())
       return {
         'a session that is none': await refusal(sessions.enqueue({ session: '../x', input: 'Go.' })),
         'an input that is none': await refusal(sessions.enqueue({ session: 'x', input: {} })),

@@ -77,17 +77,17 @@ function aimedStore(store, { at, host, isEnding }) {
     append: async (lease, records, summary) => {
       const [before, after] = [0, 1].map((i) => records.map((record) => around[typeOf(record)]?.[i]))
       at(lease.sessionId, ...before)
-      const told = await store.append(lease, records, summary)
+      const receipt = await store.append(lease, records, summary)
       if (summary) states.set(lease.sessionId, summary.state)
       at(lease.sessionId, ...after)
-      return told
+      return receipt
     },
     release: async (lease) => {
       const [before, after] = releasing[states.get(lease.sessionId)] ?? []
       at(lease.sessionId, before, isEnding() && 'leaving')
-      const told = await store.release(lease)
+      const receipt = await store.release(lease)
       at(lease.sessionId, after, isEnding() && 'left')
-      return told
+      return receipt
     },
     inbox: {
       ...store.inbox,

@@ -12,14 +12,14 @@ const mostMs = 300_000
  * time it takes.
  */
 async function cancelHanging(id, { engine, agent, store }) {
-  const standing = async () => (await store.get(id).catch(() => null)) ?? { holder: null, summary: null }
+  const status = async () => (await store.get(id).catch(() => null)) ?? { holder: null, summary: null }
   await engine.begin(id)
   const giveUpAt = Date.now() + 30_000
-  while ((await standing()).holder === null && Date.now() < giveUpAt) await sleep(100)
+  while ((await status()).holder === null && Date.now() < giveUpAt) await sleep(100)
   await sleep(500)
   const toldAt = Date.now()
   await agent.send(id, { type: 'cancel', why: 'From outside.' })
-  while ((await standing()).summary?.state !== 'CANCELLED' && Date.now() < toldAt + 10_000) await sleep(20)
+  while ((await status()).summary?.state !== 'CANCELLED' && Date.now() < toldAt + 10_000) await sleep(20)
   return Date.now() - toldAt
 }
 

@@ -114,21 +114,21 @@ export async function restateEngine({ processes = 3 } = {}) {
     },
     /** The errors for invalid sessions and invalid turns. */
     junk: async () => {
-      const said = (session, handler, body) =>
+      const call = (session, handler, body) =>
         post(`${server.ingress}/session/${encodeURIComponent(session)}/${handler}`, body).then(
           () => 'none',
           ({ message }) => message,
         )
       return {
-        'a session that is none': await said('../x', 'run', { input: 'Go.' }),
-        'a turn that is none': await said('x', 'run', 'Go.'),
-        'a key that is none': await said('x', 'run', { inputs: 'Go.' }),
-        'an input that is none': await said('x', 'run', { input: {} }),
-        'an input that is long': await said('x', 'run', { input: 'x'.repeat(5000) }),
-        'an agent that is none': await said('x', 'run', { input: 'Go.', agent: 'nobody' }),
-        'a session that has not begun': await said('x', 'run', {}),
-        'a message that is none': await said('x', 'send', { type: 'bow' }),
-        'no message': await said('x', 'send', null),
+        'a session that is none': await call('../x', 'run', { input: 'Go.' }),
+        'a turn that is none': await call('x', 'run', 'Go.'),
+        'a key that is none': await call('x', 'run', { inputs: 'Go.' }),
+        'an input that is none': await call('x', 'run', { input: {} }),
+        'an input that is long': await call('x', 'run', { input: 'x'.repeat(5000) }),
+        'an agent that is none': await call('x', 'run', { input: 'Go.', agent: 'nobody' }),
+        'a session that has not begun': await call('x', 'run', {}),
+        'a message that is none': await call('x', 'send', { type: 'bow' }),
+        'no message': await call('x', 'send', null),
       }
     },
     /** The unfinished invocations. */

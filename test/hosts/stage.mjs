@@ -8,8 +8,8 @@ import { openLedger } from './ledger.mjs'
 import { Processes } from './processes.mjs'
 
 const engines = {
-  dbos: async (given) => (await import('./dbos-engine.mjs')).dbosEngine(given),
-  restate: async (given) => (await import('./restate-engine.mjs')).restateEngine(given),
+  dbos: async (input) => (await import('./dbos-engine.mjs')).dbosEngine(input),
+  restate: async (input) => (await import('./restate-engine.mjs')).restateEngine(input),
 }
 export const hostNames = Object.keys(engines)
 
@@ -40,8 +40,8 @@ export async function openStage(
   const cast = { postgres, model: rehearsal.url, ledger: ledger.url, host: name, ...versions }
   const { store, agents, agent } = agentsOf(cast)
   const engine = await engines[name]({ postgres, agents, server, ...more })
-  const given = { ...cast, ...engine.settings, drainMs: 500, ...settings }
-  const hosts = new Processes(engine.file, engine.execPath, given)
+  const options = { ...cast, ...engine.settings, drainMs: 500, ...settings }
+  const hosts = new Processes(engine.file, engine.execPath, options)
   return {
     name,
     cast,
@@ -98,7 +98,7 @@ export async function heldAgainst(id, { agent }, end = 'COMPLETED') {
   const wrong = []
   const results = messages.filter(({ role }) => role === 'tool')
   const interrupted = results.filter(({ data }) => data?.status === 'interrupted')
-  const calls = messages.flatMap(({ tool_calls: made = [] }) => made)
+  const calls = messages.flatMap(({ tool_calls: calls = [] }) => calls)
   const isPaired =
     calls.length === results.length && calls.every(({ id: call }, i) => results[i].tool_call_id === call)
   if (end === 'COMPLETED' && results.length !== payments) wrong.push(`${id} has ${results.length} results`)
@@ -108,7 +108,7 @@ export async function heldAgainst(id, { agent }, end = 'COMPLETED') {
     /^paid |^Not executed: the (run was cancelled|process was stopped)/.test(content)
   for (const result of results)
     if (!isSaid(result)) wrong.push(`${id} says: ${JSON.stringify(result.content).slice(0, 100)}`)
-  const asked = calls.filter((call) => call.function.name === 'sign').length
-  if (asked !== (asks(id) ? 1 : 0)) wrong.push(`${id} was asked ${asked} times`)
+  const signatures = calls.filter((call) => call.function.name === 'sign').length
+  if (signatures !== (asks(id) ? 1 : 0)) wrong.push(`${id} was asked ${signatures} times`)
   return { interrupted: interrupted.length, wrong }
 }

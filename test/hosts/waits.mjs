@@ -18,12 +18,12 @@ const mostUnheldMs = 90_000
 export async function playWaits(name, server) {
   const startedAt = Date.now()
   const marks = mkdtempSync(join(tmpdir(), 'statewright-marks-'))
-  const asked = new Map()
+  const requests = new Map()
   /** The first request of a waiting session is refused for a long time. */
   const script = ({ body, ...more }) => {
     const session = body.messages.findLast(({ role }) => role === 'user').content
-    const times = [...(asked.get(session) ?? []), Date.now()]
-    asked.set(session, times)
+    const times = [...(requests.get(session) ?? []), Date.now()]
+    requests.set(session, times)
     return session.includes('-wait-') && times.length === 1
       ? { status: 429, retryAfterMs }
       : turn({ body, ...more })
@@ -97,7 +97,7 @@ export async function playWaits(name, server) {
 
   let sleptMs = Infinity
   for (const session of waiting) {
-    const times = asked.get(session)
+    const times = requests.get(session)
     sleptMs = Math.min(sleptMs, (times[1] ?? 0) - times[0])
     // One refused request, then one per payment, then one for the end.
     if (times.length !== payments + 2) wrong.push(`${session} has asked its model ${times.length} times`)

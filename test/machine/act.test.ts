@@ -21,12 +21,12 @@ const initial = createContext({
 
 /** The parameters describe the update. */
 interface Params {
-  told: string[]
+  emitted: string[]
   patch: Partial<AgentContext> | null
 }
 
-const update: Update<Params> = (context, event, tell, { told, patch }) => {
-  for (const message of told) tell({ type: 'warning', code: `${event.type}.${context.steps}`, message })
+const update: Update<Params> = (context, event, tell, { emitted, patch }) => {
+  for (const message of emitted) tell({ type: 'warning', code: `${event.type}.${context.steps}`, message })
   return patch ? { ...patch, lastMessageNumber: context.lastMessageNumber + 1 } : undefined
 }
 
@@ -77,7 +77,7 @@ function machineOf(action: typeof asXStateDoes, [one, two, three]: [Params, Para
 }
 
 const params: fc.Arbitrary<Params> = fc.record({
-  told: fc.array(fc.string(), { maxLength: 3 }),
+  emitted: fc.array(fc.string(), { maxLength: 3 }),
   patch: fc.option(
     fc.record({ steps: fc.nat(), output: fc.string(), retrieved: fc.constant([]) }, { requiredKeys: [] }),
   ),
@@ -87,16 +87,16 @@ const three = fc.tuple(params, params, params)
 describe('an action of the chart', () => {
   it("equals the result of XState's own actions", () => {
     fc.assert(
-      fc.property(three, (given) => {
+      fc.property(three, (input) => {
         const [ours, theirs] = [toAction(update), asXStateDoes].map((action) => {
-          const machine = machineOf(action as typeof asXStateDoes, given)
+          const machine = machineOf(action as typeof asXStateDoes, input)
           const before = machine.getInitialSnapshot({} as never)
           const [snapshot, actions] = transition(machine, before, { type: 'PAUSE' })
-          const told = actions
+          const emitted = actions
             .filter(({ type }) => (type as string) === 'xstate.emit')
             .map(({ params }) => params)
           const { value, context, status, children, historyValue, tags } = snapshot
-          return { value, context, status, children, historyValue, tags, told }
+          return { value, context, status, children, historyValue, tags, emitted }
         })
         expect(ours).toEqual(theirs)
       }),
@@ -105,30 +105,30 @@ describe('an action of the chart', () => {
 
   it('emits in order, once the transition has been applied', () => {
     const machine = machineOf(toAction(update) as typeof asXStateDoes, [
-      { told: ['a', 'b'], patch: { steps: 1 } },
-      { told: ['c'], patch: null },
-      { told: ['d'], patch: { steps: 2 } },
+      { emitted: ['a', 'b'], patch: { steps: 1 } },
+      { emitted: ['c'], patch: null },
+      { emitted: ['d'], patch: { steps: 2 } },
     ])
     const actor = createActor(machine)
-    const told: unknown[] = []
-    actor.on('*', (event) => told.push([event, actor.getSnapshot().value]))
+    const emitted: unknown[] = []
+    actor.on('*', (event) => emitted.push([event, actor.getSnapshot().value]))
     actor.start()
     actor.send({ type: 'PAUSE' })
-    const said = (code: string, message: string) => [{ type: 'warning', code, message }, 'after']
-    expect(told).toEqual([
-      said('PAUSE.0', 'a'),
-      said('PAUSE.0', 'b'),
-      said('PAUSE.1', 'c'),
-      said('PAUSE.1', 'd'),
-      said('PAUSE.2', 'a'),
-      said('PAUSE.2', 'b'),
-      said('PAUSE.1', 'c'),
-      said('PAUSE.1', 'd'),
+    const warning = (code: string, message: string) => [{ type: 'warning', code, message }, 'after']
+    expect(emitted).toEqual([
+      warning('PAUSE.0', 'a'),
+      warning('PAUSE.0', 'b'),
+      warning('PAUSE.1', 'c'),
+      warning('PAUSE.1', 'd'),
+      warning('PAUSE.2', 'a'),
+      warning('PAUSE.2', 'b'),
+      warning('PAUSE.1', 'c'),
+      warning('PAUSE.1', 'd'),
     ])
   })
 
   it('does not change the context if nothing changes', () => {
-    const nothing: Params = { told: ['a'], patch: null }
+    const nothing: Params = { emitted: ['a'], patch: null }
     const machine = machineOf(toAction(update) as typeof asXStateDoes, [nothing, nothing, nothing])
     const before = machine.getInitialSnapshot({} as never)
     const [after] = transition(machine, before, { type: 'PAUSE' })

@@ -52,10 +52,12 @@ describe('an agent with the everything reference server', () => {
     const everything = await open({ ...reference('everything'), name: 'all' })
     const operation = call('all_trigger-long-running-operation', { duration: 0.1, steps: 4 })
     const { of } = await played([operation, done], { tools: [everything] })
-    const heard = of('tool_progress').map(({ progress }) => progress)
+    const received = of('tool_progress').map(({ progress }) => progress)
     // The last ones may arrive with the result, which ends the call.
-    expect(heard).toEqual([1, 2, 3, 4].slice(0, heard.length).map((progress) => ({ progress, total: 4 })))
-    expect(heard.length).toBeGreaterThan(0)
+    expect(received).toEqual(
+      [1, 2, 3, 4].slice(0, received.length).map((progress) => ({ progress, total: 4 })),
+    )
+    expect(received.length).toBeGreaterThan(0)
   })
 
   it("calls the server's tools over streamable HTTP", async () => {

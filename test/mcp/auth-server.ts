@@ -6,7 +6,7 @@ import { startServer } from './http-server.js'
 interface AuthServer {
   url: string
   /** The sign-in requests received: paths and bodies. */
-  asked: { path: string; headers: IncomingHttpHeaders; body: string }[]
+  requests: { path: string; headers: IncomingHttpHeaders; body: string }[]
   calls: number
   /** Rejects all current access tokens from now on. With `all`, also rejects refresh tokens. */
   expire: (all?: boolean) => void
@@ -29,7 +29,7 @@ export async function authServer(): Promise<AuthServer> {
       const to = new URL(message.url ?? '/', state.url)
       if (to.pathname === '/mcp') serve(message.headers, body, response)
       else {
-        state.asked.push({ path: to.pathname, headers: message.headers, body })
+        state.requests.push({ path: to.pathname, headers: message.headers, body })
         authorize(to, new URLSearchParams(body), response)
       }
     })
@@ -37,7 +37,7 @@ export async function authServer(): Promise<AuthServer> {
   const { origin } = new URL(url)
   const state: AuthServer = {
     url,
-    asked: [],
+    requests: [],
     calls: 0,
     expire: (all) => {
       access.clear()
@@ -83,12 +83,12 @@ export async function authServer(): Promise<AuthServer> {
       back.search = String(new URLSearchParams({ code, state: query.get('state') ?? '' }))
       response.writeHead(302, { location: back.href }).end()
     } else if (to.pathname === '/token' && form.get('grant_type') === 'authorization_code') {
-      const given = codes.get(form.get('code') ?? '')
+      const grant = codes.get(form.get('code') ?? '')
       codes.delete(form.get('code') ?? '')
       const digest = createHash('sha256')
         .update(form.get('code_verifier') ?? '')
         .digest('base64url')
-      const isRight = given?.challenge === digest && given.resource === form.get('resource')
+      const isRight = grant?.challenge === digest && grant.resource === form.get('resource')
       if (isRight) giveTokens(response)
       else json(response, { error: 'invalid_grant', error_description: 'Not this code.' }, 400)
     } else if (to.pathname === '/token') {

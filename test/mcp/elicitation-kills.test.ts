@@ -65,8 +65,8 @@ async function playKilled(era: 'modern' | 'earlier', records: number) {
         // oxlint-disable-next-line no-await-in-loop -- one rest at a time
         result = await run.result
       }
-    const told = result.messages.findLast(({ role }) => role === 'tool')?.content
-    if (JSON.stringify(told).includes('Interrupted: ')) interrupted += 1
+    const content = result.messages.findLast(({ role }) => role === 'tool')?.content
+    if (JSON.stringify(content).includes('Interrupted: ')) interrupted += 1
     const journal = readJournal(env.JOURNAL)
     const unlawful = await findUnlawful(store)
     return { isKilled: true as const, logged, state: result.state, interrupted, journal, unlawful }

@@ -86,11 +86,11 @@ describe.each(sampledKinds(eras))('a server of %s that sends an elicitation', (e
     answer(play, result, accepted)
     await play.end(2)
     expect(resultsOf(theatre)).toEqual([`booked: [${JSON.stringify(accepted)}]`])
-    const told = await journal()
-    expect(told.filter((line) => 'done' in line)).toHaveLength(1)
-    expect(told.filter((line) => 'call' in line)).toHaveLength(era === eras[0] ? 2 : 1)
+    const entries = await journal()
+    expect(entries.filter((line) => 'done' in line)).toHaveLength(1)
+    expect(entries.filter((line) => 'call' in line)).toHaveLength(era === eras[0] ? 2 : 1)
     if (era === eras[0])
-      expect(told[1]).toMatchObject({ requestState: 'state 1', inputResponses: { 'key/seat': accepted } })
+      expect(entries[1]).toMatchObject({ requestState: 'state 1', inputResponses: { 'key/seat': accepted } })
     // The server's request state must not leak.
     expect(JSON.stringify([result, play.events])).not.toContain('state 1')
   })
@@ -181,8 +181,8 @@ it('another process can answer an elicitation and continue the call: of 2026', a
   const again = await asks(eras[0])
   const resumed = await stage([done], { tools: [again], store })
   expect(await (await resumed.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
-  const told = await journal()
-  expect(told.filter((line) => 'done' in line)).toEqual([{ done: 'book', answers: [accepted] }])
+  const entries = await journal()
+  expect(entries.filter((line) => 'done' in line)).toEqual([{ done: 'book', answers: [accepted] }])
 })
 
 it.each([
@@ -196,8 +196,8 @@ it.each([
   const again = await asks(eras[1], { trustAnnotations: isRepeatable })
   const resumed = await stage([done], { tools: [again], store })
   expect(await (await resumed.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
-  const told = await journal()
-  expect(told.filter((line) => 'done' in line)).toHaveLength(isRepeatable ? 1 : 0)
+  const entries = await journal()
+  expect(entries.filter((line) => 'done' in line)).toHaveLength(isRepeatable ? 1 : 0)
 })
 
 it('a call can require pages to be opened first: of 2025', async () => {

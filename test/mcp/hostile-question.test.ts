@@ -31,10 +31,10 @@ async function playQuestion() {
   const chunks: UIMessageChunk[] = []
   const fold = new AnswerFold({ protocol: 'v7', turn: null, showsTurn: true })
   const agui = new AGUIEventFold({ threadId: 's', runId: 'r', history: [] })
-  const told: unknown[] = [agui.begin()]
+  const events: unknown[] = [agui.begin()]
   for (const event of play.events) {
     chunks.push(...fold.handleEvent(event))
-    told.push(agui.handleEvent(event))
+    events.push(agui.handleEvent(event))
   }
   chunks.push(...fold.end())
   const format = createEventFormatter({ width: 200 })
@@ -50,7 +50,7 @@ async function playQuestion() {
       studio,
       chunks,
       messages: toUIMessages(waiting.messages, waiting.run?.pending),
-      agui: [...told, agui.end()],
+      agui: [...events, agui.end()],
     },
     printed: play.events.flatMap((event) => format(event) ?? []),
     hidden: {

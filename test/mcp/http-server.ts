@@ -83,8 +83,8 @@ export function askingServer(words: string, content: object[]): Promise<HttpServ
   return httpServer(
     (request, response) => {
       const isAnswered = request.params && 'inputResponses' in request.params
-      const asked = { resultType: 'input_required', inputRequests }
-      json(response, request, isAnswered ? { resultType: 'complete', content } : asked)
+      const options = { resultType: 'input_required', inputRequests }
+      json(response, request, isAnswered ? { resultType: 'complete', content } : options)
     },
     (request, response) => {
       if (request.method === 'tools/list') json(response, request, { ...more, tools })

@@ -10,7 +10,7 @@ const minute = 60_000
 /** A call whose end the test controls. */
 function begin(calls: OpenCalls, key = 'k', timeoutMs = minute, known: readonly KnownAnswer[] = []) {
   let [end, fail] = [(_result: JsonObject): void => undefined, (_error: Error): void => undefined]
-  const made = new Promise<JsonObject>((resolve, reject) => {
+  const pending = new Promise<JsonObject>((resolve, reject) => {
     ;[end, fail] = [resolve, reject]
   })
   const watches: CallWatch[] = []
@@ -19,7 +19,7 @@ function begin(calls: OpenCalls, key = 'k', timeoutMs = minute, known: readonly 
       const { signal } = watch
       watches.push(watch)
       signal.addEventListener('abort', () => fail(signal.reason as Error))
-      return made
+      return pending
     },
     timeoutMs,
     timeoutError: () => new Error('silent'),
@@ -72,9 +72,9 @@ it('counts no silence of a task, regardless of its limit', async () => {
 
 it('discards a call whose result was read', async () => {
   const { next, end } = begin(new OpenCalls())
-  const taken = next()
+  const call = next()
   end({ content: [] })
-  expect(await taken).toEqual({ result: { content: [] } })
+  expect(await call).toEqual({ result: { content: [] } })
   expect(jest.getTimerCount()).toBe(0)
 })
 

@@ -25,7 +25,10 @@ describe('the options of mcpTools', () => {
     [{ command: 'a', onWarning: true }, /onWarning must be a function/],
     [{ url: 'file:///a' }, /url must be an http\(s\) URL/],
     [{ url: 'http://me:pw@host/' }, /url must be .* without user name and password \(use headers\)\.$/],
-    [{ url: 'http://a', headers: { A: 'b\nsecret' } }, /headers must be .* valid HTTP header names and values\.$/],
+    [
+      { url: 'http://a', headers: { A: 'b\nsecret' } },
+      /headers must be .* valid HTTP header names and values\.$/,
+    ],
     [{ url: 'http://a', cwd: '/' }, /cwd is not a known key/],
   ])('%j are refused before a server starts', async (options, message) => {
     const failure = await failureOf(open(options as McpOptions))
@@ -66,10 +69,10 @@ describe('the options of mcpTools', () => {
   })
 
   it("decide about approval by the server's name of the tool", async () => {
-    const asked: unknown[] = []
+    const requests: unknown[] = []
     const server = await odd('names', {
       needsApproval: (name, args) => {
-        asked.push([name, args])
+        requests.push([name, args])
         return name === 'a.b'
       },
     })
@@ -78,7 +81,7 @@ describe('the options of mcpTools', () => {
       return typeof needsApproval === 'function' && needsApproval({ x: 1 }, { context: undefined })
     }
     expect([ask('odd_names_of_mine_a_b'), ask('odd_names_of_mine_a_b_2')]).toEqual([true, false])
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       ['a.b', { x: 1 }],
       ['a/b', { x: 1 }],
     ])

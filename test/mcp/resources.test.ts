@@ -132,12 +132,12 @@ it('a server without resources provides no resource tool, and causes a warning',
 })
 
 it('the resource tool requires approval if configured', async () => {
-  const asked: unknown[] = []
-  const needsApproval = (name: string, args: object): boolean => asked.push([name, args]) > 0
+  const requests: unknown[] = []
+  const needsApproval = (name: string, args: object): boolean => requests.push([name, args]) > 0
   const { url } = await liar('resources/read', { contents: [] })
   const server = await open({ url, resources: true, needsApproval, trustAnnotations: true })
   const { needsApproval: asks, readOnly } = toolNamed(server, 'web_resources_read')
   expect([readOnly, toolNamed(all, 'all_resources_read').readOnly]).toEqual([true, false])
   expect(typeof asks === 'function' && (await asks({ uri: note }, { context: undefined }))).toBe(true)
-  expect(asked).toEqual([['resources/read', { uri: note }]])
+  expect(requests).toEqual([['resources/read', { uri: note }]])
 })

@@ -170,7 +170,7 @@ describe('structured content for the app', () => {
     structuredContent: { a: 1 },
     _meta: { 'shop/trace': 'zebra', 'io.modelcontextprotocol/serverInfo': { name: 'x' } },
   }
-  const kept = { _meta: { 'shop/trace': 'zebra' }, structuredContent: { a: 1 } }
+  const meta = { _meta: { 'shop/trace': 'zebra' }, structuredContent: { a: 1 } }
 
   async function playResult(result: JsonObject, shields: AgentOptions['shields'] = {}) {
     const server = await odd('results')
@@ -182,17 +182,17 @@ describe('structured content for the app', () => {
     const watched: unknown[] = []
     for await (const event of theatre.agent.watch('s'))
       if (event.type === 'tool_result') watched.push(event.appData)
-    const told = play.of('tool_result').map(({ appData }) => appData)
+    const appValues = play.of('tool_result').map(({ appData }) => appData)
     const read = theatre.wire(1).filter(({ role }) => role === 'tool')
     const transcript = messages.filter(({ role }) => role === 'tool')
-    return { told, watched, read, transcript, faults: store.read('s').flatMap(faultsOf) }
+    return { appValues, watched, read, transcript, faults: store.read('s').flatMap(faultsOf) }
   }
   const faultsOf = (record: { seq: number; at: number; data: string }, i: number): string[] =>
     faults({ seq: record.seq, at: record.at, ...openRecord(record as never, i, 's') })
 
   it('is in the result event and in the log, and the model does not read it', async () => {
-    const { told, watched, read, transcript, faults: wrong } = await playResult(sent)
-    expect([told, watched]).toEqual([[kept], [kept]])
+    const { appValues: appData, watched, read, transcript, faults: wrong } = await playResult(sent)
+    expect([appData, watched]).toEqual([[meta], [meta]])
     expect(read.map(textOf)).toEqual(['one'])
     expect(JSON.stringify(transcript)).not.toContain('zebra')
     expect(wrong).toEqual([])
@@ -201,7 +201,11 @@ describe('structured content for the app', () => {
   it('is dropped if shields screen results, or if it is too long', async () => {
     const screened = await playResult(sent, { toolOutput: [secretsShield()] })
     const long = await playResult({ ...sent, _meta: { 'shop/trace': 'x'.repeat(70_000) } })
-    expect([screened.told, screened.watched, long.told]).toEqual([[undefined], [undefined], [undefined]])
+    expect([screened.appValues, screened.watched, long.appValues]).toEqual([
+      [undefined],
+      [undefined],
+      [undefined],
+    ])
     expect(long.read.map(textOf)).toEqual(['one'])
   })
 })

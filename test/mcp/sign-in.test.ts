@@ -49,26 +49,26 @@ describe('a server that requires a sign-in', () => {
   })
 
   it('can be used after the user has signed in once', async () => {
-    const { url, asked } = await authServer()
+    const { url, requests } = await authServer()
     const { auth, visits } = willing()
     const server = await open({ url, auth })
     expect(await use(server, 'safe_go')).toBe('ok')
     expect(visits).toHaveLength(1)
     expect(visits[0]?.searchParams.get('resource')).toBe(url)
     expect(visits[0]?.searchParams.get('code_challenge_method')).toBe('S256')
-    const registration = asked.find(({ path }) => path === '/register')
+    const registration = requests.find(({ path }) => path === '/register')
     expect(JSON.parse(registration?.body ?? '')).toMatchObject({ client_name: 'Statewright' })
   })
 
   it('refreshes its tokens if they expire during a run', async () => {
-    const { url, expire, asked } = await authServer()
+    const { url, expire, requests } = await authServer()
     const { auth, visits } = willing()
     const server = await open({ url, auth })
     expire()
     const results = await Promise.all([1, 2, 3].map(() => use(server, 'safe_go')))
     expect(results).toEqual(['ok', 'ok', 'ok'])
     expect(visits).toHaveLength(1)
-    const refreshes = asked.filter(({ body }) => body.includes('refresh_token'))
+    const refreshes = requests.filter(({ body }) => body.includes('refresh_token'))
     expect(refreshes.length).toBeGreaterThan(0)
   })
 
@@ -154,7 +154,7 @@ describe('a server that requires a sign-in', () => {
   it.each(Object.entries(stores))(
     'exchanges an authorization code once if it arrives several times at once, with %s',
     async (_, make) => {
-      const { url, asked } = await authServer()
+      const { url, requests } = await authServer()
       const openStore = make()
       const sent: URL[] = []
       const authOf = (): McpAuth => ({
@@ -169,24 +169,24 @@ describe('a server that requires a sign-in', () => {
         [1, 2, 3].map(() => finishMcpSignIn({ url, auth: authOf() }, callback)),
       )
       expect(finished.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected'])
-      expect(asked.filter(({ body }) => body.includes('grant_type=authorization_code'))).toHaveLength(1)
+      expect(requests.filter(({ body }) => body.includes('grant_type=authorization_code'))).toHaveLength(1)
       expect(await use(await open({ url, auth: authOf() }), 'safe_go')).toBe('ok')
     },
   )
 
   it('refreshes tokens once for all connections that share them', async () => {
-    const { url, expire, asked } = await authServer()
+    const { url, expire, requests } = await authServer()
     const { auth, visits } = willing()
     const openOne = () => open({ url, auth: { ...auth, store: fileTokenStore(join(folder, 'tokens.json')) } })
     const servers = [await openOne(), await openOne(), await openOne()]
     expire()
     expect(await Promise.all(servers.map((server) => use(server, 'safe_go')))).toEqual(['ok', 'ok', 'ok'])
     expect(visits).toHaveLength(1)
-    expect(asked.filter(({ body }) => body.includes('grant_type=refresh_token'))).not.toHaveLength(0)
+    expect(requests.filter(({ body }) => body.includes('grant_type=refresh_token'))).not.toHaveLength(0)
   })
 
   it('refreshes tokens once, also for a request that starts while the new ones are stored', async () => {
-    const { url, expire, asked } = await authServer()
+    const { url, expire, requests } = await authServer()
     const texts = new Map<string, string>()
     let whileStored = async (): Promise<void> => undefined
     const openOne = () => {
@@ -206,7 +206,7 @@ describe('a server that requires a sign-in', () => {
     }
     expect(await use(first, 'safe_go')).toBe('ok')
     expect(await late).toBe('ok')
-    expect(asked.filter(({ body }) => body.includes('grant_type=refresh_token'))).toHaveLength(1)
+    expect(requests.filter(({ body }) => body.includes('grant_type=refresh_token'))).toHaveLength(1)
   })
 
   it.each([
@@ -242,11 +242,11 @@ describe('a server that requires a sign-in', () => {
   })
 
   it('sends no other secrets of the user to the addresses that it names', async () => {
-    const { url, asked } = await authServer()
+    const { url, requests } = await authServer()
     const { auth } = willing()
     await open({ url, auth, headers: { 'x-api-key': 'secret' } })
-    expect(asked.length).toBeGreaterThan(3)
-    expect(asked.filter(({ headers }) => 'x-api-key' in headers)).toEqual([])
+    expect(requests.length).toBeGreaterThan(3)
+    expect(requests.filter(({ headers }) => 'x-api-key' in headers)).toEqual([])
   })
 
   it('that issues tokens for another resource is refused', async () => {
@@ -302,9 +302,9 @@ describe('addresses that a server names for the sign-in', () => {
     const [mine, theirs] = [new URL(url), new URL(url)]
     mine.hostname = 'mcp.example.com'
     theirs.hostname = 'auth.example.com'
-    const asked: string[] = []
+    const requestLog: string[] = []
     const load = createSignInFetch(mine, (host, _, done) => {
-      asked.push(host)
+      requestLog.push(host)
       done(null, [{ address: '127.0.0.1', family: 4 }])
     })
     expect((await failureOf(load(theirs))).message).toContain('not a public address')
@@ -315,7 +315,7 @@ describe('addresses that a server names for the sign-in', () => {
       host: mine.host,
       'content-type': expect.stringContaining('text/plain'),
     })
-    expect(asked).toEqual(['auth.example.com', 'mcp.example.com'])
+    expect(requestLog).toEqual(['auth.example.com', 'mcp.example.com'])
   })
 
   it('follow redirects only within the policy', async () => {

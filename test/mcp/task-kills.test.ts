@@ -30,10 +30,10 @@ interface Rest {
 function play(url: string, session: string, records: number | 'none'): Promise<Rest | null> {
   const args = [script, built.url, dir, url, session, String(records)]
   return new Promise((resolve, reject) => {
-    execFile(process.execPath, args, (error, said) => {
+    execFile(process.execPath, args, (error, text) => {
       if (error?.signal === 'SIGKILL') resolve(null)
       else if (error) reject(error)
-      else resolve(JSON.parse(said) as Rest)
+      else resolve(JSON.parse(text) as Rest)
     })
   })
 }

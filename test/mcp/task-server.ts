@@ -67,8 +67,8 @@ export async function taskServer(form: TaskForm, { polls = 2, silent = false, tt
       const { end, asks } = hooks
       const task: Task = { polls: 0, answers: [], ...(end && { end }), ...(asks && { asks }) }
       tasks.set(id, task)
-      const made = toWire(id, task)
-      json(response, request, isModern ? { resultType: 'task', ...made } : { task: made })
+      const created = toWire(id, task)
+      json(response, request, isModern ? { resultType: 'task', ...created } : { task: created })
     },
     (request, response) => {
       const { taskId = '', inputResponses } = (request.params ?? {}) as {

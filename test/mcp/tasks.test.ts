@@ -12,18 +12,18 @@ import { longTest, sampledKinds } from '../support/extent.js'
 describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', (form) => {
   it('is polled until it has its result, and its handle is stored first', async () => {
     const { url, keys, tasks } = await taskServer(form)
-    const kept: unknown[] = []
-    const told: unknown[] = []
+    const handles: unknown[] = []
+    const received: unknown[] = []
     const keepHandle = (handle: unknown): Promise<void> => {
-      kept.push([handle, tasks.get('task-1')?.polls])
+      handles.push([handle, tasks.get('task-1')?.polls])
       return Promise.resolve()
     }
     const server = await open({ url })
-    const answer = await use(server, 'web_go', {}, { keepHandle, progress: (value) => told.push(value) })
+    const answer = await use(server, 'web_go', {}, { keepHandle, progress: (value) => received.push(value) })
     expect(answer).toBe('The answer of task-1.')
-    expect(kept).toEqual([[{ task: 'task-1' }, 0]])
+    expect(handles).toEqual([[{ task: 'task-1' }, 0]])
     expect(keys).toEqual(['key'])
-    expect(told).toEqual([
+    expect(received).toEqual([
       { status: 'working', message: 'Question 0.' },
       { status: 'working', message: 'Question 1.' },
       { status: 'completed', message: 'Question 2.' },
@@ -121,10 +121,10 @@ it('a task of the extension receives its answer even after the server was unreac
   const turns = [call('web_go', {}), text('Done.')]
   const theatre = await stage(turns, { tools: [await open({ url })] })
   const play = theatre.run()
-  const [asked] = (await play.rest()).pending ?? []
+  const [question] = (await play.rest()).pending ?? []
   const answer = { action: 'accept', content: {} }
   hooks.away = 1
-  play.run.addToolOutput(asked?.callId ?? '', answer)
+  play.run.addToolOutput(question?.callId ?? '', answer)
   await play.end(2)
   expect(tasks.get('task-1')?.answers).toEqual([{ seat: answer }])
   expect(play.of('tool_result').map(({ content }) => content)).toEqual(['The answer of task-1.'])
@@ -134,28 +134,28 @@ describe('a task that refuses an answer', () => {
   const answer = { action: 'accept', content: {} }
 
   async function askedBy(refuses: number, refusal?: string) {
-    const made = await taskServer('extension')
+    const created = await taskServer('extension')
     const asks = { message: 'Seat?', requestedSchema: { type: 'object', properties: {} } }
-    Object.assign(made.hooks, { asks, refuses, refusal })
+    Object.assign(created.hooks, { asks, refuses, refusal })
     const turns = [call('web_go', {}), text('Done.')]
-    const theatre = await stage(turns, { tools: [await open({ url: made.url })] })
+    const theatre = await stage(turns, { tools: [await open({ url: created.url })] })
     const play = theatre.run()
-    const asked: string[] = []
+    const questions: string[] = []
     let at = await play.rest()
     while (at.state === 'WAITING_FOR_INPUT') {
       const [question] = at.pending
-      asked.push(question?.elicitation?.message ?? '')
+      questions.push(question?.elicitation?.message ?? '')
       play.run.addToolOutput(question?.callId ?? '', answer)
       // oxlint-disable-next-line no-await-in-loop -- one rest at a time
       at = await play.run.result
     }
     const results = play.of('tool_result').map(({ content }) => content)
-    return { asked, results, state: at.state, task: made.tasks.get('task-1') }
+    return { questions, results, state: at.state, task: created.tasks.get('task-1') }
   }
 
   it('reports the reason, and asks the person again', async () => {
-    const { asked, results } = await askedBy(1, 'There is no row 0.')
-    expect(asked).toEqual([
+    const { questions, results } = await askedBy(1, 'There is no row 0.')
+    expect(questions).toEqual([
       'Seat?',
       expect.stringMatching(/^\[The previous answer was refused: .*There is no row 0\..*\] Seat\?$/),
     ])
@@ -163,14 +163,14 @@ describe('a task that refuses an answer', () => {
   })
 
   it('is cancelled after ten refusals', async () => {
-    const { asked, results, state, task } = await askedBy(Infinity, 'No.')
-    expect([asked.length, state, task?.answers]).toEqual([10, 'COMPLETED', []])
+    const { questions, results, state, task } = await askedBy(Infinity, 'No.')
+    expect([questions.length, state, task?.answers]).toEqual([10, 'COMPLETED', []])
     expect(results).toEqual([expect.stringContaining('asked a person more than 10 times')])
   })
 
   it('asks the person again after a while if it does not report the refusal', async () => {
-    const { asked, results } = await askedBy(1)
-    expect(asked).toEqual(['Seat?', 'Seat?'])
+    const { questions, results } = await askedBy(1)
+    expect(questions).toEqual(['Seat?', 'Seat?'])
     expect(results).toEqual(['The answer of task-1.'])
   })
 })
@@ -208,9 +208,9 @@ longTest(
     const turns = [call('all_simulate-research-query', { topic: 'python', ambiguous: true }), text('Done.')]
     const theatre = await stage(turns, { tools: [everything] })
     const play = theatre.run()
-    const [asked] = (await play.rest()).pending ?? []
-    expect(asked).toMatchObject({ needs: 'elicitation', elicitation: { mode: 'form', server: 'all' } })
-    play.run.addToolOutput(asked?.callId ?? '', { action: 'accept', content: { interpretation: 'snake' } })
+    const [question] = (await play.rest()).pending ?? []
+    expect(question).toMatchObject({ needs: 'elicitation', elicitation: { mode: 'form', server: 'all' } })
+    play.run.addToolOutput(question?.callId ?? '', { action: 'accept', content: { interpretation: 'snake' } })
     await play.end(2)
     expect(play.of('tool_result').map(({ content }) => content)).toEqual([
       expect.stringContaining('# Research Report: python (snake)'),

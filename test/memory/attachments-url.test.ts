@@ -158,7 +158,7 @@ describe('a response that is too large or too slow', () => {
 
 test('a proxy of the environment is not used', async () => {
   const proxy = await startServer((_request, response) => response.writeHead(500).end())
-  const kept = { ...process.env }
+  const savedEnv = { ...process.env }
   try {
     for (const name of ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy']) process.env[name] = proxy.url
     process.env.NODE_USE_ENV_PROXY = '1'
@@ -167,7 +167,7 @@ test('a proxy of the environment is not used', async () => {
     })
     expect(proxy.requests).toEqual([])
   } finally {
-    process.env = kept
+    process.env = savedEnv
     await proxy.close()
   }
 })
@@ -231,17 +231,17 @@ describe('addresses', () => {
   })
 
   it('of a name are checked when the socket connects, so that a second lookup is not needed', async () => {
-    let asked = 0
+    let requestCount = 0
     const rebinding: ResolveHost = (_host, _options, done) => {
-      asked += 1
-      done(null, [{ address: asked === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }])
+      requestCount += 1
+      done(null, [{ address: requestCount === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }])
     }
     const limits = resolveAttachmentLimits(loopback)
     const { port } = new URL(server.url)
     const url = new URL(`http://rebinding.example:${port}/notes.md`)
     const { bytes } = await readUrl(url, 'a', limits, new AbortController().signal, rebinding)
     expect(new TextDecoder().decode(bytes)).toBe('# Notes')
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
     await refusal(readUrl(url, 'a', limits, new AbortController().signal, rebinding), 'blocked_address')
   })
 

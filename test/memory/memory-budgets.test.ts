@@ -13,15 +13,15 @@ interface Asked {
 }
 
 /** A client that answers and records its requests. `usage` is the reported token count per request. */
-function clientOf(answer: (asked: Asked) => unknown = () => undefined, usage?: number) {
-  const asked: Asked[] = []
+function clientOf(answer: (request: Asked) => unknown = () => undefined, usage?: number) {
+  const requests: Asked[] = []
   const create = async (body: Asked) => {
-    asked.push(body)
-    const given = await answer(body)
+    requests.push(body)
+    const response = await answer(body)
     const data = body.input.map((text, index) => ({ index, embedding: [text.length, 1] }))
-    return given ?? { data, ...(usage !== undefined && { usage: { prompt_tokens: usage } }) }
+    return response ?? { data, ...(usage !== undefined && { usage: { prompt_tokens: usage } }) }
   }
-  return { asked, client: { embeddings: { create } } as never }
+  return { requests, client: { embeddings: { create } } as never }
 }
 
 const budgetOf = (options: object = {}) =>
@@ -71,14 +71,14 @@ test('the margin grows if a model counts more than estimated', async () => {
 
 test('an empty budget refuses the request, and the search continues after a refill', async () => {
   const budget = budgetOf({ tokens: 5 })
-  const { client, asked } = clientOf()
+  const { client, requests } = clientOf()
   const known = memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })
   await expect(known.retrieve('holiday')).rejects.toMatchObject({
     name: 'BudgetError',
     code: 'budget_exceeded',
     subject: 'app',
   })
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
   const found = await memory({
     documents,
     embeddings: { client, model: 'own', budgets: [budgetOf()] },
@@ -88,10 +88,10 @@ test('an empty budget refuses the request, and the search continues after a refi
 
 test('neither of two budgets keeps a reservation if the other refuses', async () => {
   const [full, empty] = [budgetOf({ id: 'a' }), budgetOf({ id: 'b', tokens: 5 })]
-  const { client, asked } = clientOf()
+  const { client, requests } = clientOf()
   const known = memory({ documents, embeddings: { client, model: 'own', budgets: [empty, full] } })
   await expect(known.retrieve('holiday')).rejects.toMatchObject({ subject: 'b' })
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
   expect(await full.status()).toMatchObject({ live: 0, spent: { tokens: 0 }, reserved: { tokens: 0 } })
 })
 
@@ -110,14 +110,14 @@ test.each([
 })
 
 test('a budget in USD needs the price of the model, which inputPerMillion sets', async () => {
-  const { client, asked } = clientOf(() => undefined, 1_000_000)
+  const { client, requests } = clientOf(() => undefined, 1_000_000)
   const budget = createBudget({ id: 'usd', usd: 5, store: memoryStore() })
   const embeddings = { client, model: 'no-such-model', budgets: [budget] }
   await expect(memory({ documents, embeddings }).retrieve('holiday')).rejects.toMatchObject({
     code: 'unknown_price',
     message: expect.stringContaining('embeddings.inputPerMillion'),
   })
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
   await memory({ documents, embeddings: { ...embeddings, inputPerMillion: 0.5 } }).retrieve('holiday')
   expect((await budget.status()).spent.usd).toBe(1)
 })

@@ -14,7 +14,7 @@ const meanings = [/vacation|holiday|leave|days off/i, /laptop|computer|machine/i
 const embed = (text: string) => meanings.map((meaning) => (meaning.test(text) ? 1 : 0.1))
 
 let server: TestServer
-let asked: EmbeddingRequest[]
+let requests: EmbeddingRequest[]
 /** Statuses of the next responses, followed by 200. */
 let statuses: number[]
 let answer: (request: EmbeddingRequest) => unknown
@@ -26,7 +26,7 @@ beforeAll(async () => {
     request.on('data', (chunk) => (body += chunk))
     request.on('end', () => {
       const parsed = JSON.parse(body) as EmbeddingRequest
-      asked.push(parsed)
+      requests.push(parsed)
       received()
       const reply = answer(parsed)
       const status = statuses.shift() ?? 200
@@ -41,7 +41,7 @@ afterAll(async () => {
 })
 
 beforeEach(() => {
-  asked = []
+  requests = []
   statuses = []
   received = () => {}
   answer = ({ input }) => ({
@@ -52,7 +52,7 @@ beforeEach(() => {
 
 const client = (maxRetries = 0) => new OpenAI({ baseURL: server.url, apiKey: 'key', maxRetries })
 const options = (more = {}) => ({ embeddings: { client: client(), model: 'small', ...more } })
-const inputs = () => asked.map(({ input }) => input)
+const inputs = () => requests.map(({ input }) => input)
 
 it('finds by meaning, without common words', async () => {
   const known = memory({ documents: handbook, ...options() })
@@ -80,10 +80,10 @@ it('minScore of a vector search is the cosine', async () => {
 
 it('requests nothing before the first search, then batches, and each text once', async () => {
   const known = memory({ documents: handbook, ...options({ batch: 2, dimensions: 3 }) })
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
   await known.retrieve('taxi')
   expect(inputs().map(({ length }) => length)).toEqual([2, 1, 1])
-  expect(asked[0]).toMatchObject({ model: 'small', dimensions: 3, encoding_format: 'float' })
+  expect(requests[0]).toMatchObject({ model: 'small', dimensions: 3, encoding_format: 'float' })
 
   known.add([
     { source: 'copy.md', text: handbook[0]?.text ?? '' },
@@ -108,7 +108,7 @@ it('is retried like the client', async () => {
   statuses = [503, 200]
   const known = memory({ documents: handbook, embeddings: { client: client(1), model: 'small' } })
   expect((await known.retrieve('holiday'))[0]?.source).toBe('leave.md')
-  expect(asked).toHaveLength(3)
+  expect(requests).toHaveLength(3)
 })
 
 it('a failing search rejects with the client error, and the next one continues from there', async () => {
@@ -159,12 +159,12 @@ it('restored, it embeds no text again, unless the model differs', async () => {
   const known = memory({ documents: handbook, ...options() })
   const before = await known.retrieve('holiday')
   const json: unknown = JSON.parse(JSON.stringify(known))
-  asked = []
+  requests = []
   const after = await restoreMemory(json, options()).retrieve('holiday')
   expect(inputs()).toEqual([['holiday']])
   expect(after.map(({ source }) => source)).toEqual(before.map(({ source }) => source))
 
-  asked = []
+  requests = []
   await restoreMemory(json, options({ model: 'large' })).retrieve('holiday')
   expect(inputs().map(({ length }) => length)).toEqual([3, 1])
 })

@@ -203,7 +203,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     recordResult: toAction((context, event, tell) => {
       if (event.type !== 'TOOL_RESULT') return undefined
       const { callId, result } = event
-      const told = {
+      const emitted = {
         type: 'tool_result',
         callId,
         name: '',
@@ -211,8 +211,8 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
         content: result.content,
         durationMs: 0,
       }
-      tell(told as never)
-      tell(told as never)
+      tell(emitted as never)
+      tell(emitted as never)
       return { calls: context.calls.map((call) => (call.id === callId ? { ...call, result } : call)) }
     }),
   },

@@ -22,8 +22,8 @@ export function nearestFirst(machine: AnyStateMachine, paths: readonly MachinePa
 function findSpoiltStates(machine: AnyStateMachine): string[] {
   const sound = agentMachine.implementations as AnyStateMachine['implementations']
   const others = kinds.flatMap((kind) => {
-    const made = machine.implementations[kind] as Record<string, unknown>
-    return Object.keys(made).filter((name) => made[name] !== sound[kind][name])
+    const implementations = machine.implementations[kind] as Record<string, unknown>
+    return Object.keys(implementations).filter((name) => implementations[name] !== sound[kind][name])
   })
   return listStateNodes(machine)
     .filter((node) => {

@@ -3,15 +3,15 @@ import { played, stage } from '../support/play.js'
 import { Recorded } from '../support/spans.js'
 import { call, text, tool } from '../support/tools.js'
 
-const said = 'said-by-the-user'
+const userText = 'said-by-the-user'
 const answered = 'said-by-the-model'
 const instructed = 'said-by-the-app'
-const asked = 'asked-of-the-tool'
+const callText = 'asked-of-the-tool'
 const returned = 'said-by-the-tool'
-const everything = [said, answered, instructed, asked, returned]
+const everything = [userText, answered, instructed, callText, returned]
 
 const look = () => tool('look', () => returned)
-const turns = [call('look', { what: asked }), text(answered)]
+const turns = [call('look', { what: callText }), text(answered)]
 const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 afterEach(() => {
@@ -26,7 +26,7 @@ async function wordsOf(options: object, more: object = {}): Promise<string> {
     telemetry: recorded.otel(options),
     ...more,
   })
-  await theatre.run(said).run.result
+  await theatre.run(userText).run.result
   return recorded.words
 }
 
@@ -42,10 +42,10 @@ describe('the content of a run', () => {
       throw new Error(returned)
     })
     const theatre = await stage(
-      [call('look', { what: asked }), { status: 400, error: { message: `You said: ${said}` } }],
+      [call('look', { what: callText }), { status: 400, error: { message: `You said: ${userText}` } }],
       { instructions: instructed, tools: [broken], telemetry: recorded.otel() },
     )
-    expect((await theatre.run(said).run.result).state).toBe('ERROR')
+    expect((await theatre.run(userText).run.result).state).toBe('ERROR')
     for (const one of everything) expect(recorded.words).not.toContain(one)
   })
 
@@ -68,17 +68,17 @@ describe('the content of a run', () => {
       tools: [look()],
       telemetry: recorded.otel({ captureContent: true }),
     })
-    await theatre.run(said).run.result
+    await theatre.run(userText).run.result
     const [first, second] = recorded.named('chat').map(({ attributes }) => attributes)
     const read = (value: unknown): unknown => JSON.parse(String(value))
     expect(read(first?.['gen_ai.system_instructions'])).toEqual([{ type: 'text', content: instructed }])
     expect(read(first?.['gen_ai.input.messages'])).toEqual([
-      { role: 'user', parts: [{ type: 'text', content: said }] },
+      { role: 'user', parts: [{ type: 'text', content: userText }] },
     ])
-    const asks = { type: 'tool_call', id: 'call_1_1', name: 'look', arguments: `{"what":"${asked}"}` }
+    const asks = { type: 'tool_call', id: 'call_1_1', name: 'look', arguments: `{"what":"${callText}"}` }
     expect(read(first?.['gen_ai.output.messages'])).toEqual([{ role: 'assistant', parts: [asks] }])
     expect(read(second?.['gen_ai.input.messages'])).toEqual([
-      { role: 'user', parts: [{ type: 'text', content: said }] },
+      { role: 'user', parts: [{ type: 'text', content: userText }] },
       { role: 'assistant', parts: [asks] },
       { role: 'tool', parts: [{ type: 'tool_call_response', id: 'call_1_1', response: returned }] },
     ])
@@ -86,7 +86,7 @@ describe('the content of a run', () => {
       { role: 'assistant', parts: [{ type: 'text', content: answered }] },
     ])
     expect(recorded.named('execute_tool')[0]?.attributes).toMatchObject({
-      'gen_ai.tool.call.arguments': `{"what":"${asked}"}`,
+      'gen_ai.tool.call.arguments': `{"what":"${callText}"}`,
       'gen_ai.tool.call.result': returned,
     })
   })
@@ -101,7 +101,7 @@ describe('the content of a run', () => {
 
   it.each(['EVENT_ONLY', 'NO_CONTENT', ''])('is in no span with the variable %p', async (value) => {
     process.env[variable] = value
-    expect(await wordsOf({})).not.toContain(said)
+    expect(await wordsOf({})).not.toContain(userText)
   })
 
   it('is never included if a shield withholds it', async () => {
@@ -111,14 +111,14 @@ describe('the content of a run', () => {
       { captureContent: true },
       {
         shields: {
-          input: [withheld(said)],
-          toolInput: [withheld(asked)],
+          input: [withheld(userText)],
+          toolInput: [withheld(callText)],
           toolOutput: [withheld(returned)],
           output: [withheld(answered)],
         },
       },
     )
-    for (const one of [said, asked, returned, answered]) expect(words).not.toContain(one)
+    for (const one of [userText, callText, returned, answered]) expect(words).not.toContain(one)
     expect(words).toContain(instructed)
   })
 
@@ -145,7 +145,7 @@ describe('the content of a run', () => {
   })
 
   it('never includes a sub-agent’s text if a shield of the parent run checks its answers', async () => {
-    const child = await stage([call('look', { what: asked }), text(answered)], { tools: [look()] })
+    const child = await stage([call('look', { what: callText }), text(answered)], { tools: [look()] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds things out.' })
     const recorded = new Recorded()
     const theatre = await stage([call('research', { task: 'Go.' }), text('Done.')], {
@@ -155,10 +155,10 @@ describe('the content of a run', () => {
       },
       telemetry: recorded.otel({ captureContent: true }),
     })
-    await theatre.run(said).run.result
+    await theatre.run(userText).run.result
     expect(recorded.named('chat')).toHaveLength(4)
-    for (const one of [asked, returned, answered]) expect(recorded.words).not.toContain(one)
-    expect(recorded.words).toContain(said)
+    for (const one of [callText, returned, answered]) expect(recorded.words).not.toContain(one)
+    expect(recorded.words).toContain(userText)
   })
 
   it('has its secrets scrubbed', async () => {
@@ -230,8 +230,8 @@ describe('the content of a run', () => {
       shields: { input: [blocks] },
       telemetry: recorded.otel({ captureContent: true }),
     })
-    expect((await theatre.run(said).run.result).state).toBe('BLOCKED')
-    expect(recorded.words).not.toContain(said)
+    expect((await theatre.run(userText).run.result).state).toBe('BLOCKED')
+    expect(recorded.words).not.toContain(userText)
     expect(recorded.named('statewright.shield')[0]?.attributes).toMatchObject({
       'statewright.shield.action': 'block',
       'statewright.shield.names': ['no'],

@@ -9,7 +9,7 @@ const turns = [call('look'), text('Done.')]
 
 /** A telemetry that records its calls. */
 function noting(link: string | null = null) {
-  const told: string[] = []
+  const calls: string[] = []
   const links: (string | null)[] = []
   const telemetry: Telemetry = {
     begin: (run): RunTelemetry => {
@@ -17,15 +17,15 @@ function noting(link: string | null = null) {
       return {
         link: () => link,
         around: (step, work) => {
-          told.push(step.type)
+          calls.push(step.type)
           return work()
         },
-        event: ({ type }) => told.push(type),
-        end: () => told.push('end'),
+        event: ({ type }) => calls.push(type),
+        end: () => calls.push('end'),
       }
     },
   }
-  return { told, links, telemetry }
+  return { calls, links, telemetry }
 }
 
 const throws = (): never => {
@@ -38,8 +38,8 @@ it('each of several integrations receives everything, and the work runs once', a
   const play = await played(turns, { tools: [look], telemetry: [first.telemetry, second.telemetry] })
   expect(play.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   expect(look.inputs).toHaveLength(1)
-  expect(first.told).toEqual(second.told)
-  expect(first.told).toEqual(expect.arrayContaining(['inference', 'tool_execution', 'run_ended']))
+  expect(first.calls).toEqual(second.calls)
+  expect(first.calls).toEqual(expect.arrayContaining(['inference', 'tool_execution', 'run_ended']))
   expect(play.of('warning')).toEqual([])
 })
 
@@ -54,7 +54,7 @@ it.each([
     const play = await played(turns, { tools: [look], telemetry: [bad, good.telemetry] })
     expect(play.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect([look.inputs.length, play.of('warning').map(({ code }) => code)]).toEqual([1, ['telemetry_error']])
-    expect(good.told).toEqual(expect.arrayContaining(['inference', 'tool_execution', 'run_ended']))
+    expect(good.calls).toEqual(expect.arrayContaining(['inference', 'tool_execution', 'run_ended']))
   },
 )
 

@@ -294,8 +294,8 @@ describe('every provider and transport', () => {
       telemetry: recorded.otel(),
     })
     const run = agent.run('Go.', { session: 'kept' })
-    const told: unknown[] = []
-    run.events$.subscribe((event) => told.push(event))
+    const reported: unknown[] = []
+    run.events$.subscribe((event) => reported.push(event))
     const result = await run.result
     const server = name === 'languageModel' ? [undefined, undefined] : addressOf(theatre.rehearsal.url)
     expect(recorded.named('chat').map(serverOf)).toEqual([server, server])
@@ -303,7 +303,7 @@ describe('every provider and transport', () => {
     expect(new Set(ids).size).toBe(2)
     expect(ids.every((id) => typeof id === 'string' && id !== '')).toBe(true)
     const { records } = clearRecords(store.read('kept'), 'kept')
-    const written = JSON.stringify([result, told, records])
+    const written = JSON.stringify([result, reported, records])
     expect(ids.filter((id) => written.includes(JSON.stringify(id)))).toEqual([])
     expect(records.flatMap((record) => faults(record))).toEqual([])
     expect(records.some((record) => 'link' in record)).toBe(true)
@@ -314,8 +314,12 @@ describe('every provider and transport', () => {
     async (stream) => {
       const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { query: 'hush' } }
       const linked = { id: 'mcp_1', type: 'mcp_call', server_label: 'zip', name: 'shorten', output: 'hush' }
-      const said = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Four.' }] }
-      const output = [searched, linked, said]
+      const message = {
+        type: 'message',
+        role: 'assistant',
+        content: [{ type: 'output_text', text: 'Four.' }],
+      }
+      const output = [searched, linked, message]
       const response = { object: 'response', id: 'resp_1', status: 'completed', model: 'm', output }
       await using server = await serve(
         stream
@@ -334,9 +338,11 @@ describe('every provider and transport', () => {
       const result = await createAgent({ model, stream, telemetry: recorded.otel() }).run('How many?').result
       expect(result.output).toBe('Four.')
       expect(recorded.tree).toEqual([{ invoke_agent: [{ 'chat m': [] }] }])
-      const told = recorded.named('chat')[0]?.events.map(({ name, attributes }) => ({ name, ...attributes }))
+      const chatEvents = recorded
+        .named('chat')[0]
+        ?.events.map(({ name, attributes }) => ({ name, ...attributes }))
       const hosted = { name: 'statewright.hosted_tool', 'statewright.hosted_tool.outcome': 'ok' }
-      expect(told).toMatchObject([
+      expect(chatEvents).toMatchObject([
         { ...hosted, 'gen_ai.tool.name': 'web_search' },
         { ...hosted, 'gen_ai.tool.name': 'zip.shorten' },
       ])
@@ -376,16 +382,16 @@ describe('every provider and transport', () => {
 
   it('that replaces another from the start is reported with its own server or none', async () => {
     const recorded = new Recorded()
-    const asked: string[] = []
+    const question: string[] = []
     const model = (name: string, fails: boolean, endpoint?: ModelProvider['endpoint']): ModelProvider => ({
       provider: 'mine',
       model: name,
       ...(endpoint && { endpoint }),
       request: async () => {
-        asked.push(name)
+        question.push(name)
         if (fails)
           throw new ModelError({ kind: 'transient', code: 'overloaded', message: 'Busy.', status: 503 })
-        return asked.length === 2 ? { ...answer, text: '', toolCalls: [look] } : answer
+        return question.length === 2 ? { ...answer, text: '', toolCalls: [look] } : answer
       },
     })
     const look = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } }
@@ -397,7 +403,7 @@ describe('every provider and transport', () => {
     })
     const result = await agent.run('Hi.').result
     expect(result.state).toBe('COMPLETED')
-    expect(asked).toEqual(['first', 'second', 'second'])
+    expect(question).toEqual(['first', 'second', 'second'])
     expect(recorded.named('chat').map(serverOf)).toEqual([
       ['first.example', 443],
       [undefined, undefined],

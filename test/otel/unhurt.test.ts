@@ -100,9 +100,9 @@ describe('telemetry that violates its contract', () => {
   })
 
   it.each([null, {}, { begin: 1 }, 'otel'])('%p is refused, with the valid values', (telemetry) => {
-    const made = () => createAgent({ model: new ManualModel(), telemetry: telemetry as never })
-    expect(made).toThrow(ConfigError)
-    expect(made).toThrow(/telemetry must be the return value of otel\(\) of statewright\/otel/)
+    const create = () => createAgent({ model: new ManualModel(), telemetry: telemetry as never })
+    expect(create).toThrow(ConfigError)
+    expect(create).toThrow(/telemetry must be the return value of otel\(\) of statewright\/otel/)
   })
 })
 

@@ -126,12 +126,12 @@ test('the starters install the current version', () => {
   const { status } = start(process.execPath, ['packages/create-statewright/assemble.mjs'], root)
   expect(status).toBe(0)
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-  const asked = ['agent', 'chat', 'service'].map((name) => {
+  const ranges = ['agent', 'chat', 'service'].map((name) => {
     const file = join(root, `packages/create-statewright/dist/templates/${name}/package.json`)
     return (JSON.parse(readFileSync(file, 'utf8')) as { dependencies: Record<string, string> }).dependencies
       .statewright
   })
-  expect(asked).toEqual([`^${version}`, `^${version}`, `^${version}`])
+  expect(ranges).toEqual([`^${version}`, `^${version}`, `^${version}`])
 })
 
 test('it refuses, and lists every obstacle', () => {

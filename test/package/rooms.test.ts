@@ -39,12 +39,12 @@ function roomOf(file: string): string {
   return second === 'core' ? `core/${third}` : second
 }
 
-const told = ({ from, to }: { from: string; to: string }) => `${from} imports ${to}`
+const describeImport = ({ from, to }: { from: string; to: string }) => `${from} imports ${to}`
 const rank = (room: string) => rooms.indexOf(room.replace('core/', ''))
 
 it('every internal import leads to a file', () => {
   expect(arrows.length).toBeGreaterThan(1000)
-  expect(arrows.filter(({ to }) => !imports.has(to)).map(told)).toEqual([])
+  expect(arrows.filter(({ to }) => !imports.has(to)).map(describeImport)).toEqual([])
 })
 
 it('guards import none of our files, and machines import only guards', () => {
@@ -54,7 +54,7 @@ it('guards import none of our files, and machines import only guards', () => {
     spec: ['spec'],
   }
   const wrong = arrows.filter(({ from, to }) => allowed[roomOf(from)]?.includes(roomOf(to)) === false)
-  expect(wrong.map(told)).toEqual([])
+  expect(wrong.map(describeImport)).toEqual([])
 })
 
 it('guards import no machine and no package', () => {
@@ -76,7 +76,7 @@ it('folders of src/core import only from lower layers', () => {
     if (!a.startsWith('core/') || ['guards', 'machines'].includes(b)) return false
     return !b.startsWith('core/') || rank(b) > rank(a)
   })
-  expect(wrong.map(told)).toEqual([])
+  expect(wrong.map(describeImport)).toEqual([])
 })
 
 it('an entry point imports src/core; views, the studio and the command line may import other entry points, too', () => {
@@ -98,7 +98,7 @@ it('an entry point imports src/core; views, the studio and the command line may 
     const [a, b] = [roomOf(from), roomOf(to)]
     return entries.has(a) && entries.has(b) && a !== b && !shows[a]?.includes(b)
   })
-  expect(wrong.map(told)).toEqual([])
+  expect(wrong.map(describeImport)).toEqual([])
 })
 
 it('no file imports itself indirectly, including types', () => {

@@ -68,24 +68,24 @@ it('exempt exports exist', () => {
   expect(Object.keys(exempt).filter((name) => !names.includes(name))).toEqual([])
 })
 
-const asked = exported.filter(([, name]) => !Object.hasOwn(exempt, name))
+const callable = exported.filter(([, name]) => !Object.hasOwn(exempt, name))
 
-it.each(asked)(
+it.each(callable)(
   '%s: %s accepts invalid input, or throws a typed error',
   async (_entry, _name, of, isClass) => {
-    const made = (args: readonly unknown[]): unknown =>
+    const callWith = (args: readonly unknown[]): unknown =>
       isClass ? Reflect.construct(of, args as unknown[]) : of(...args)
-    expect(await listRaw(slips, made)).toEqual([])
+    expect(await listRaw(slips, callWith)).toEqual([])
   },
 )
 
 /** The mistakes that end in an unhelpful error. */
 async function listRaw(
-  given: Readonly<Record<string, readonly unknown[]>>,
+  slips: Readonly<Record<string, readonly unknown[]>>,
   act: (args: readonly unknown[]) => unknown,
 ): Promise<string[]> {
   const raw: string[] = []
-  for (const [slip, args] of Object.entries(given)) {
+  for (const [slip, args] of Object.entries(slips)) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one slip at a time
       await settle(act(args))
@@ -99,10 +99,10 @@ async function listRaw(
 }
 
 /** Awaits the call's answer: the result of a run, the first value of an iterator. */
-async function settle(made: unknown): Promise<void> {
-  const { result, next } = (Object(await made) ?? {}) as { result?: unknown; next?: () => Promise<unknown> }
+async function settle(answer: unknown): Promise<void> {
+  const { result, next } = (Object(await answer) ?? {}) as { result?: unknown; next?: () => Promise<unknown> }
   await result
-  if (typeof next === 'function') await next.call(made)
+  if (typeof next === 'function') await next.call(answer)
 }
 
 /** The same for methods. Their first argument is often a session or call id. */

@@ -6,13 +6,13 @@ import { pay } from './paying.js'
 
 /** A server that speaks OPA's Data API: it returns the `result` of a rule, or no result if the rule is undefined. */
 async function serve(rule: (input: { arguments: { amount: number } }) => unknown) {
-  const asked: { url: string | undefined; headers: object; input: object }[] = []
+  const requests: { url: string | undefined; headers: object; input: object }[] = []
   const server = createServer((request, response) => {
     const pieces: Buffer[] = []
     request.on('data', (piece: Buffer) => pieces.push(piece))
     request.on('end', () => {
       const { input } = JSON.parse(Buffer.concat(pieces).toString()) as { input: never }
-      asked.push({ url: request.url, headers: request.headers, input })
+      requests.push({ url: request.url, headers: request.headers, input })
       response.setHeader('content-type', 'application/json')
       response.setHeader('connection', 'close')
       response.end(JSON.stringify({ result: rule(input) }))
@@ -20,13 +20,13 @@ async function serve(rule: (input: { arguments: { amount: number } }) => unknown
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/data/agent/decision`
-  return { url, asked, close: () => new Promise((resolve) => server.close(resolve)) }
+  return { url, requests, close: () => new Promise((resolve) => server.close(resolve)) }
 }
 
 describe('opa', () => {
   it('decides by the result of the rule', async () => {
     const approvers = { roles: ['finance'], count: 2 }
-    const { url, asked, close } = await serve(({ arguments: { amount } }) => {
+    const { url, requests, close } = await serve(({ arguments: { amount } }) => {
       if (amount < 100) return true
       if (amount < 1000) return { decision: 'ask', rule: 'two-people', approvers }
       return amount < 5000 ? false : undefined
@@ -36,19 +36,19 @@ describe('opa', () => {
     expect(await pay(policy, { amount: 500 })).toMatchObject({ outcome: 'asks', approvers: [approvers] })
     expect(await pay(policy, { amount: 2000 })).toMatchObject({ outcome: 'denied', rule: undefined })
     expect(await pay(policy, { amount: 9000 })).toMatchObject({ outcome: 'denied', rule: 'undefined' })
-    expect(asked[0]).toMatchObject({
+    expect(requests[0]).toMatchObject({
       url: '/v1/data/agent/decision',
       headers: { authorization: 'Bearer 7f3a' },
       input: { tool: { name: 'pay' }, requester: { id: 'ann' }, session: { id: 'ann:7' }, path: [] },
     })
-    expect(JSON.stringify(asked)).not.toContain('secret')
+    expect(JSON.stringify(requests)).not.toContain('secret')
     await close()
   })
 
   it('sends a custom input', async () => {
-    const { url, asked, close } = await serve(() => true)
+    const { url, requests, close } = await serve(() => true)
     await pay(opa({ url, input: ({ context }) => ({ tenant: context }) }), {})
-    expect(asked[0]?.input).toEqual({ tenant: { secret: 'no' } })
+    expect(requests[0]?.input).toEqual({ tenant: { secret: 'no' } })
     await close()
   })
 

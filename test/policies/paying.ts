@@ -7,7 +7,7 @@ export async function pay(policy: Policy, input: object, by: Principal | undefin
   const paid: unknown[] = []
   const { agent } = await stage([call('pay', input), text('Done.')], {
     store: memoryStore(),
-    tools: [tool('pay', (given) => void paid.push(given))],
+    tools: [tool('pay', (input) => void paid.push(input))],
     policy,
   })
   const run = agent.run('Pay.', {

@@ -1,7 +1,7 @@
 import type { BudgetStore } from '../../src/core/budgets/budget-store.js'
 import { createBudget } from '../../src/fleet/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
-import { asked, describeBudgetStore } from '../fleet/budget-store.js'
+import { request, describeBudgetStore } from '../fleet/budget-store.js'
 import { checkBudgets } from '../fleet/check-budgets.js'
 import { usePlace } from '../stores/use-place.js'
 import { postgresPlace } from './place.js'
@@ -18,7 +18,9 @@ checkBudgets('spending from postgresStore', async () => open().openBudgets?.() a
 
 test('stores that open their budgets at the same time share one', async () => {
   const budgets = await Promise.all([open(), open(), open()].map(async (store) => store.openBudgets?.()))
-  await Promise.all(budgets.map(async (one, i) => one?.reserve(asked({ nanoUsd: 20, reservation: `r${i}` }))))
+  await Promise.all(
+    budgets.map(async (one, i) => one?.reserve(request({ nanoUsd: 20, reservation: `r${i}` }))),
+  )
   expect(await budgets[0]?.list()).toMatchObject([{ reserved: { nanoUsd: 60 }, live: 3 }])
 })
 
@@ -29,7 +31,7 @@ test('concurrent reservations, settlements and expiries over several connections
   let granted = 0
   const work = async (i: number): Promise<void> => {
     const store = stores[i % 2] as BudgetStore
-    const options = asked({
+    const options = request({
       budget: 'busy',
       allowance: limit,
       nanoUsd: 40,

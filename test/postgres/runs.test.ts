@@ -69,8 +69,8 @@ describe('runs whose sessions are in Postgres', () => {
     const result = await run.result
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(worked()).toBe(1)
-    const { run: kept, messages } = await agent.replay('restarted')
-    expect(kept).toEqual(result)
+    const { run: stored, messages } = await agent.replay('restarted')
+    expect(stored).toEqual(result)
     expect(messages).toEqual(result.messages)
   }, 60_000)
 
@@ -177,14 +177,14 @@ describe('runs whose sessions are in Postgres', () => {
     await waitFor(() => polls > 4)
     expect(await one.store.get('woken')).toMatchObject({ summary: rest })
     time.now += hourMs
-    const asked = () => one.model.attempts.length + other.model.attempts.length
-    const before = asked()
+    const requestCount = () => one.model.attempts.length + other.model.attempts.length
+    const before = requestCount()
     await waitFor(() => one.model.pending !== null || other.model.pending !== null)
     for (const { model } of [one, other]) model.pending?.answer({ text: 'Done.' })
     // They stop after their active work is idle.
     await Promise.all([one.waker.stop(), other.waker.stop()])
     expect(await one.store.get('woken')).toMatchObject({ summary: { state: 'COMPLETED' } })
-    expect(asked() - before).toBe(1)
+    expect(requestCount() - before).toBe(1)
     expect(await one.store.timers?.list({ prefix: 'wake:', limit: 10 })).toEqual([])
     expect(await findUnlawful(one.store)).toEqual([])
   })
@@ -207,7 +207,9 @@ describe('runs whose sessions are in Postgres', () => {
       pools.map(async (pool) => {
         const limits = { storeClient: pool, tableName: 'limits', points: 4, duration: 1 }
         const store = await new Promise<RateLimiterPostgres>((resolve, reject) => {
-          const made = new RateLimiterPostgres(limits, (error) => (error ? reject(error) : resolve(made)))
+          const limiter = new RateLimiterPostgres(limits, (error) =>
+            error ? reject(error) : resolve(limiter),
+          )
         })
         return createAgent({ model: flexibleLimiter('shared', store).limit(model) })
       }),

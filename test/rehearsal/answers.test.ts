@@ -151,9 +151,9 @@ describe('a stream', () => {
     const turn: Turn = { text: 'Hi', usage: { input: 1, output: 2 } }
     const rehearsal = await playing(turn, turn, { ...turn, usage: null })
     expect((await stream(rehearsal)).some((chunk) => 'usage' in chunk)).toBe(false)
-    const asked = await stream(rehearsal, true)
-    expect(asked.slice(0, -1).every(({ usage }) => usage === null)).toBe(true)
-    expect(asked.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 3 } })
+    const withUsage = await stream(rehearsal, true)
+    expect(withUsage.slice(0, -1).every(({ usage }) => usage === null)).toBe(true)
+    expect(withUsage.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 3 } })
     expect((await stream(rehearsal, true)).every(({ choices }) => choices.length === 1)).toBe(true)
   })
 

@@ -7,7 +7,7 @@ interface Api {
   read: (whole: unknown) => unknown
   readStream: (events: readonly unknown[]) => unknown
   /** The text, the finish reason and the usage: 10 input tokens, 4 of them cached, and 6 output tokens. */
-  said: object
+  output: object
   overloaded: { status: number; error: object }
 }
 
@@ -83,7 +83,7 @@ const messages: Api = {
     )
     return { content, stop_reason: end['stop_reason'], usage }
   },
-  said: {
+  output: {
     content: [
       { type: 'thinking', thinking: 'I have to add these two.', signature: expect.stringMatching(/^.{44}$/) },
       { type: 'text', text: 'Let me see, it is so easy.' },
@@ -125,7 +125,7 @@ const gemini: Api = {
       usage: chunks.at(-1)?.usageMetadata,
     }
   },
-  said: {
+  output: {
     thoughts: 'I have to add these two.',
     text: 'Let me see, it is so easy.',
     calls: [
@@ -161,14 +161,14 @@ function eventsIn(text: string): unknown[] {
 
 describe.each(Object.entries({ messages, gemini }))(
   '%s',
-  (name, { ask, read, readStream, said, overloaded }) => {
+  (name, { ask, read, readStream, output, overloaded }) => {
     it('writes a turn in its own format, with the same content streamed and whole', async () => {
       const rehearsal = await start({
         scenario: { turns: [turn], onExhausted: 'repeatLast' },
         strict: true,
       })
-      expect(read(await (await ask(rehearsal, false)).json())).toMatchObject(said)
-      expect(readStream(eventsIn(await (await ask(rehearsal, true)).text()))).toMatchObject(said)
+      expect(read(await (await ask(rehearsal, false)).json())).toMatchObject(output)
+      expect(readStream(eventsIn(await (await ask(rehearsal, true)).text()))).toMatchObject(output)
       expect(rehearsal.requests[0]).toMatchObject({
         api: name,
         body: {

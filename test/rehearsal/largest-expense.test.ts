@@ -74,8 +74,8 @@ describe('the scenario of npm start', () => {
   test('calculates with the amounts of the notes', async () => {
     const { results } = await perform()
     const notes = results.slice(1, 4).join('\n').replaceAll(',', '')
-    const asked = largestExpense.turns.flatMap((turn) => ('toolCalls' in turn ? (turn.toolCalls ?? []) : []))
-    const expressions = asked.flatMap(({ name, arguments: input }) =>
+    const calls = largestExpense.turns.flatMap((turn) => ('toolCalls' in turn ? (turn.toolCalls ?? []) : []))
+    const expressions = calls.flatMap(({ name, arguments: input }) =>
       name === 'calculate' && typeof input === 'object' ? [String(input.expression)] : [],
     )
     const amounts = expressions.flatMap((expression) => expression.match(/\d+\.\d\d/g) ?? [])

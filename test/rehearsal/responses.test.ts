@@ -113,7 +113,13 @@ const call = { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{
 const output = { type: 'function_call_output', call_id: 'c1', output: 'seen' }
 const thought = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAA' }
 
-const asked = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 's', name: 'look', arguments: '{}' }
+const question = {
+  type: 'mcp_approval_request',
+  id: 'mcpr_1',
+  server_label: 's',
+  name: 'look',
+  arguments: '{}',
+}
 const allowed = { type: 'mcp_approval_response', approval_request_id: 'mcpr_1', approve: true }
 
 test.each([
@@ -138,16 +144,16 @@ test.each([
     { input: [user, allowed] },
     /answers 'mcpr_1', but no such approval/,
   ],
-  ['an approval twice', { input: [user, asked, allowed, allowed] }, /answers 'mcpr_1'/],
+  ['an approval twice', { input: [user, question, allowed, allowed] }, /answers 'mcpr_1'/],
   [
     'neither yes nor no',
-    { input: [user, asked, { ...allowed, approve: 'yes' }] },
+    { input: [user, question, { ...allowed, approve: 'yes' }] },
     /'approve': true or false/,
   ],
-  ['two requests with one id', { input: [user, asked, asked, allowed] }, /must have a unique id/],
+  ['two requests with one id', { input: [user, question, question, allowed] }, /must have a unique id/],
   [
     'a request without its server',
-    { input: [user, { ...asked, server_label: undefined }] },
+    { input: [user, { ...question, server_label: undefined }] },
     /'server_label'/,
   ],
   ['an invalid name', { input: [user, { ...call, name: 'a b' }, output] }, /must have 1 to 64 letters/],

@@ -3,20 +3,20 @@ import { EventForecast, RestPromise } from '../../src/core/run/run-parts.js'
 describe('a rest', () => {
   test('creates its result on demand, not for each of a thousand answers', async () => {
     const rest = new RestPromise<number>()
-    let made = 0
+    let count = 0
     const first = rest.promise
     for (let answer = 1; answer <= 1_000; answer++) {
       rest.leave()
       rest.reach(() => {
-        made += 1
+        count += 1
         return answer
       })
     }
     expect(await first).toBe(1)
-    expect(made).toBe(1)
+    expect(count).toBe(1)
     expect(await rest.promise).toBe(1_000)
     expect(rest.promise).toBe(rest.promise)
-    expect(made).toBe(2)
+    expect(count).toBe(2)
   })
 
   test('that is reached again without an exit has a new result', async () => {
@@ -50,9 +50,9 @@ describe('a rest', () => {
 describe('speculative evaluation', () => {
   test('processes each waiting event once if no event has been emitted', () => {
     const foresight = new EventForecast<readonly number[], { n: number }>()
-    let taken = 0
+    let count = 0
     const take = (state: readonly number[], { n }: { n: number }): readonly number[] => {
-      taken += 1
+      count += 1
       return [...state, n]
     }
     const start: readonly number[] = [0]
@@ -61,7 +61,7 @@ describe('speculative evaluation', () => {
       waiting.push({ n })
       expect(foresight.apply(start, waiting, take)).toHaveLength(n + 1)
     }
-    expect(taken).toBe(1_000)
+    expect(count).toBe(1_000)
     // Some events were emitted, so the others are evaluated again in the new state.
     expect(foresight.apply([0, 1, 2], waiting.slice(2), take).at(-1)).toBe(1_000)
     expect(foresight.apply(start, [{ n: 7 }], take)).toEqual([0, 7])

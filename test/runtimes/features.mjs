@@ -90,8 +90,8 @@ function listFeatures(url, { loadFileStore, objects }) {
           }),
         }),
       )
-      const said = await response.text()
-      expect(response.status === 200 && said.includes('19 + 23 is 42.'), `${response.status}: ${said}`)
+      const text = await response.text()
+      expect(response.status === 200 && text.includes('19 + 23 is 42.'), `${response.status}: ${text}`)
     },
   }
 }

@@ -100,13 +100,13 @@ function playProcess({ program: [command, ...args] }, cwd, url) {
   const files = mkdtempSync(join(cwd, 'sessions-'))
   return new Promise((resolve) => {
     const child = spawn(command, [...args, 'process.mjs', url, files], { cwd, timeout: 60_000 })
-    let [said, failed] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (data) => (said += data))
+    let [output, failed] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (data) => (output += data))
     child.stderr.setEncoding('utf8').on('data', (data) => (failed += data))
     child.once('error', (error) => resolve({ start: error.message }))
     child.once('close', (code) => {
-      const line = said.trim().split('\n').at(-1)
-      resolve(code === 0 && line ? JSON.parse(line) : { start: `ended with ${code}: ${said}${failed}` })
+      const line = output.trim().split('\n').at(-1)
+      resolve(code === 0 && line ? JSON.parse(line) : { start: `ended with ${code}: ${output}${failed}` })
     })
   })
 }

@@ -55,8 +55,8 @@ function listObjectFeatures(url, env, expect) {
       expect(state === 'COMPLETED' && messages === 4, `${state} with ${messages} messages`)
     },
     'store rules in a Durable Object': async () => {
-      const { broken, kept } = await object('checked').check()
-      expect(broken.length === 0 && kept > 40, `${kept} kept; ${broken.join('; ')}`)
+      const { broken, kept: passed } = await object('checked').check()
+      expect(broken.length === 0 && passed > 40, `${passed} kept; ${broken.join('; ')}`)
     },
     'sleep and wake by alarm in Durable Objects': async () => {
       const ask = async (order, init) =>

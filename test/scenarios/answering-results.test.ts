@@ -92,8 +92,8 @@ describe('a tool that ends the run', () => {
     const turns = [call('submit'), text('Pity.'), call('submit')]
     const theatre = await stage(turns, { tools: [endingTool('submit', undefined, { needsApproval: true })] })
     const first = theatre.run()
-    const [asked] = (await first.rest()).pending ?? []
-    first.run.reject(asked?.callId ?? '', 'Not yet.')
+    const [question] = (await first.rest()).pending ?? []
+    first.run.reject(question?.callId ?? '', 'Not yet.')
     expect(await first.run.result).toMatchObject({ state: 'COMPLETED', output: 'Pity.' })
     const second = theatre.run()
     const [again] = (await second.rest()).pending ?? []
@@ -124,8 +124,8 @@ describe('a tool that ends the run', () => {
     const pick = { ...clientTool('pick'), endsRun: true as const }
     const theatre = await stage([call('pick')], { tools: [pick] })
     const { run } = theatre.run()
-    const [asked] = (await run.result).pending ?? []
-    run.addToolOutput(asked?.callId ?? '', 'The red one.')
+    const [question] = (await run.result).pending ?? []
+    run.addToolOutput(question?.callId ?? '', 'The red one.')
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'The red one.' })
   })
 
@@ -280,7 +280,7 @@ describe('output shields', () => {
 
 describe('stopWhen', () => {
   it('ends the run with the last result that is a success', async () => {
-    const asked: StopQuestion[] = []
+    const questions: StopQuestion[] = []
     const { result } = await played([call('look'), calls([['book'], ['look'], ['fail']])], {
       tools: [
         tool('look', () => 'Seen.'),
@@ -288,13 +288,13 @@ describe('stopWhen', () => {
         tool('fail', () => Promise.reject(new Error('No.'))),
       ],
       stopWhen: (question) => {
-        asked.push(question)
+        questions.push(question)
         return isBooked(question)
       },
     })
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: 'Seen.', steps: 2 })
     expect(
-      asked.map(({ step, results }) => [step, results.map(({ name, status }) => [name, status])]),
+      questions.map(({ step, results }) => [step, results.map(({ name, status }) => [name, status])]),
     ).toEqual([
       [1, [['look', 'ok']]],
       [
@@ -384,21 +384,21 @@ describe('stopWhen', () => {
 
   it('is not called again by a replay, a recorded agent or another process', async () => {
     const store = memoryStore()
-    let asked = 0
+    let requestCount = 0
     const create = (): Partial<AgentOptions> => ({
       store,
       tools: [tool('book', () => 'Booked.')],
-      stopWhen: (question) => (asked += 1) > 0 && isBooked(question),
+      stopWhen: (question) => (requestCount += 1) > 0 && isBooked(question),
     })
     const theatre = await stage([call('book')], create())
     await theatre.run('Go.', { session: 's' }).run.result
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
     const other = again(theatre, create())
     expect((await other.replay('s')).run).toMatchObject({ state: 'COMPLETED', output: 'Booked.' })
     const recording = await recordSession(other, 's')
     expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
       state: 'COMPLETED',
     })
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
   })
 })

@@ -36,10 +36,10 @@ const resultsOf = (messages: readonly { role: string; content?: unknown }[]): st
 
 describe.each(sampledKinds(stores))(
   'calls for a person and for the client in one response, with %s',
-  (_, kept) => {
+  (_, createStore) => {
     const opened = (more: Partial<AgentOptions> = {}) => {
       const paying = pay()
-      const options = { ...kept(), tools: [paying, clientTool('pick')] as Tool[], ...more }
+      const options = { ...createStore(), tools: [paying, clientTool('pick')] as Tool[], ...more }
       return { paying, theatre: stage([mixed, done], options) }
     }
 
@@ -116,7 +116,9 @@ describe.each(sampledKinds(stores))(
       const looked = latch()
       const slow = tool('look', () => looked.opened.then(() => 'seen'))
       const batch = calls([['look'], ['pay', { to: 'Ann' }], ['pay', { to: 'Bob' }], ['pick']])
-      const play = (await stage([batch, done], { ...kept(), tools: [slow, pay(), clientTool('pick')] })).run()
+      const play = (
+        await stage([batch, done], { ...createStore(), tools: [slow, pay(), clientTool('pick')] })
+      ).run()
       await until(() => slow.inputs.length === 1)
       play.run.addToolOutput('call_1_4', 'picked')
       play.run.approve('call_1_2')
@@ -152,44 +154,50 @@ describe.each(sampledKinds(stores))(
   },
 )
 
-describe.each(stores.slice(1))('questions of a batch that another process continues, with %s', (_, kept) => {
-  it('can be answered in any order, immediately after the takeover', async () => {
-    const options = { ...kept(), tools: [pay(), clientTool('pick')] }
-    const theatre = await stage([mixed, done], options)
-    await theatre.run('Go.', { session: 's' }).rest()
-    const run = await again(theatre, options).resume('s')
-    run.approve('call_1_1')
-    run.addToolOutput('call_1_2', 'picked')
-    expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/was already answered/)
-    expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
-  })
+describe.each(stores.slice(1))(
+  'questions of a batch that another process continues, with %s',
+  (_, createStore) => {
+    it('can be answered in any order, immediately after the takeover', async () => {
+      const options = { ...createStore(), tools: [pay(), clientTool('pick')] }
+      const theatre = await stage([mixed, done], options)
+      await theatre.run('Go.', { session: 's' }).rest()
+      const run = await again(theatre, options).resume('s')
+      run.approve('call_1_1')
+      run.addToolOutput('call_1_2', 'picked')
+      expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/was already answered/)
+      expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
+    })
 
-  it("accept the client's output while the approved call is repeated", async () => {
-    const paid = latch()
-    const calm = { needsApproval: true, idempotent: true }
-    const dying = { ...kept(), tools: [tool('pay', () => new Promise(() => {}), calm), clientTool('pick')] }
-    const theatre = await stage([mixed, done], dying)
-    const play = theatre.run('Go.', { session: 's' })
-    await play.rest()
-    play.run.approve('call_1_1')
-    await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
-    // Another process sees only the records written so far.
-    const from = await theatre.agent.fork('s')
-    const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
-    const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)
-    await until(() => slow.inputs.length === 1)
-    run.addToolOutput('call_1_2', 'picked')
-    paid.open()
-    expect(resultsOf((await run.result).messages)).toEqual(['paid', 'picked'])
-  })
-})
+    it("accept the client's output while the approved call is repeated", async () => {
+      const paid = latch()
+      const calm = { needsApproval: true, idempotent: true }
+      const dying = {
+        ...createStore(),
+        tools: [tool('pay', () => new Promise(() => {}), calm), clientTool('pick')],
+      }
+      const theatre = await stage([mixed, done], dying)
+      const play = theatre.run('Go.', { session: 's' })
+      await play.rest()
+      play.run.approve('call_1_1')
+      await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+      // Another process sees only the records written so far.
+      const from = await theatre.agent.fork('s')
+      const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
+      const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)
+      await until(() => slow.inputs.length === 1)
+      run.addToolOutput('call_1_2', 'picked')
+      paid.open()
+      expect(resultsOf((await run.result).messages)).toEqual(['paid', 'picked'])
+    })
+  },
+)
 
-describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kept) => {
+describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, createStore) => {
   const team = async (childTurns: Parameters<typeof stage>[0], more: Tool[] = []) => {
     const paying = pay()
     const child = await stage(childTurns, { tools: [paying, clientTool('pick')] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds out.' }) as Tool
-    const options = { ...kept(), tools: [research, paying, clientTool('pick'), ...more] }
+    const options = { ...createStore(), tools: [research, paying, clientTool('pick'), ...more] }
     return { options, paying }
   }
   const answered = (run: Run, { callId, needs }: PendingCall) => {
@@ -247,9 +255,9 @@ describe("an edit that does not match the tool's schema", () => {
       execute: ({ amount: sum }) => `moved ${sum}`,
     }) as Tool
 
-  it.each(stores)('is refused to the person, and the call stays open, with %s', async (_, kept) => {
+  it.each(stores)('is refused to the person, and the call stays open, with %s', async (_, createStore) => {
     const turns = [call('transfer', { amount: 99 }), done]
-    const play = (await stage(turns, { ...kept(), tools: [transfer()] })).run()
+    const play = (await stage(turns, { ...createStore(), tools: [transfer()] })).run()
     await play.rest()
     for (const edit of [{ amount: 'all' }, { sum: 1 }, 7, [{ amount: 1 }], '{"amount":1}']) {
       expect(() => play.run.approve('call_1_1', edit)).toThrow(

@@ -34,11 +34,11 @@ it('a repeated approval lets an interrupted call run once', async () => {
   const run = first.agent.run('Pay.', { session: 's' })
   for (let i = 0; i < tries && !first.model.pending; i += 1) await settled()
   first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-  const [asked] = (await run.result).pending ?? []
+  const [question] = (await run.result).pending ?? []
   const approvals: SessionMessage[] = [
-    { type: 'approve', callId: 'a', fingerprint: asked?.fingerprint ?? '' },
+    { type: 'approve', callId: 'a', fingerprint: question?.fingerprint ?? '' },
   ]
-  run.approve('a', undefined, { fingerprint: asked?.fingerprint ?? '' })
+  run.approve('a', undefined, { fingerprint: question?.fingerprint ?? '' })
   for (let i = 0; i < tries && paid.length === 0; i += 1) await settled()
   expect(paid).toEqual([1])
   // Each process dies during the payment. The next one asks a person again and receives all earlier answers

@@ -30,15 +30,15 @@ async function asking(approvers: unknown, by: string | undefined = 'ann') {
   })
   const run = agent.run('Pay.', { session: 's', ...(by !== undefined && { by }) })
   const { pending = [] } = await run.result
-  return { agent, run: run as Run, store, paid, asked: pending[0]! }
+  return { agent, run: run as Run, store, paid, question: pending[0]! }
 }
 
 const fault = (code: string) => expect.objectContaining({ code })
 
 describe('approvers', () => {
   it('can be two people of finance, other than the requester', async () => {
-    const { agent, run, store, paid, asked } = await asking(twoOfFinance)
-    expect(asked.approvers).toEqual([twoOfFinance])
+    const { agent, run, store, paid, question } = await asking(twoOfFinance)
+    expect(question.approvers).toEqual([twoOfFinance])
     const before = store.read('s').length
     const refused: [Principal | undefined, string][] = [
       [undefined, 'not_an_approver'],
@@ -47,29 +47,29 @@ describe('approvers', () => {
       [finance('ann'), 'not_an_approver'],
     ]
     for (const [by, code] of refused) {
-      expect(() => run.approve(asked, undefined, { by })).toThrow(fault(code))
+      expect(() => run.approve(question, undefined, { by })).toThrow(fault(code))
       // oxlint-disable-next-line no-await-in-loop -- in order
-      await expect(agent.send('s', { type: 'approve', ...asked, by })).rejects.toThrow(fault(code))
+      await expect(agent.send('s', { type: 'approve', ...question, by })).rejects.toThrow(fault(code))
     }
     expect([store.read('s').length, store.inbox?.read('s')]).toEqual([before, []])
-    run.approve(asked, undefined, { by: finance('bob'), why: 'Fine.' })
+    run.approve(question, undefined, { by: finance('bob'), why: 'Fine.' })
     const { pending = [] } = await run.result
     expect(pending[0]).toMatchObject({ approvals: [{ by: finance('bob'), why: 'Fine.' }] })
-    expect(() => run.approve(asked, undefined, { by: finance('bob') })).toThrow(fault('already_answered'))
-    expect(() => run.approve(asked, { n: 2 } as never, { by: finance('cyd') })).toThrow(
+    expect(() => run.approve(question, undefined, { by: finance('bob') })).toThrow(fault('already_answered'))
+    expect(() => run.approve(question, { n: 2 } as never, { by: finance('cyd') })).toThrow(
       fault('not_an_approver'),
     )
     expect(paid).toEqual([])
-    run.approve(asked, undefined, { by: finance('cyd') })
+    run.approve(question, undefined, { by: finance('cyd') })
     expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n: 1 }]])
   })
 
   it('can approve in any process: approvals add up across resumes', async () => {
-    const { agent, paid, asked } = await asking({ count: 3 })
+    const { agent, paid, question } = await asking({ count: 3 })
     for (const id of ['bob', 'cyd', 'dee']) {
       expect(paid).toEqual([])
       // oxlint-disable-next-line no-await-in-loop -- one process at a time
-      await agent.send('s', { type: 'approve', ...asked, by: id })
+      await agent.send('s', { type: 'approve', ...question, by: id })
       // oxlint-disable-next-line no-await-in-loop -- as above
       await (await agent.resume('s')).result
     }
@@ -82,8 +82,8 @@ describe('approvers', () => {
     ['with other instructions', { edit: { instructions: 'Be brief.' } }, 1],
     ['that asks first', { askFirst: true }, 1],
   ] as const)('must vote again in a fork %s', async (_, options, n) => {
-    const { agent, run, paid, asked } = await asking({ count: 2 })
-    run.approve(asked, undefined, { by: 'bob' })
+    const { agent, run, paid, question } = await asking({ count: 2 })
+    run.approve(question, undefined, { by: 'bob' })
     await run.result
     const fork = (await agent.resume(await agent.fork('s', undefined, options as never))) as Run
     for (const by of ['cyd', 'bob']) {
@@ -93,7 +93,7 @@ describe('approvers', () => {
       fork.approve(pending[0]!, undefined, { by })
     }
     expect([(await fork.result).state, paid]).toEqual(['COMPLETED', [{ n }]])
-    run.approve(asked, undefined, { by: 'cyd' })
+    run.approve(question, undefined, { by: 'cyd' })
     expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n }, { n: 1 }]])
   })
 
@@ -104,7 +104,8 @@ describe('approvers', () => {
       tools: [tool('pay')],
       policy: {
         id: 'p',
-        decide: (asked) => (asked.arguments.n === 1 ? { decision: 'ask', approvers: { count: 2 } } : 'allow'),
+        decide: (question) =>
+          question.arguments.n === 1 ? { decision: 'ask', approvers: { count: 2 } } : 'allow',
       } as Policy,
     })
     const run = agent.run('Pay.', { session: 's' })
@@ -121,9 +122,9 @@ describe('approvers', () => {
   it('can be named by id; one may reject, and so may the requester', async () => {
     for (const by of ['bob', 'ann']) {
       // oxlint-disable-next-line no-await-in-loop -- in order
-      const { run, paid, asked } = await asking({ ids: ['bob', 'ann'], notRequester: true })
-      expect(() => run.reject(asked, 'No.', { by: 'eve' })).toThrow(fault('not_an_approver'))
-      run.reject(asked, 'No.', { by })
+      const { run, paid, question } = await asking({ ids: ['bob', 'ann'], notRequester: true })
+      expect(() => run.reject(question, 'No.', { by: 'eve' })).toThrow(fault('not_an_approver'))
+      run.reject(question, 'No.', { by })
       // oxlint-disable-next-line no-await-in-loop -- as above
       expect([(await run.result).state, paid]).toEqual(['COMPLETED', []])
     }
@@ -139,10 +140,10 @@ describe('approvers', () => {
   })
 
   it('treat a person who has steered the run as a requester', async () => {
-    const { run, asked } = await asking({ notRequester: true })
+    const { run, question } = await asking({ notRequester: true })
     run.steer('To this account instead.', { by: 'bob' })
-    expect(() => run.approve(asked, undefined, { by: 'bob' })).toThrow(fault('not_an_approver'))
-    run.approve(asked, undefined, { by: 'cyd' })
+    expect(() => run.approve(question, undefined, { by: 'bob' })).toThrow(fault('not_an_approver'))
+    run.approve(question, undefined, { by: 'cyd' })
     expect((await run.result).state).toBe('COMPLETED')
   })
 
@@ -189,10 +190,10 @@ describe('approvers', () => {
       { requiredKeys: [] },
     )
     await fc.assert(
-      fc.asyncProperty(terms, fc.array(person, { maxLength: 6 }), async (given, people) => {
-        const { ids, roles, count = 1, notRequester } = given
+      fc.asyncProperty(terms, fc.array(person, { maxLength: 6 }), async (input, people) => {
+        const { ids, roles, count = 1, notRequester } = input
         fc.pre(!(ids && !roles && count > ids.length))
-        const { run, paid, asked } = await asking(given)
+        const { run, paid, question } = await asking(input)
         const counted = new Set<string>()
         for (const by of people) {
           if (counted.size >= count) break
@@ -201,7 +202,7 @@ describe('approvers', () => {
           const counts = suits && !(notRequester && by.id === 'ann') && !counted.has(by.id)
           let hasCounted = true
           try {
-            run.approve(asked, undefined, { by })
+            run.approve(question, undefined, { by })
           } catch {
             hasCounted = false
           }
@@ -259,13 +260,16 @@ describe('approvers', () => {
 
 describe('the page of a person who may not approve', () => {
   it('receives 403, and nothing changes', async () => {
-    const { agent, store, asked, paid } = await asking(twoOfFinance)
+    const { agent, store, question, paid } = await asking(twoOfFinance)
     const before = [store.read('s').length, store.inbox?.read('s')]
     const open = chatHandler({ agent, authorize: 'none' })
-    const approval = { id: `${asked.callId}~${asked.messageId}~${asked.fingerprint}`, approved: true }
+    const approval = {
+      id: `${question.callId}~${question.messageId}~${question.fingerprint}`,
+      approved: true,
+    }
     const part = {
       type: 'tool-pay',
-      toolCallId: asked.callId,
+      toolCallId: question.callId,
       state: 'approval-responded',
       input: {},
       approval,

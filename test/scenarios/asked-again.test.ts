@@ -13,7 +13,7 @@ const turns = [pays, pays, text('Done.')]
 const paying = () => tool('pay', () => 'paid', { needsApproval: true })
 
 type Waiting = { pending?: readonly PendingCall[] }
-function asked({ pending = [] }: Waiting): PendingCall {
+function questionOf({ pending = [] }: Waiting): PendingCall {
   const [call] = pending
   if (!call) throw new Error('A call waits.')
   return call
@@ -22,7 +22,7 @@ function asked({ pending = [] }: Waiting): PendingCall {
 async function resting(store = memoryStore()) {
   const pay = paying()
   const play = await stage(turns, { store, tools: [pay] })
-  const first = asked(await play.agent.run('Go.', { session: 's' }).result)
+  const first = questionOf(await play.agent.run('Go.', { session: 's' }).result)
   return { play, agent: play.agent, store, pay, first }
 }
 
@@ -30,7 +30,7 @@ async function resting(store = memoryStore()) {
 async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
   await from.agent.send('s', { type: 'approve', ...from.first })
   const run = await from.agent.resume('s')
-  const second = asked(await run.result)
+  const second = questionOf(await run.result)
   expect(second).toMatchObject({ callId: 'call_0_4', fingerprint: from.first.fingerprint })
   expect(second.messageId).not.toBe(from.first.messageId)
   return { run, second }
@@ -94,13 +94,13 @@ describe('an answer to a call that the model repeats', () => {
 
   it('changes the chart only if it is for the current call', async () => {
     const { run } = await restingAgain(await resting())
-    const { callId, fingerprint, messageId } = asked(await run.result)
+    const { callId, fingerprint, messageId } = questionOf(await run.result)
     const at = agentMachine.resolveState(run.snapshot() as never)
-    const said = (more: object) =>
+    const entry = (more: object) =>
       transition(agentMachine, at, { type: 'APPROVE', callId, fingerprint, now: 1, ...more })[0].value
-    expect(said({ messageId: 'm2' })).toEqual(at.value)
-    expect(said({ messageId })).not.toEqual(at.value)
-    expect(said({})).not.toEqual(at.value)
+    expect(entry({ messageId: 'm2' })).toEqual(at.value)
+    expect(entry({ messageId })).not.toEqual(at.value)
+    expect(entry({})).not.toEqual(at.value)
   })
 })
 
@@ -125,9 +125,9 @@ describe('a repeated question of a sub-agent', () => {
       child: { store, tools },
     })
     const { agent } = parent
-    const first = asked(await agent.run('Go.', { session: 's' }).result)
+    const first = questionOf(await agent.run('Go.', { session: 's' }).result)
     await agent.send('s', { type: 'approve', ...first })
-    const second = asked(await (await agent.resume('s')).result)
+    const second = questionOf(await (await agent.resume('s')).result)
     expect(second).toMatchObject({ callId: `${first.callId}_4`, fingerprint: first.fingerprint })
     await expect(agent.send('s', { type: 'approve', ...first })).rejects.toMatchObject(late)
     expect(pay.inputs).toHaveLength(1)
@@ -135,7 +135,7 @@ describe('a repeated question of a sub-agent', () => {
     // The process dies when the sub-agent asks again, before the parent run receives the question.
     const approved = store.read('s').findIndex(({ data }) => data.includes('"APPROVE"'))
     const rest = agentOn(cutTo(store, { s: approved + 1 }), child, tools)
-    expect(asked(await (await rest.resume('s')).result)).toMatchObject({ messageId: second.messageId })
+    expect(questionOf(await (await rest.resume('s')).result)).toMatchObject({ messageId: second.messageId })
     expect(pay.inputs).toHaveLength(1)
   })
 

@@ -50,14 +50,14 @@ const kinds: [string, () => Promise<SessionStore>][] = [
 
 /** Answers with a number and the last user message. */
 function counting(): ModelProvider {
-  let asked = 0
+  let requestCount = 0
   return {
     provider: 'counting',
     model: 'counting-1',
     request: async ({ messages }) => {
-      asked += 1
+      requestCount += 1
       const last = messages.findLast(({ role }) => role === 'user')?.content
-      return { ...plainAnswer, text: `${asked}: ${JSON.stringify(last)}` }
+      return { ...plainAnswer, text: `${requestCount}: ${JSON.stringify(last)}` }
     },
   }
 }
@@ -66,7 +66,7 @@ function scene(store: SessionStore, options: Partial<AgentOptions> = {}): Agent 
   return createAgent({ model: counting(), store, clock: new SimulatedClock(), prices: null, ...options })
 }
 
-async function said(agent: Agent, branch?: number, id = 's'): Promise<unknown[]> {
+async function conversation(agent: Agent, branch?: number, id = 's'): Promise<unknown[]> {
   const { messages } = await agent.replay(id, branch === undefined ? {} : { branch })
   return messages.map(({ content }) => content)
 }
@@ -89,8 +89,8 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     const { output } = await agent.branch('s', { from: 'm3' }).result
     expect(output).toBe('3: "B"')
     expect((await agent.replay('s')).usage.totalTokens).toBe(45)
-    expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"'])
-    expect(await said(agent, 1)).toEqual(['A', '1: "A"', 'B', '2: "B"'])
+    expect(await conversation(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"'])
+    expect(await conversation(agent, 1)).toEqual(['A', '1: "A"', 'B', '2: "B"'])
     expect(await agent.listBranches('s')).toMatchObject([
       { branch: 1, parent: null, isCurrent: false },
       { branch: 2, parent: 1, shared: 3, isCurrent: true },
@@ -101,7 +101,7 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     })
     // Another process continues from the same place.
     await scene(store).run('C', { session: 's' }).result
-    expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"', 'C', '1: "C"'])
+    expect(await conversation(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"', 'C', '1: "C"'])
     expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 60, messages: 6, runs: 4 })
   })
 
@@ -111,10 +111,10 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     await agent.run([{ content: 'A', clientId: 'page-a' }], { session: 's' }).result
     await agent.run('B', { session: 's' }).result
     await agent.branch('s', { from: 'page-a', edit: 'A2' }).result
-    expect(await said(agent)).toEqual(['A2', '3: "A2"'])
+    expect(await conversation(agent)).toEqual(['A2', '3: "A2"'])
     await agent.selectBranch('s', 1)
     await agent.selectBranch('s', 1)
-    expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '2: "B"'])
+    expect(await conversation(agent)).toEqual(['A', '1: "A"', 'B', '2: "B"'])
     expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 45, messages: 4 })
     const { messages } = await agent.run('C', { session: 's' }).result
     expect((await agent.replay('s')).usage.totalTokens).toBe(60)
@@ -226,8 +226,8 @@ describe('a refusal', () => {
 
   longTest('more than a hundred branches', async () => {
     const agent = scene(memoryStore())
-    let said = (await agent.run('A', { session: 's' }).result).messages
-    for (let i = 0; i < 99; i++) said = (await agent.branch('s', { from: said[0]?.id ?? '' }).result).messages
+    let text = (await agent.run('A', { session: 's' }).result).messages
+    for (let i = 0; i < 99; i++) text = (await agent.branch('s', { from: text[0]?.id ?? '' }).result).messages
     const { messages, branches } = await agent.replay('s')
     expect(branches?.points).toMatchObject([{ position: 100, count: 100 }])
     expect(await codeOf(agent.branch('s', { from: messages[0]?.id ?? '' }).result)).toBe('too_many_branches')
@@ -257,7 +257,7 @@ test('a process that dies right after the branch started loses nothing, and the 
     const retry = await codeOf(other.branch('s', { from: 'm1', key: 'k' }).result)
     expect(retry).toBe(end === whole ? 'none' : 'already_branched')
     if (end > whole) await (await other.resume('s')).result
-    expect(await said(other)).toEqual(['A', '1: "A"'])
+    expect(await conversation(other)).toEqual(['A', '1: "A"'])
     expect(await other.listBranches('s')).toHaveLength(2)
   }
 })
@@ -301,8 +301,8 @@ test('branches match a plain list of transcripts', async () => {
     fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
       const agent = scene(memoryStore())
       await agent.run('0', { session: 's' }).result
-      const asked = { count: 1 }
-      const answer = (text: string): string => `${(asked.count += 1)}: ${JSON.stringify(text)}`
+      const counter = { count: 1 }
+      const answer = (text: string): string => `${(counter.count += 1)}: ${JSON.stringify(text)}`
       const branches: string[][] = [['0', '1: "0"']]
       let current = 0
       for (const [n, one] of steps.entries()) {
@@ -327,7 +327,7 @@ test('branches match a plain list of transcripts', async () => {
       const listed = await agent.listBranches('s')
       expect(listed.map(({ isCurrent }) => isCurrent).indexOf(true)).toBe(current)
       for (const [i, transcript] of branches.entries()) {
-        expect(await said(agent, i + 1)).toEqual(transcript)
+        expect(await conversation(agent, i + 1)).toEqual(transcript)
         const { branches: shown } = await agent.replay('s', { branch: i + 1 })
         for (const { at, position, count, branches: others } of shown?.points ?? []) {
           expect(others).toHaveLength(count)
@@ -338,7 +338,7 @@ test('branches match a plain list of transcripts', async () => {
           expect(new Set(variants.map((variant) => variant[at])).size).toBe(count)
         }
       }
-      expect((await agent.replay('s')).usage.totalTokens).toBe(asked.count * 15)
+      expect((await agent.replay('s')).usage.totalTokens).toBe(counter.count * 15)
     }),
     { numRuns: sampled(60) },
   )

@@ -2,7 +2,7 @@ import { createAgent } from '../../src/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 
-const asked = (...calls: ReturnType<typeof call>[]) => ({
+const turn = (...calls: ReturnType<typeof call>[]) => ({
   toolCalls: calls,
   finishReason: 'tool_calls' as const,
 })
@@ -31,9 +31,9 @@ test.each([
       x: call('x', 'helper', { task: 'Pay.' }),
       'x/y': call('x/y', 'pay', { n: 100 }),
     }
-    const answer = asked(both[first as 'x'], both[second as 'x'])
+    const answer = turn(both[first as 'x'], both[second as 'x'])
     ;(await request(above)).answer(answer)
-    ;(await request(own)).answer(asked(call('y', 'pay', { n: 200 })))
+    ;(await request(own)).answer(turn(call('y', 'pay', { n: 200 })))
     const { pending = [] } = await run.result
     expect(new Set(pending.map(({ callId }) => callId)).size).toBe(2)
     const ofHelper = pending.find(({ path }) => path)

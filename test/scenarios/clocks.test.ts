@@ -15,7 +15,7 @@ import { checkSessionLog } from '../../src/testing/index.js'
 
 const [hour, start] = [3_600_000, 1_790_000_000_000]
 
-async function asked(model: ManualModel, requests: number) {
+async function untilRequest(model: ManualModel, requests: number) {
   // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && model.attempts.length < requests; i += 1) await settled()
   return model.attempts.length
@@ -55,7 +55,7 @@ it('hosts with any clocks wait for a retry for the full delay, and keep the time
       const first = process(0)
       const stop = new AbortController()
       const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
-      await asked(first.model, 1)
+      await untilRequest(first.model, 1)
       first.model.pending?.fail(outage)
       await hosts.pass(killedAfter)
       stop.abort()
@@ -67,7 +67,7 @@ it('hosts with any clocks wait for a retry for the full delay, and keep the time
       await hosts.pass(8000 - killedAfter - 1)
       expect(second.model.attempts).toHaveLength(0)
       await hosts.pass(2)
-      expect(await asked(second.model, 1)).toBe(1)
+      expect(await untilRequest(second.model, 1)).toBe(1)
       expect(hosts.now - went).toBeLessThanOrEqual(8001)
       // It ends the wait by its time limit, regardless of clock offset.
       await hosts.pass(60_000 - (hosts.now - start) - 1)
@@ -95,7 +95,7 @@ it('an abandoned wait is reported with its duration, and no host is occupied for
         })
       }
       const begun = driven(0)
-      await asked(models[0] ?? new ManualModel(), 1)
+      await untilRequest(models[0] ?? new ManualModel(), 1)
       models[0]?.pending?.fail(outage)
       expect(await begun).toMatchObject({ stopped: true, waitMs: 8000 })
       await hosts.pass(3000)
@@ -105,7 +105,7 @@ it('an abandoned wait is reported with its duration, and no host is occupied for
       const last = driven(2)
       await takenUp(store)
       await hosts.pass(0)
-      expect(await asked(models[2] ?? new ManualModel(), 1)).toBe(1)
+      expect(await untilRequest(models[2] ?? new ManualModel(), 1)).toBe(1)
       models[2]?.pending?.answer({ text: 'Done.' })
       expect(await last).toMatchObject({ state: 'COMPLETED' })
     }),
@@ -131,10 +131,10 @@ it('a clock that is set during a run changes none of its waits', async () => {
         retry: { maxAttempts: 1 },
       })
       const run = agent.run('Go.', { session: 's' })
-      await asked(model, 1)
+      await untilRequest(model, 1)
       skew = jump
       model.pending?.answer({ toolCalls: [call('a', 'look')], finishReason: 'tool_calls' })
-      expect(await asked(model, 2)).toBe(2)
+      expect(await untilRequest(model, 2)).toBe(2)
       // The provider stops sending while the clock is set.
       model.pending?.delta('Wo')
       skew = -jump
@@ -164,12 +164,12 @@ it('the time of a run never decreases, whichever host receives the answer', asyn
         return { model, rest: runSession(agent, { session: 's', ...options }) }
       }
       const first = runOn(0, { input: 'Pay.' })
-      await asked(first.model, 1)
+      await untilRequest(first.model, 1)
       first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
       const { head } = await first.rest
       await hosts.pass(2000)
       const second = runOn(1, { answers: [{ type: 'approve', callId: 'a' }], at: head })
-      expect(await asked(second.model, 1)).toBe(1)
+      expect(await untilRequest(second.model, 1)).toBe(1)
       second.model.pending?.answer({ text: 'Paid.' })
       expect(await second.rest).toMatchObject({ state: 'COMPLETED' })
       expect(checkSessionLog(store.read('s'))).toBeNull()
@@ -188,7 +188,7 @@ it('the next run of a session never starts before the last record, on any host',
         const agent = createAgent({ model, store, clock: hosts.start(store, () => skew).clock })
         const run = agent.run('Go.', { session: 's' })
         // oxlint-disable-next-line no-await-in-loop -- one run at a time
-        await asked(model, 1)
+        await untilRequest(model, 1)
         model.pending?.answer({ text: 'Done.' })
         // oxlint-disable-next-line no-await-in-loop -- as above
         expect(await run.result).toMatchObject({ state: 'COMPLETED' })
@@ -215,7 +215,7 @@ it('a clock that advances while a run starts dates no event before its start', a
   const store = memoryStore()
   const model = new ManualModel()
   const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
-  await asked(model, 1)
+  await untilRequest(model, 1)
   model.pending?.answer({ text: 'Done.' })
   expect(await run.result).toMatchObject({ state: 'COMPLETED' })
   expect(checkSessionLog(store.read('s'))).toBeNull()
@@ -238,7 +238,7 @@ it('a failed request is never repeated early, even if timers fire early', async 
           if (event.type === 'retry') resolve(event.delayMs)
         })
       })
-      await asked(model, 1)
+      await untilRequest(model, 1)
       model.pending?.fail()
       const delayMs = await retry
       await settled()
@@ -249,7 +249,7 @@ it('a failed request is never repeated early, even if timers fire early', async 
         expect(model.attempts).toHaveLength(1)
       }
       timers.increment(1)
-      expect(await asked(model, 2)).toBe(2)
+      expect(await untilRequest(model, 2)).toBe(2)
       model.pending?.answer({ text: 'Done.' })
       expect(await run.result).toMatchObject({ state: 'COMPLETED' })
       expect(checkSessionLog(store.read('s'))).toBeNull()
@@ -266,9 +266,9 @@ it('a stopped clock whose timers fire immediately is not awaited forever', async
   }
   const model = new ManualModel()
   const run = createAgent({ model, clock }).run('Go.')
-  await asked(model, 1)
+  await untilRequest(model, 1)
   model.pending?.fail()
-  expect(await asked(model, 2)).toBe(2)
+  expect(await untilRequest(model, 2)).toBe(2)
   model.pending?.answer({ text: 'Done.' })
   expect(await run.result).toMatchObject({ state: 'COMPLETED' })
 })
@@ -300,12 +300,12 @@ describe('a clock with fractions of milliseconds', () => {
 
   it.each(['memory', 'file'] as const)('has whole milliseconds in every record and row: %s', async (kind) => {
     await fc.assert(
-      fc.asyncProperty(fc.tuple(parts, parts), async (told) => {
-        const { timers, store, begin } = open(told, kind)
+      fc.asyncProperty(fc.tuple(parts, parts), async (offsets) => {
+        const { timers, store, begin } = open(offsets, kind)
         const [first, second] = [begin(), begin()]
         const stop = new AbortController()
         const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
-        await asked(first.model, 1)
+        await untilRequest(first.model, 1)
         first.model.pending?.fail(outage)
         await written(store, outage.code)
         stop.abort()
@@ -313,7 +313,7 @@ describe('a clock with fractions of milliseconds', () => {
         const rest = runSession(second.agent, { session: 's' })
         await takenUp(store)
         timers.increment(8000)
-        expect(await asked(second.model, 1)).toBe(1)
+        expect(await untilRequest(second.model, 1)).toBe(1)
         second.model.pending?.answer({ toolCalls: [call('a', 'nap')], finishReason: 'tool_calls' })
         expect(await rest).toMatchObject({ state: 'PAUSED', wakeAt: start + hour, wakeMs: hour - 8000 })
         timers.increment(hour)

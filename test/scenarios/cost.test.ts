@@ -40,8 +40,8 @@ describe('the cost', () => {
   it.each([
     ['cost', 0.25, 0.25],
     ['cost_in_usd_ticks', 2_500_000_000, 0.25],
-  ])("is the provider's amount (%s) if no price is known, and only then", async (field, said, cost) => {
-    const usage = { input_tokens: 90, output_tokens: 10, total_tokens: 100, [field]: said }
+  ])("is the provider's amount (%s) if no price is known, and only then", async (field, amount, cost) => {
+    const usage = { input_tokens: 90, output_tokens: 10, total_tokens: 100, [field]: amount }
     const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hi.' }] }]
     const raw = { body: JSON.stringify({ object: 'response', status: 'completed', output, usage }) }
     const options = { api: 'responses' as const, stream: false }

@@ -2,14 +2,14 @@ import { createAgent, memoryStore, openaiChat, type OpenAIChatOptions } from '..
 import { start } from '../rehearsal/support.js'
 import { tool } from '../support/tools.js'
 
-const kept = { ...process.env }
+const savedEnv = { ...process.env }
 
 beforeEach(() => {
   for (const name of ['OPENAI_API_KEY', 'OPENAI_ADMIN_KEY', 'OPENAI_BASE_URL']) delete process.env[name]
 })
 
 afterEach(() => {
-  Object.assign(process.env, kept)
+  Object.assign(process.env, savedEnv)
   Reflect.deleteProperty(globalThis, 'window')
   if (hadNoNavigator) Reflect.deleteProperty(globalThis, 'navigator')
 })

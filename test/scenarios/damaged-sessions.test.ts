@@ -63,7 +63,7 @@ test('an impossible log is reported with one of our errors', async () => {
         store.append(lease, records)
         store.release(lease)
         const agent = createAgent({ model: new ManualModel(), store, clock })
-        const told = async (work: () => Promise<unknown>, others: readonly string[] = []) => {
+        const reported = async (work: () => Promise<unknown>, others: readonly string[] = []) => {
           try {
             await work()
           } catch (error) {
@@ -72,15 +72,15 @@ test('an impossible log is reported with one of our errors', async () => {
             refused++
           }
         }
-        await told(() => agent.replay('s'))
-        await told(async () => {
+        await reported(() => agent.replay('s'))
+        await reported(async () => {
           const run = await agent.resume('s')
           run.cancel()
           await run.result
           // Only the parent can resume a sub-agent's session.
         }, ['stranded'])
         // A call may wait for a sub-agent that has no session.
-        await told(() => agent.fork('s'), ['nothing_to_resume'])
+        await reported(() => agent.fork('s'), ['nothing_to_resume'])
         expect(store.get('s')?.holder).toBeNull()
       },
     ),

@@ -67,10 +67,10 @@ async function measure(mode: Mode, searches: number) {
     const { tools, messages } = body as unknown as { tools: object[]; messages: object[] }
     const now = [...tools, ...messages].flatMap((part) => encode(JSON.stringify(part)))
     const parts = before.findIndex((token, i) => now[i] !== token)
-    const kept = parts < 0 ? before.length : parts
+    const common = parts < 0 ? before.length : parts
     sums.first ||= now.length
     sums.all += now.length
-    sums.fresh += now.length - kept
+    sums.fresh += now.length - common
     before = now
   }
   await theatre.close()

@@ -90,11 +90,11 @@ test('found tools are loaded, reported in an event, and appended to the tools', 
 })
 
 test('a call of a tool that is not loaded returns its schema, loads it, and counts for no guard or cap', async () => {
-  const asked = calls([
+  const turn = calls([
     ['billing_get_invoice', { id: 'i' }],
     ['billing_get_invoice', { id: 'i' }],
   ])
-  const { result, stage, of } = await played([asked, call('billing_get_invoice', invoice), text('Read.')], {
+  const { result, stage, of } = await played([turn, call('billing_get_invoice', invoice), text('Read.')], {
     tools: [...deferredTools({ maxCalls: 1 }), toolSearch()],
     limits: { maxToolCalls: 1 },
     guardrails: { repeatedCall: { haltAt: 'reached' } },
@@ -197,7 +197,7 @@ test('with call_tool, only the model does not see a call of the tool itself', as
   run.approve(waiting.pending?.[0]?.callId ?? '')
   expect((await run.result).output).toBe('Paid.')
   expect(seen.slice(1)).toEqual(['pay {"q":"1"}', 'look {"q":"2"}'])
-  expect(play.of('tool_call').map(({ call: { function: asked } }) => asked.name)).toEqual([
+  expect(play.of('tool_call').map(({ call: { function: fn } }) => fn.name)).toEqual([
     'tool_search',
     'pay',
     'look',
@@ -206,8 +206,8 @@ test('with call_tool, only the model does not see a call of the tool itself', as
     play.of('step_started').flatMap((step) => (step.stepType === 'tool_execution' ? [step.name] : [])),
   ).toEqual(['tool_search', 'look'])
   const sent = theatre.requests.at(-1)?.sent as Sent
-  const wired = sent.messages.flatMap(({ tool_calls: asked = [] }) =>
-    asked.map(({ function: made }) => [made.name, made.arguments]),
+  const wired = sent.messages.flatMap(({ tool_calls: calls = [] }) =>
+    calls.map(({ function: fn }) => [fn.name, fn.arguments]),
   )
   expect(wired.slice(1)).toEqual([
     ['call_tool', '{"name":"pay","arguments":{"q":"1"}}'],
@@ -267,7 +267,7 @@ test('arguments of call_tool arrive complete, and arguments of other calls are s
   )
   const streamed = of('tool_call_delta').map(({ name }) => name)
   expect(new Set(streamed)).toEqual(new Set(['look']))
-  expect(of('tool_call').map(({ call: { function: asked } }) => [asked.name, asked.arguments])).toEqual([
+  expect(of('tool_call').map(({ call: { function: fn } }) => [fn.name, fn.arguments])).toEqual([
     ['look', '{"q":"x"}'],
     ['look', '{"q":"x"}'],
   ])
@@ -330,8 +330,8 @@ test('a replay does not repeat a call that only loaded its tool, and keeps the o
   const tools = [toolSearch({ search: () => [] }), defer('pay', { needsApproval: true })]
   const theatre = await stage([call('pay'), call('pay'), text('Done.')], { tools, store: memoryStore() })
   const { run } = theatre.run('Go.', { session: 's' })
-  const [asked] = (await run.result).pending ?? []
-  if (asked) run.approve(asked)
+  const [question] = (await run.result).pending ?? []
+  if (question) run.approve(question)
   expect((await run.result).state).toBe('COMPLETED')
   const recording = await recordSession(theatre.agent, 's')
   for (const agent of [theatre.agent, createRecordedAgent(recording)])

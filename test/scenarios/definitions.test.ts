@@ -48,6 +48,6 @@ test('the definition is in snapshots and forks, so that no process must read a l
   const snapshot = store.read('s').find(({ type }) => type === 'snapshot')
   expect(JSON.parse(snapshot?.data ?? '{}')).toMatchObject({ definition: begun })
   const fork = await play.agent.fork('s')
-  const [, kept] = store.read(fork)
-  expect(JSON.parse(kept?.data ?? '{}')).toMatchObject({ definition: begun })
+  const [, stored] = store.read(fork)
+  expect(JSON.parse(stored?.data ?? '{}')).toMatchObject({ definition: begun })
 })

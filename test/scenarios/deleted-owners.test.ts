@@ -44,9 +44,9 @@ function write(store: SyncSessionStore, id: string, more: object = {}): void {
 describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
-])('the sessions of an owner in %s', (_, made) => {
+])('the sessions of an owner in %s', (_, createStore) => {
   it('are deleted by prefix, page by page, without those of others', async () => {
-    const near = made()
+    const near = createStore()
     for (let n = 0; n < 250; n += 1) write(near, `ann:${n}`)
     const others = ['ann', 'anna:1', 'Ann:1', 'bo:ann:1', 'an:n']
     for (const id of others) write(near, id)
@@ -70,7 +70,7 @@ describe.each([
     ['inherits its tags', () => Object.create({ tags: { user: 'ann' } }) as SessionOwner],
     ['hides its prefix', () => Object.defineProperty({}, 'prefix', { value: 'ann' }) as SessionOwner],
   ])('are exactly the deleted ones if the owner %s', async (__, owner) => {
-    const near = made()
+    const near = createStore()
     write(near, 'ann:1', { tags: { user: 'ann' } })
     write(near, 'bo:1', { tags: { user: 'bo' } })
     expect(await agentOf(near).deleteSessions(owner())).toBe(1)
@@ -78,7 +78,7 @@ describe.each([
   })
 
   it('are exactly the deleted ones if the owner changes during the deletion', async () => {
-    const near = made()
+    const near = createStore()
     for (let n = 0; n < 101; n += 1) write(near, `ann:${n}`)
     write(near, 'bo:1')
     const owner = { prefix: 'ann' }
@@ -94,7 +94,7 @@ describe.each([
   })
 
   it('are deleted by tags: chats, forks, sub-agents at every depth, messages and tags', async () => {
-    const near = made()
+    const near = createStore()
     const lowest = await stage([text('Seen.')])
     const middle = await stage([ask('Deeper.'), text('Found.')], { tools: [research(lowest)] })
     const top = await stage([ask(), text('Done.'), text('Other.')], {
@@ -113,7 +113,7 @@ describe.each([
   })
 
   it('are cancelled first if they are active in any process, and write nothing more', async () => {
-    const near = made()
+    const near = createStore()
     const gate = latch()
     const look = tool('look', () => gate.opened)
     const theatre = await stage([call('look'), text('Done.')], { store: near, tools: [look] })
@@ -128,7 +128,7 @@ describe.each([
   })
 
   it('are cancelled again if the person writes during the deletion', async () => {
-    const near = made()
+    const near = createStore()
     const theatre = await stage([call('look'), call('look')], {
       store: near,
       tools: [tool('look', () => latch().opened)],
@@ -144,7 +144,7 @@ describe.each([
   })
 
   it('are deleted by a repeated call after a store failure', async () => {
-    const near = made()
+    const near = createStore()
     for (let n = 0; n < 20; n += 1) write(near, `ann:${n}`)
     const { delete: remove } = near
     let left = 7
@@ -162,7 +162,7 @@ describe.each([
   })
 
   it('are exactly the deleted ones, regardless of the list of a custom store', async () => {
-    const near = made()
+    const near = createStore()
     for (const id of ['ann:1', 'bo:1']) write(near, id)
     const { list } = near
     near.list = () => list({ children: true })

@@ -39,9 +39,9 @@ const idsIn = (store: SyncSessionStore): string[] => store.list({ children: true
 describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
-])('a deleted session in %s', (_, made) => {
+])('a deleted session in %s', (_, createStore) => {
   it('takes the sessions of its sub-agents with it, at every depth, and no others', async () => {
-    const near = made()
+    const near = createStore()
     const top = await threeDeep(distant(near))
     await top.run('Go.', { session: 'ann' }).run.result
     const other = await threeDeep(near)
@@ -60,7 +60,7 @@ describe.each([
   it('stays with its sub-agents while a run uses it', async () => {
     const gate = latch()
     const look = tool('look', () => gate.opened)
-    const near = made()
+    const near = createStore()
     const top = await threeDeep(near, look)
     const { run } = top.run('Go.', { session: 'ann' })
     await until(() => look.inputs.length === 1)

@@ -24,15 +24,19 @@ function asking(id: string, name: string): ModelProvider {
 }
 
 /** Reports each query that the store receives. */
-function watched(store: SyncSessionStore, asked: () => void): SyncSessionStore {
-  const told = <Args extends unknown[], Value>(ask: (...args: Args) => Value) => {
+function watched(store: SyncSessionStore, onQuery: () => void): SyncSessionStore {
+  const reporting = <Args extends unknown[], Value>(ask: (...args: Args) => Value) => {
     return (...args: Args): Value => {
-      asked()
+      onQuery()
       return ask(...args)
     }
   }
-  const [acquire, append, release] = [told(store.acquire), told(store.append), told(store.release)]
-  return { ...store, acquire, append, release, read: told(store.read) }
+  const [acquire, append, release] = [
+    reporting(store.acquire),
+    reporting(store.append),
+    reporting(store.release),
+  ]
+  return { ...store, acquire, append, release, read: reporting(store.read) }
 }
 
 test.each([

@@ -66,7 +66,7 @@ test('an invalid answer is refused before any other is applied, and the run does
     store,
     tools: [pay],
   })
-  const asked = await runSession(play.agent, { session: 's', input: 'Pay.' })
+  const result = await runSession(play.agent, { session: 's', input: 'Pay.' })
   const none = [
     null,
     'yes',
@@ -88,7 +88,7 @@ test('an invalid answer is refused before any other is applied, and the run does
     })
   }
   expect(pay.inputs).toEqual([])
-  expect(store.get('s')?.head).toBe(asked.head)
+  expect(store.get('s')?.head).toBe(result.head)
   expect(store.get('s')?.holder).toBeNull()
 })
 

@@ -30,7 +30,7 @@ async function until(holds: () => unknown): Promise<void> {
 }
 
 /** Waits for the next request to the model. */
-async function asked(model: ManualModel) {
+async function untilRequest(model: ManualModel) {
   await until(() => model.pending)
   if (model.pending === null) throw new Error('Nobody asks the model.')
   return model.pending
@@ -67,7 +67,7 @@ describe('runSession', () => {
     const append = jest.spyOn(store, 'append')
     const { agent, model } = program(store)
     const driving = runSession(agent, { session: 's', input: 'Go.' })
-    const request = await asked(model)
+    const request = await untilRequest(model)
     const written = append.mock.calls.map(([, records, summary]) => [records.length, summary?.state])
     expect(written).toEqual([[2, 'RUNNING']])
     request.answer({ text: 'Done.' })
@@ -128,9 +128,9 @@ describe('runSession', () => {
       subject: 'answers',
       message: expect.stringContaining('fingerprint'),
     })
-    const bound = ({ pending: [asked] = [] }: SessionResult) => ({
+    const bound = ({ pending: [question] = [] }: SessionResult) => ({
       session,
-      answers: [{ ...approve, callId: asked?.callId ?? '', fingerprint: asked?.fingerprint ?? '' }],
+      answers: [{ ...approve, callId: question?.callId ?? '', fingerprint: question?.fingerprint ?? '' }],
     })
     const second = await runSession(play.agent, bound(first))
     expect(paid).toEqual([5])
@@ -148,12 +148,12 @@ describe('runSession', () => {
   test('starts each turn of a conversation once, whenever it is called', async () => {
     const store = memoryStore()
     const play = await stage([{ text: 'One.' }, { text: 'Two.' }], { store })
-    const asked: string[] = []
+    const requests: string[] = []
     const turn = (n: number) => ({
       session: 's',
       turn: n,
       input: () => {
-        asked.push(`${n}`)
+        requests.push(`${n}`)
         return `Turn ${n}.`
       },
     })
@@ -165,7 +165,7 @@ describe('runSession', () => {
     expect(await runSession(play.agent, turn(2))).toMatchObject({ turn: 2, output: 'Two.' })
     // Too late, because the conversation has continued.
     expect(await runSession(play.agent, turn(1))).toMatchObject({ turn: 2, output: 'Two.' })
-    expect(asked).toEqual(['1', '2'])
+    expect(requests).toEqual(['1', '2'])
     expect(store.get('s')?.summary?.runs).toBe(2)
   })
 
@@ -176,7 +176,7 @@ describe('runSession', () => {
     const calls = Array.from({ length: 40 }, (_, i) =>
       call(`call-${i}-${'é'.repeat(40)}`, 'pay', { text: `x${i}` }),
     )
-    ;(await asked(model)).answer(toolCalls(...calls))
+    ;(await untilRequest(model)).answer(toolCalls(...calls))
     const rest = await driving
     const size = Buffer.byteLength(JSON.stringify(rest))
     expect(size).toBeLessThanOrEqual(1000)
@@ -184,7 +184,7 @@ describe('runSession', () => {
     expect(rest.pending?.length).toBeGreaterThan(0)
 
     const long = runSession(agent, { session: 'long', input: 'Go.' })
-    ;(await asked(model)).answer({
+    ;(await untilRequest(model)).answer({
       text: 'y'.repeat(5000),
     })
     const ended = await long
@@ -269,7 +269,7 @@ describe('runSession', () => {
     const first = program(store)
     const stop = new AbortController()
     const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
-    await asked(first.model)
+    await untilRequest(first.model)
     expect(leaseOf(store, 's')).not.toBeNull()
     stop.abort()
     expect(await driving).toMatchObject({ state: 'RUNNING', stopped: true })
@@ -278,7 +278,7 @@ describe('runSession', () => {
 
     const second = program(store)
     const rest = runSession(second.agent, { session: 's', input: 'Go.' })
-    ;(await asked(second.model)).answer({
+    ;(await untilRequest(second.model)).answer({
       text: 'Done.',
     })
     expect(await rest).toMatchObject({ state: 'COMPLETED', output: 'Done.', turn: 1 })
@@ -293,7 +293,7 @@ describe('runSession', () => {
     const limited = createAgent({ model, clock, store, tools: [pay], toolCalls: { concurrency: 1 } })
     const stop = new AbortController()
     const driving = runSession(limited, { session: 's', input: 'Go.', signal: stop.signal })
-    ;(await asked(first.model)).answer(
+    ;(await untilRequest(first.model)).answer(
       toolCalls(call('a', 'pay', { text: 'May' }), call('b', 'pay', { text: 'June' })),
     )
     await until(() => begun.length > 0)
@@ -309,7 +309,7 @@ describe('runSession', () => {
     const rest = runSession(second.agent, { session: 's' })
     await until(() => begun.length > 1)
     end()
-    const results = (await asked(second.model)).request.messages.filter(({ role }) => role === 'tool')
+    const results = (await untilRequest(second.model)).request.messages.filter(({ role }) => role === 'tool')
     expect(results?.map(({ content }) => content)).toEqual(['paid May', 'paid June'])
     second.model.pending?.answer({ text: 'Done.' })
     expect(await rest).toMatchObject({ state: 'COMPLETED' })
@@ -327,7 +327,7 @@ describe('runSession', () => {
     const first = process()
     const asking = runSession(first.agent, { session: 's', input: 'Go.' })
     const wanted = ['May', 'June', 'July'].map((text, i) => call(`c${i}`, 'pay', { text }))
-    ;(await asked(first.model)).answer(toolCalls(...wanted))
+    ;(await untilRequest(first.model)).answer(toolCalls(...wanted))
     const { head, ...rest } = await asking
     expect(rest).toMatchObject({ state: 'WAITING_FOR_INPUT', pendingCount: 3 })
 
@@ -348,7 +348,7 @@ describe('runSession', () => {
       await until(() => second.begun.length === at)
       second.end()
     }
-    const results = (await asked(second.model)).request.messages.filter(({ role }) => role === 'tool')
+    const results = (await untilRequest(second.model)).request.messages.filter(({ role }) => role === 'tool')
     expect(results.map(({ content }) => content)).toEqual(['paid May', 'paid June', 'paid July'])
     second.model.pending?.answer({ text: 'Done.' })
     expect(await again).toMatchObject({ state: 'COMPLETED' })
@@ -361,7 +361,7 @@ describe('runSession', () => {
     const first = program(store, [pay])
     const stop = new AbortController()
     const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
-    ;(await asked(first.model)).answer(toolCalls(call('a', 'pay', { text: 'May' })))
+    ;(await untilRequest(first.model)).answer(toolCalls(call('a', 'pay', { text: 'May' })))
     await until(() => begun.length > 0)
     stop.abort()
     expect(await driving).toMatchObject({ state: 'WAITING_FOR_TOOL', stopped: true })
@@ -371,7 +371,7 @@ describe('runSession', () => {
     await until(() => begun.length > 1)
     end()
     end()
-    ;(await asked(second.model)).answer({ text: 'Done.' })
+    ;(await untilRequest(second.model)).answer({ text: 'Done.' })
     expect(await rest).toMatchObject({ state: 'COMPLETED' })
     expect(begun).toEqual(['May', 'May'])
   })
@@ -387,8 +387,8 @@ describe('runSession', () => {
     const first = team()
     const stop = new AbortController()
     const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
-    ;(await asked(first.model)).answer(toolCalls(call('a', 'research', { task: 'Find out.' })))
-    await asked(first.child.model)
+    ;(await untilRequest(first.model)).answer(toolCalls(call('a', 'research', { task: 'Find out.' })))
+    await untilRequest(first.child.model)
     stop.abort()
     expect(await driving).toMatchObject({ stopped: true })
     const held = store.list({ children: true }).filter(({ holder }) => holder !== null)
@@ -396,8 +396,8 @@ describe('runSession', () => {
 
     const second = team()
     const rest = runSession(second.agent, { session: 's' })
-    ;(await asked(second.child.model)).answer({ text: 'Found.' })
-    ;(await asked(second.model)).answer({ text: 'Done.' })
+    ;(await untilRequest(second.child.model)).answer({ text: 'Found.' })
+    ;(await untilRequest(second.model)).answer({ text: 'Done.' })
     expect(await rest).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(store.list({ children: true }).map(({ summary }) => summary?.state)).toEqual([
       'COMPLETED',
@@ -411,7 +411,7 @@ describe('runSession', () => {
       const { agent, model } = program(store)
       const abort = new AbortController()
       const driving = runSession(agent, { session: 's', signal: abort.signal, ...options })
-      await asked(model)
+      await untilRequest(model)
       abort.abort()
       expect(await driving).toMatchObject({ state: 'RUNNING', stopped: true })
     }
@@ -420,7 +420,7 @@ describe('runSession', () => {
     for (let i = 0; i < 7; i += 1) await stop({})
     const last = program(store)
     const ending = runSession(last.agent, { session: 's' })
-    ;(await asked(last.model)).answer({ text: 'Done.' })
+    ;(await untilRequest(last.model)).answer({ text: 'Done.' })
     expect(await ending).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(types(store, 's').filter((type) => type === 'RELEASED')).toHaveLength(7)
   })
@@ -433,7 +433,7 @@ describe('runSession', () => {
       const stop = new AbortController()
       const driving = runSession(agent, { session: 's', input: 'Go.', signal: stop.signal })
       // oxlint-disable-next-line no-await-in-loop -- sequential
-      ;(await asked(model)).delta('Half of an answer that is long enough to be counted.')
+      ;(await untilRequest(model)).delta('Half of an answer that is long enough to be counted.')
       stop.abort()
       // oxlint-disable-next-line no-await-in-loop -- as above
       const rest = await driving
@@ -444,16 +444,16 @@ describe('runSession', () => {
     expect(first).toBeGreaterThan(10)
     expect(totals).toEqual([first, 2 * first, 3 * first])
     const last = program(store)
-    const heard: object[] = []
+    const received: object[] = []
     const run = await last.agent.resume('s')
-    run.events$.subscribe((event) => void heard.push(event))
-    ;(await asked(last.model)).answer({ text: 'Done.' })
+    run.events$.subscribe((event) => void received.push(event))
+    ;(await untilRequest(last.model)).answer({ text: 'Done.' })
     const { usage, messages } = await run.result
     expect(usage).toMatchObject({ totalTokens: 3 * first + 15, estimated: true })
     expect(messages.map(({ content }) => content)).toEqual(['Go.', 'Done.'])
-    const told: { type: string; step?: { totalTokens: number } }[] = []
-    for await (const event of last.agent.watch('s')) told.push(event)
-    const steps = told.flatMap(({ type, step }) => (type === 'usage' ? [step?.totalTokens] : []))
+    const reports: { type: string; step?: { totalTokens: number } }[] = []
+    for await (const event of last.agent.watch('s')) reports.push(event)
+    const steps = reports.flatMap(({ type, step }) => (type === 'usage' ? [step?.totalTokens] : []))
     expect(steps).toEqual([first, first, first, 15])
   })
 
@@ -461,7 +461,7 @@ describe('runSession', () => {
     const store = memoryStore()
     const first = program(store)
     const driving = runSession(first.agent, { session: 's', input: 'Go.', maxRetryWaitMs: 30_000 })
-    ;(await asked(first.model)).fail({
+    ;(await untilRequest(first.model)).fail({
       kind: 'rate_limit',
       code: 'http_429',
       status: 429,
@@ -478,7 +478,7 @@ describe('runSession', () => {
     const ending = runSession(later.agent, { session: 's', maxRetryWaitMs: 30_000 })
     await until(() => types(store, 's').at(-1) === 'RESUMED')
     later.clock.increment(1)
-    ;(await asked(later.model)).answer({
+    ;(await untilRequest(later.model)).answer({
       text: 'Done.',
     })
     expect(await ending).toMatchObject({ state: 'COMPLETED' })
@@ -493,7 +493,9 @@ describe('runSession', () => {
       look as never,
     ])
     const begun = runSession(agent, { session: 's', input: 'Go.' })
-    ;(await asked(model)).answer(toolCalls(call('a', 'pay'), call('b', 'look'), call('c', 'look', { n: 2 })))
+    ;(await untilRequest(model)).answer(
+      toolCalls(call('a', 'pay'), call('b', 'look'), call('c', 'look', { n: 2 })),
+    )
     const { head } = await begun
     const strange = runSession(agent, { session: 's', answers: [{ type: 'bow' } as never] })
     await expect(strange).rejects.toMatchObject({ code: 'invalid_input', subject: 'answers' })
@@ -508,7 +510,7 @@ describe('runSession', () => {
         { type: 'toolOutput', callId: 'c', value: 'no camera', isError: true },
       ],
     })
-    const { request } = await asked(model)
+    const { request } = await untilRequest(model)
     const results = request.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
     expect(results).toEqual([
       'Rejected by the user: Too much.',
@@ -520,14 +522,14 @@ describe('runSession', () => {
 
     const pause = async () => {
       const run = agent.run('Go on.', { session: 's' })
-      const request = await asked(model)
+      const request = await untilRequest(model)
       run.pause()
       request.answer(toolCalls(call('d', 'wait')))
       expect((await run.result).state).toBe('PAUSED')
     }
     await pause()
     const steered = runSession(agent, { session: 's', answers: [{ type: 'steer', text: 'Be brief.' }] })
-    expect((await asked(model)).request.messages.at(-1)?.content).toBe('Be brief.')
+    expect((await untilRequest(model)).request.messages.at(-1)?.content).toBe('Be brief.')
     model.pending?.answer({ text: 'Brief.' })
     expect(await steered).toMatchObject({ output: 'Brief.' })
 
@@ -546,7 +548,7 @@ describe('runSession', () => {
     const { agent, model, clock } = program(memoryStore())
     let beats = 0
     const driving = runSession(agent, { session: 's', input: 'Go.', heartbeat: () => (beats += 1) })
-    await asked(model)
+    await untilRequest(model)
     expect(beats).toBe(1)
     clock.increment(10_000)
     clock.increment(10_000)
@@ -561,7 +563,7 @@ describe('runSession', () => {
     const store = memoryStore()
     const { agent, model } = program(store)
     const begun = runSession(agent, { session: 's', input: 'Go.' })
-    await asked(model)
+    await untilRequest(model)
     const refusal = (options: object) =>
       runSession(agent, options as never).then(
         () => null,
@@ -587,7 +589,7 @@ describe('runSession', () => {
     expect(store.get('new')).toBeNull()
     expect(await refusal({ session: 'new', input: '' })).toMatchObject({ code: 'invalid_input' })
     expect(leaseOf(store, 'new')).toBeUndefined()
-    ;(await asked(model)).answer({ text: 'Done.' })
+    ;(await untilRequest(model)).answer({ text: 'Done.' })
     await begun
   })
 })
@@ -599,7 +601,7 @@ describe('defineAgents', () => {
     const before = defineAgents({ billing: { agent: old.agent, version: '2' } })
     const stop = new AbortController()
     const begun = runSession(before, { session: 's', input: 'Go.', signal: stop.signal })
-    await asked(old.model)
+    await untilRequest(old.model)
     stop.abort()
     await begun
     expect(store.get('s')?.summary).toMatchObject({ agent: 'billing', version: '2' })
@@ -621,7 +623,7 @@ describe('defineAgents', () => {
     const both = defineAgents({ billing: { agent, version: '4', accepts: ['2', '3', '4'] } })
     expect(await listStrandedSessions(both, store)).toEqual([])
     const driving = runSession(both, { session: 's' })
-    ;(await asked(fresh.model)).answer({ text: 'Done.' })
+    ;(await untilRequest(fresh.model)).answer({ text: 'Done.' })
     expect(await driving).toMatchObject({ state: 'COMPLETED' })
     expect(await listStrandedSessions(after, store)).toEqual([])
   })
@@ -630,7 +632,7 @@ describe('defineAgents', () => {
     const store = memoryStore()
     const [support, billing, unnamed] = [program(store), program(store), program(store)]
     const begun = unnamed.agent.run('Go.', { session: 'old' })
-    ;(await asked(unnamed.model)).answer({ text: 'One.' })
+    ;(await untilRequest(unnamed.model)).answer({ text: 'One.' })
     await begun.result
     const agents = defineAgents({ support: support.agent, billing: billing.agent })
     await expect(runSession(agents, { session: 's', input: 'Go.' })).rejects.toMatchObject({
@@ -645,13 +647,13 @@ describe('defineAgents', () => {
       ['old', 2],
     ] as const) {
       const driving = runSession(agents, { session, turn, input: 'Go.', agent: 'billing' })
-      ;(await asked(billing.model)).answer({ text: 'Billed.' })
+      ;(await untilRequest(billing.model)).answer({ text: 'Billed.' })
       // oxlint-disable-next-line no-await-in-loop -- as above
       expect(await driving).toMatchObject({ output: 'Billed.' })
       expect(store.get(session)?.summary?.agent).toBe('billing')
     }
     const next = runSession(agents, { session: 's', turn: 2, input: 'Go on.' })
-    ;(await asked(billing.model)).answer({ text: 'Again.' })
+    ;(await untilRequest(billing.model)).answer({ text: 'Again.' })
     expect(await next).toMatchObject({ turn: 2, output: 'Again.' })
     expect(support.model.attempts).toEqual([])
   })

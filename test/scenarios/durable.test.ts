@@ -51,10 +51,10 @@ test('a named session that was stored elsewhere brings its history into the stor
   const play = await stage([{ text: 'One.' }, { text: 'Two.' }])
   const session = createSession('Counting')
   await play.agent.run('Count.', { session }).result
-  const kept = again(play, store)
-  await kept.run('Go on.', { session }).result
+  const agent = again(play, store)
+  await agent.run('Go on.', { session }).result
   expect(session.messages).toHaveLength(4)
-  const { name, messages } = await kept.replay(session.id)
+  const { name, messages } = await agent.replay(session.id)
   expect(name).toBe('Counting')
   expect(messages).toEqual(session.messages)
 })
@@ -171,8 +171,8 @@ test('a waiting run releases its session, and an ended run is returned unchanged
   const store = memoryStore()
   const play = await stage([{ text: 'Done.' }], { store })
   const done = await play.agent.run('Go.', { session: 's' }).result
-  const kept = await (await again(play, store).resume('s')).result
-  expect(kept).toEqual(done)
+  const stored = await (await again(play, store).resume('s')).result
+  expect(stored).toEqual(done)
   expect(play.requests).toHaveLength(1)
 })
 
@@ -216,8 +216,8 @@ test.each([
   async (_, toStore) => {
     const near = memoryStore()
     let onTaken = (): void => undefined
-    const acquire: typeof near.acquire = (...asked) => {
-      const lease = near.acquire(...asked)
+    const acquire: typeof near.acquire = (...args) => {
+      const lease = near.acquire(...args)
       onTaken()
       return lease
     }
@@ -321,14 +321,14 @@ test('a log that is damaged in the middle is refused with the last intact record
 })
 
 test('a failing store ends the run with the reason, and stored records stay', async () => {
-  const kept = memoryStore()
+  const inner = memoryStore()
   let writes = 0
   const store: SessionStore = {
-    ...kept,
+    ...inner,
     append: (lease, records, summary) => {
       writes += 1
       if (writes > 1) throw new Error('no space left on device')
-      return kept.append(lease, records, summary)
+      return inner.append(lease, records, summary)
     },
   }
   const play = await stage([{ toolCalls: [{ id: 'a', name: 'echo', arguments: { text: 'x' } }] }], {
@@ -341,5 +341,5 @@ test('a failing store ends the run with the reason, and stored records stay', as
     reason: 'store_error',
     error: { code: 'store_unavailable', message: expect.stringContaining('no space left') as string },
   })
-  expect(kept.read('s').map(({ type }) => type)).toEqual(['opened', 'start'])
+  expect(inner.read('s').map(({ type }) => type)).toEqual(['opened', 'start'])
 })

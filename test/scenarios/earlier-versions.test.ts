@@ -90,13 +90,13 @@ describe.each(all)('a session that $version stored ($name), from $from', ({ vers
 })
 
 describe.each(versions)('a state stored by an app, of %s', (version) => {
-  const standing = readdirSync(new URL(`${version}/`, folder)).flatMap((file) => {
+  const cases = readdirSync(new URL(`${version}/`, folder)).flatMap((file) => {
     const { sessions } = stored(version, file.replace(/\.json$/, ''))
     const last = JSON.parse(sessions['the-session']?.at(-1)?.data ?? '') as { state: StoredState }
     return typeof last.state.value === 'object' ? [{ file, state: last.state }] : []
   })
 
-  it.each(standing)('loads and continues ($file)', async ({ state }) => {
+  it.each(cases)('loads and continues ($file)', async ({ state }) => {
     const model = { provider: 'test', model: 'm', request: () => new Promise<never>(() => undefined) }
     const agent = createAgent({ model, clock: new SimulatedClock() })
     const actor = createActor(agent.machine, { snapshot: state as never, input: undefined as never })
@@ -124,8 +124,8 @@ function openCalls({ result }: StoredCase): string[] {
   const answered = new Set(
     result.messages.flatMap((message) => (message.role === 'tool' ? [message.tool_call_id] : [])),
   )
-  const asked = result.messages.flatMap((message) =>
+  const waiting = result.messages.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
   )
-  return result.state === 'COMPLETED' ? [] : asked.filter((id) => !answered.has(id))
+  return result.state === 'COMPLETED' ? [] : waiting.filter((id) => !answered.has(id))
 }

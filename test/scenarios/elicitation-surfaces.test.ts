@@ -46,8 +46,8 @@ describe('an elicitation on a page of useChat', () => {
       const tools = [book()]
       const theatre = await stage([asks, done], { tools, store: memoryStore() })
       const handler = chatHandler({ agent: theatre.agent, authorize: 'none', protocol })
-      const said = { id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Go.' }] }
-      const streamed = await framesOf<Part>(await handler(post(url, { id: 'c', messages: [said] })))
+      const message = { id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Go.' }] }
+      const streamed = await framesOf<Part>(await handler(post(url, { id: 'c', messages: [message] })))
       const shown = streamed.find(({ toolName }) => toolName === 'elicitation')
       expect(shown).toMatchObject({
         type: 'tool-input-available',
@@ -69,7 +69,10 @@ describe('an elicitation on a page of useChat', () => {
         handler(
           post(url, {
             id: 'c',
-            messages: [said, { ...reloaded.at(-1), parts: [{ ...part, state: 'output-available', output }] }],
+            messages: [
+              message,
+              { ...reloaded.at(-1), parts: [{ ...part, state: 'output-available', output }] },
+            ],
           }),
         )
       expect(await refusal(await answer({ action: 'accept', content: { seat: 'A' } }))).toEqual([
@@ -110,7 +113,7 @@ describe('an elicitation on a page of AG-UI', () => {
     ['accepted', { status: 'resolved', payload: accepted }, accepted],
     ['declined', { status: 'resolved', payload: { action: 'decline' } }, { action: 'decline' }],
     ['abandoned', { status: 'cancelled' }, { action: 'cancel' }],
-  ])('is an interrupt: %s', async (_, entry, told) => {
+  ])('is an interrupt: %s', async (_, entry, reported) => {
     const tools = [book()]
     const theatre = await stage([asks, done], { tools, store: memoryStore() })
     const handler = aguiHandler({ agent: theatre.agent, authorize: 'none' })
@@ -132,7 +135,7 @@ describe('an elicitation on a page of AG-UI', () => {
     const wrong = { status: 'resolved', payload: { action: 'accept', content: {} } }
     expect(await refusal(await resume(wrong))).toEqual([400, 'invalid_answer'])
     await (await resume(entry)).text()
-    expect(tools[0]?.does).toEqual([[{ flight: 'X1' }, told]])
+    expect(tools[0]?.does).toEqual([[{ flight: 'X1' }, reported]])
   })
 })
 
@@ -149,7 +152,7 @@ describe('an elicitation at a terminal', () => {
   /** The question shown to the user, and the result that the run receives. */
   async function typed(elicitation: typeof seat, ...lines: string[]) {
     const shown: string[] = []
-    const told: unknown[] = []
+    const received: unknown[] = []
     const result = {
       state: 'WAITING_FOR_INPUT',
       reason: 'tool_output',
@@ -159,12 +162,12 @@ describe('an elicitation at a terminal', () => {
       shown.push(line)
       return Promise.resolve(lines.shift() ?? null)
     })
-    if (answer && 'value' in answer) told.push(answer.value)
-    return { shown, told, left: lines }
+    if (answer && 'value' in answer) received.push(answer.value)
+    return { shown, received, left: lines }
   }
 
   it('is asked field by field, and each field again until it is valid', async () => {
-    const { shown, told } = await typed(seat, 'a', '1', '12A', 'x', '2', '', 'yes')
+    const { shown, received: reported } = await typed(seat, 'a', '1', '12A', 'x', '2', '', 'yes')
     expect(shown[0]).toBe('book: airline asks: Which seat?\n(a)nswer, (d)ecline, (c)ancel: ')
     expect(shown.slice(1)).toEqual([
       '  Seat (text): ',
@@ -174,7 +177,7 @@ describe('an elicitation at a terminal', () => {
       '  class (eco | biz, Enter for "eco"): ',
       '  insured (yes | no, Enter to skip): ',
     ])
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { action: 'accept', content: { seat: '12A', meals: 2, class: 'eco', insured: true } },
     ])
   })
@@ -183,18 +186,18 @@ describe('an elicitation at a terminal', () => {
     ['d', { action: 'decline' }],
     ['cancel', { action: 'cancel' }],
   ])('is answered with %s', async (line, answer) => {
-    expect((await typed(seat, '?', line)).told).toEqual([answer])
+    expect((await typed(seat, '?', line)).received).toEqual([answer])
   })
 
   it('shows the address of a page before consent', async () => {
-    const { shown, told } = await typed(page, 'y')
+    const { shown, received: reported } = await typed(page, 'y')
     expect(shown[0]).toContain('Sign the form. https://air.example/sign')
-    expect(told).toEqual([{ action: 'accept' }])
+    expect(reported).toEqual([{ action: 'accept' }])
   })
 
   it('stays open if the input ends', async () => {
-    expect((await typed(seat)).told).toEqual([])
-    expect((await typed(seat, 'a', '12A')).told).toEqual([])
+    expect((await typed(seat)).received).toEqual([])
+    expect((await typed(seat, 'a', '12A')).received).toEqual([])
   })
 
   it('is printed with the command that answers it', () => {
@@ -232,10 +235,10 @@ describe('an elicitation for the client of our MCP server', () => {
     expect(params).toMatchObject({ mode: 'form', requestedSchema: seat.schema })
     expect(params.message).toMatch(/airline.* asks: Which seat\?$/)
     const { callId, fingerprint } = question
-    const meant = { type: 'toolOutput', callId, fingerprint }
-    expect(readFormAnswer(form, accepted)).toEqual({ message: { ...meant, value: accepted } })
+    const expected = { type: 'toolOutput', callId, fingerprint }
+    expect(readFormAnswer(form, accepted)).toEqual({ message: { ...expected, value: accepted } })
     expect(readFormAnswer(form, { action: 'decline' })).toEqual({
-      message: { ...meant, value: { action: 'decline' } },
+      message: { ...expected, value: { action: 'decline' } },
     })
     expect(readFormAnswer(form, { action: 'cancel' })).toBe('left')
     expect(readFormAnswer(form, { action: 'accept', content: {} })).toMatchObject({

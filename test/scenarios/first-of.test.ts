@@ -100,14 +100,14 @@ describe.each(sampledRows([true, false]))('the first of several models (stream: 
     ['a cut connection', { text: 'Half', cutAfter: 0 }, 1],
     ['an invalid request', { status: 400, error: { message: 'No.', code: 'bad' } }, 0],
     ['a refused key', { status: 401, error: { message: 'Who?', code: 'invalid_api_key' } }, 0],
-  ])('%s: whether another model may do better', async (_what, turn, asked) => {
+  ])('%s: whether another model may do better', async (_what, turn, question) => {
     const { two, play } = await theatre([turn], [{ text: 'Hi.', usage }], {
       stream,
       retry: { maxAttempts: 1 },
     })
     const { result } = await play('Go.')
-    expect(two.requests).toHaveLength(asked)
-    expect(result.state).toBe(asked === 1 ? 'COMPLETED' : 'ERROR')
+    expect(two.requests).toHaveLength(question)
+    expect(result.state).toBe(question === 1 ? 'COMPLETED' : 'ERROR')
   })
 
   it('all fail like a single model, and are requested again in order', async () => {
@@ -216,10 +216,10 @@ it.each([
     { retry: { maxAttempts: 1 } },
   )
   const run = agent().run('Go.')
-  let heard = ''
-  run.text$.subscribe((text) => (heard += text))
+  let received = ''
+  run.text$.subscribe((text) => (received += text))
   if (how === 'cancelled') {
-    await until(() => two.requests.length === 1 && heard.endsWith(' of '))
+    await until(() => two.requests.length === 1 && received.endsWith(' of '))
     run.cancel()
   }
   const { state, usage } = await run.result

@@ -104,9 +104,9 @@ test('a wait requested by a server is an integer and at most a year, or null', (
   const isWait = (wait: number | null): boolean =>
     wait === null || (Number.isSafeInteger(wait) && wait >= 0 && wait <= 366 * 86_400_000)
   fc.assert(
-    fc.property(headers, foreign, (given, own) => {
+    fc.property(headers, foreign, (input, own) => {
       const failure = { kind: 'rate_limit', code: 'x', message: 'x', retryAfterMs: own }
-      expect(isWait(toModelFailure({ status: 429, headers: given }, 0).retryAfterMs)).toBe(true)
+      expect(isWait(toModelFailure({ status: 429, headers: input }, 0).retryAfterMs)).toBe(true)
       expect(isWait(toModelFailure(new ModelError(failure as never), 0).retryAfterMs)).toBe(true)
       const { pollMs } = readTask({ taskId: 't', pollInterval: own })
       expect(pollMs >= 50 && pollMs <= 60_000).toBe(true)

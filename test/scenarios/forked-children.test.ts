@@ -91,8 +91,8 @@ test('such a fork asks again for an approval that the sub-agent has not read yet
   if (question) run.approve(question)
   expect((await run.result).pending).toMatchObject([{ callId: 'c/pay-2' }])
   const fork = (await agent.resume(await agent.fork('s', undefined, { askFirst: true }))) as Run
-  const asked = (await fork.result).pending ?? []
-  expect(asked).toMatchObject([{ callId: 'c/c' }, { callId: 'c/pay-2' }])
+  const waiting = (await fork.result).pending ?? []
+  expect(waiting).toMatchObject([{ callId: 'c/c' }, { callId: 'c/pay-2' }])
   const plain = (await agent.resume(await agent.fork('s'))) as Run
   expect((await plain.result).pending).toMatchObject([{ callId: 'c/pay-2' }])
   expect(paid).toEqual([])
@@ -157,14 +157,14 @@ test.each([
     askFirst: true,
   })
   let run = (await crew(store, paid).resume(fork)) as Run
-  const asked: string[] = []
+  const requests: string[] = []
   for (;;) {
     // oxlint-disable-next-line no-await-in-loop -- one question at a time
     const result = await run.result
     const [question] = result.pending ?? []
     if (!question) break
     expect(paid).toEqual(['May'])
-    asked.push(question.name)
+    requests.push(question.name)
     if (moves) {
       // oxlint-disable-next-line no-await-in-loop -- as above
       await crew(store, paid).send(fork, { type: 'approve', callId: question.callId })
@@ -172,6 +172,6 @@ test.each([
       run = (await crew(store, paid).resume(fork)) as Run
     } else run.approve(question)
   }
-  expect(asked).toEqual(['clerk', 'payer', 'pay'])
+  expect(requests).toEqual(['clerk', 'payer', 'pay'])
   expect(paid).toEqual(['May', 'May'])
 })

@@ -21,7 +21,7 @@ function transfer(paid: number[]) {
   })
 }
 
-async function kept(turns: readonly Turn[], options: Partial<AgentOptions> = {}) {
+async function createScene(turns: readonly Turn[], options: Partial<AgentOptions> = {}) {
   const store = memoryStore()
   const play = await stage(turns, { store, ...options })
   return { play, agent: play.agent, store }
@@ -29,7 +29,7 @@ async function kept(turns: readonly Turn[], options: Partial<AgentOptions> = {})
 
 /** The first record for which the condition holds. */
 async function recordWhere(
-  { agent, store }: Awaited<ReturnType<typeof kept>>,
+  { agent, store }: Awaited<ReturnType<typeof createScene>>,
   holds: (state: string) => boolean,
 ): Promise<number> {
   for (const { seq } of store.read('s')) {
@@ -43,7 +43,7 @@ const origin = (records: readonly LogRecord[]) =>
   (JSON.parse(records[0]?.data ?? '{}') as { forkedFrom?: object }).forkedFrom
 
 test('a fork with an edited message sends it, and the original session keeps every byte', async () => {
-  const scene = await kept([call('look'), text('One.'), text('Another.')], { tools: [tool('look')] })
+  const scene = await createScene([call('look'), text('One.'), text('Another.')], { tools: [tool('look')] })
   const { agent, store, play } = scene
   await agent.run('Count the files.', { session: 's' }).result
   const before = JSON.stringify(store.read('s'))
@@ -57,7 +57,7 @@ test('a fork with an edited message sends it, and the original session keeps eve
 })
 
 test('at the end of a run, the conversation continues from the edit, without the old run', async () => {
-  const { agent, play } = await kept([text('It is blue.'), text('Green.')])
+  const { agent, play } = await createScene([text('It is blue.'), text('Green.')])
   await agent.run('It is blue.', { session: 's' }).result
   const id = await agent.fork('s', undefined, { edit: { message: 'm1', content: 'It is green.' } })
   await expect(agent.resume(id)).rejects.toMatchObject({ code: 'nothing_to_resume' })
@@ -69,16 +69,16 @@ test.each(['the result of a batch in progress', 'one that is settled'])(
   'another result: %s',
   async (where) => {
     const slow = tool('slow', () => 'slow')
-    const scene = await kept(
+    const scene = await createScene(
       [{ toolCalls: [{ id: 'a', name: 'slow', arguments: {} }] }, text('One.'), text('Another.')],
       { tools: [slow] },
     )
     const { agent, play } = scene
     await agent.run('Go.', { session: 's' }).result
-    const asked = await recordWhere(scene, (state) => state.includes('executing'))
-    const seq = where === 'one that is settled' ? asked + 1 : asked
+    const record = await recordWhere(scene, (state) => state.includes('executing'))
+    const seq = where === 'one that is settled' ? record + 1 : record
     const forked = agent.fork('s', seq, { edit: { call: 'a', result: { total: 12 } } })
-    if (seq === asked) {
+    if (seq === record) {
       await expect(forked).rejects.toMatchObject({ code: 'unknown_call', subject: 'a' })
       return
     }
@@ -90,10 +90,10 @@ test.each(['the result of a batch in progress', 'one that is settled'])(
 )
 
 test('an edited result that is an Error is an error result', async () => {
-  const { agent, store } = await kept([call('look', {}), text('One.')], { tools: [tool('look')] })
+  const { agent, store } = await createScene([call('look', {}), text('One.')], { tools: [tool('look')] })
   const done = await agent.run('Go.', { session: 's' }).result
-  const asked = done.messages.find((message) => message.role === 'tool')
-  const edit = { call: asked?.tool_call_id ?? '', result: new Error('It is locked.') }
+  const toolMessage = done.messages.find((message) => message.role === 'tool')
+  const edit = { call: toolMessage?.tool_call_id ?? '', result: new Error('It is locked.') }
   const { messages } = await agent.replay(await agent.fork('s', undefined, { edit }))
   expect(messages[2]).toMatchObject({ content: 'It is locked.', data: { status: 'error' } })
   expect(findHistoryProblem(messages)).toBeNull()
@@ -102,7 +102,7 @@ test('an edited result that is an Error is an error result', async () => {
 
 describe('edited instructions', () => {
   test('apply only in the fork: in its run, after a resume in another process, and in its next run', async () => {
-    const scene = await kept(
+    const scene = await createScene(
       [call('look'), text('Done.'), call('look'), ...['a', 'b', 'c', 'd'].map((words) => text(words))],
       {
         instructions: 'You are long.',
@@ -129,7 +129,7 @@ describe('edited instructions', () => {
   })
 
   test('come before the instructions of a step', async () => {
-    const { agent, play } = await kept([text('One.'), text('Two.')], {
+    const { agent, play } = await createScene([text('One.'), text('Two.')], {
       instructions: () => 'Written anew.',
       prepareStep: ({ step }) => ({ instructions: `Of step ${step}.`, toolChoice: 'none' }),
       tools: [tool('look')],
@@ -144,7 +144,7 @@ describe('edited instructions', () => {
   test.each([{ instructions: 3 }, { instructions: 'x', message: 'm1' }, { instructions: 'x', call: 'a' }])(
     '%j is not a valid edit',
     async (edit) => {
-      const { agent } = await kept([text('One.')])
+      const { agent } = await createScene([text('One.')])
       await agent.run('Go.', { session: 's' }).result
       await expect(agent.fork('s', undefined, { edit: edit as never })).rejects.toMatchObject({
         code: 'invalid_input',
@@ -160,7 +160,7 @@ describe('a fork that asks first', () => {
   test('requires approval for each call that is not read-only, also in later runs, and keeps earlier results', async () => {
     const send = tool('send', () => 'sent', { idempotent: true })
     const tools = [look, send]
-    const scene = await kept(
+    const scene = await createScene(
       [call('send'), text('Done.'), call('look'), call('send'), text('So.'), call('send')],
       { tools },
     )
@@ -184,7 +184,7 @@ describe('a fork that asks first', () => {
 
   test('asks about calls that were running, but not about completed calls', async () => {
     const send = tool('send', () => 'sent')
-    const scene = await kept(
+    const scene = await createScene(
       [
         {
           toolCalls: [
@@ -199,8 +199,8 @@ describe('a fork that asks first', () => {
     )
     const { agent } = scene
     await agent.run('Go.', { session: 's' }).result
-    const asked = await recordWhere(scene, (state) => state.includes('executing'))
-    const id = await agent.fork('s', asked, {
+    const record = await recordWhere(scene, (state) => state.includes('executing'))
+    const id = await agent.fork('s', record, {
       askFirst: true,
       edit: { message: 'm1', content: 'Go slowly.' },
     })
@@ -246,7 +246,7 @@ describe('edited arguments', () => {
   test("run once, and the model's text next to them stays complete", async () => {
     const paid: number[] = []
     const tools = [transfer(paid), tool('look')]
-    const scene = await kept([signed(500), text('Done.')], { tools, stream: false })
+    const scene = await createScene([signed(500), text('Done.')], { tools, stream: false })
     const { agent, play } = scene
     await agent.run('Pay.', { session: 's' }).result
     const id = await agent.fork('s', undefined, { edit: { call: 'a', arguments: { amount: 20 } } })
@@ -256,7 +256,7 @@ describe('edited arguments', () => {
     expect(() => run.approve({ callId: 'a', fingerprint: 'of the other one' })).toThrow(
       /is for outdated arguments/,
     )
-    for (const asked of pending) run.approve(asked)
+    for (const question of pending) run.approve(question)
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(paid).toEqual([20])
     const whole = JSON.stringify((await agent.replay('s')).messages)
@@ -269,7 +269,7 @@ describe('edited arguments', () => {
 
   test('are checked again, and may now need a person', async () => {
     const paid: number[] = []
-    const scene = await kept([asks(5), text('Done.'), text('Done.')], {
+    const scene = await createScene([asks(5), text('Done.'), text('Done.')], {
       tools: [transfer(paid), tool('look')],
     })
     const { agent } = scene
@@ -285,7 +285,7 @@ describe('edited arguments', () => {
 
   test('that are invalid, and those of a completed call, are refused, and nothing is forked', async () => {
     const tools = [transfer([]), tool('look')]
-    const { agent, store } = await kept([asks(500)], { tools })
+    const { agent, store } = await createScene([asks(500)], { tools })
     await agent.run('Pay.', { session: 's' }).result
     const fork = (edit: unknown) => agent.fork('s', undefined, { edit: edit as ForkEdit })
     await expect(fork({ call: 'a', arguments: { amount: 'much' } })).rejects.toMatchObject({
@@ -318,7 +318,7 @@ test.each([
   ['m1'],
   [null],
 ])('%p is not a valid edit', async (edit) => {
-  const { agent } = await kept([text('One.')], {})
+  const { agent } = await createScene([text('One.')], {})
   await agent.run('Go.', { session: 's' }).result
   await expect(agent.fork('s', 2, { edit: edit as never })).rejects.toMatchObject({
     code: expect.stringMatching(/^(invalid_input|unknown_call)$/) as string,
@@ -337,7 +337,7 @@ describe('shields check edits like original content', () => {
   test.each(points)('%s', async (point) => {
     for (const action of ['block', 'redact'] as const) {
       const shield = patternShield({ name: 'word', patterns: [/falcon-\d+/g], action })
-      const { agent, store } = await kept([asks(500), text('Done.')], {
+      const { agent, store } = await createScene([asks(500), text('Done.')], {
         tools: [tool('transfer', () => 'ok', { needsApproval: true }), tool('look')],
         shields: { [point]: [shield] },
       })
@@ -356,7 +356,7 @@ describe('shields check edits like original content', () => {
 
   test('a message that a shield has refused can be reworded', async () => {
     const shields = { input: [patternShield({ name: 'word', patterns: [/falcon/], action: 'block' })] }
-    const { agent, play } = await kept([text('Hello.')], { shields })
+    const { agent, play } = await createScene([text('Hello.')], { shields })
     expect(await agent.run(secret, { session: 's' }).result).toMatchObject({ state: 'BLOCKED' })
     const id = await agent.fork('s', 2, { edit: { message: 'm1', content: 'Hello?' } })
     expect(await (await agent.resume(id)).result).toMatchObject({ state: 'COMPLETED', output: 'Hello.' })
@@ -365,18 +365,18 @@ describe('shields check edits like original content', () => {
 })
 
 test('memory is searched again for an edited message', async () => {
-  const asked: string[] = []
+  const requests: string[] = []
   const memory = {
     retrieve: (query: string) => {
-      asked.push(query)
+      requests.push(query)
       return Promise.resolve([{ source: 'notes', text: `About ${query}` }])
     },
   }
-  const scene = await kept([text('One.'), text('Two.')], { memory: memory as never })
+  const scene = await createScene([text('One.'), text('Two.')], { memory: memory as never })
   await scene.agent.run('Cats', { session: 's' }).result
   const seq = await recordWhere(scene, (state) => state.includes('requesting'))
   const id = await scene.agent.fork('s', seq, { edit: { message: 'm1', content: 'Dogs' } })
   await (await scene.agent.resume(id)).result
-  expect(asked).toEqual(['Cats', 'Dogs'])
+  expect(requests).toEqual(['Cats', 'Dogs'])
   expect(JSON.stringify(scene.play.wire(-1))).toContain('About Dogs')
 })

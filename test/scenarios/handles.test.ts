@@ -33,7 +33,7 @@ const model: ModelProvider = {
 /** Jobs at an external service. Calls start them and poll until they are done. */
 class Service {
   readonly begun: string[] = []
-  readonly asked: unknown[] = []
+  readonly requests: unknown[] = []
   readonly ended: string[] = []
   isDone = false
 
@@ -50,7 +50,7 @@ class Service {
           this.begun.push(idempotencyKey)
           await keepHandle?.({ job: this.begun.length })
         }
-        this.asked.push(handle ?? 'its own')
+        this.requests.push(handle ?? 'its own')
         await until(() => this.isDone || signal.aborted)
         return `Job ${this.begun.length} is done.`
       },
@@ -68,13 +68,13 @@ describe('a call that has saved a handle', () => {
     const service = new Service()
     const dying = agentOn(store, service)
     const abandoned = dying.run('Export.', { session: 's' })
-    await until(() => service.asked.length === 1)
+    await until(() => service.requests.length === 1)
     const left = await dying.fork('s')
     const resumed = agentOn(store, service).resume(left)
-    await until(() => service.asked.length === 2)
+    await until(() => service.requests.length === 2)
     service.isDone = true
     expect(await (await resumed).result).toMatchObject({ state: 'COMPLETED', output: 'Job 1 is done.' })
-    expect(service).toMatchObject({ begun: [expect.any(String)], asked: ['its own', { job: 1 }] })
+    expect(service).toMatchObject({ begun: [expect.any(String)], requests: ['its own', { job: 1 }] })
     await abandoned.result
   })
 
@@ -83,7 +83,7 @@ describe('a call that has saved a handle', () => {
     const service = new Service()
     const stop = new AbortController()
     const driving = runSession(agentOn(store, service), { session: 's', input: 'Go.', signal: stop.signal })
-    await until(() => service.asked.length === 1)
+    await until(() => service.requests.length === 1)
     stop.abort()
     expect(await driving).toMatchObject({ stopped: true, state: 'WAITING_FOR_TOOL' })
     expect(service.ended).toEqual(['LeftError'])
@@ -97,7 +97,7 @@ describe('a call that has saved a handle', () => {
   test('aborts like any other if its run is cancelled', async () => {
     const service = new Service()
     const run = agentOn(memoryStore(), service).run('Export.')
-    await until(() => service.asked.length === 1)
+    await until(() => service.requests.length === 1)
     run.cancel()
     expect((await run.result).state).toBe('CANCELLED')
     expect(service.ended).toEqual(['AbortError'])
@@ -120,9 +120,9 @@ describe('a call that has saved a handle', () => {
     const run = agentOn(slow, service).run('Export.', { session: 's' })
     await until(() => service.begun.length === 1)
     for (let turn = 0; turn < 5; turn += 1) await settled()
-    expect(service.asked).toEqual([])
+    expect(service.requests).toEqual([])
     release()
-    await until(() => service.asked.length === 1)
+    await until(() => service.requests.length === 1)
     service.isDone = true
     expect((await run.result).output).toBe('Job 1 is done.')
   })
@@ -135,7 +135,7 @@ describe('a call that has saved a handle', () => {
     const service = new Service()
     const dying = agentOn(store, service, { tools: [service.tool(before)] })
     const abandoned = dying.run('Export.', { session: 's' })
-    await until(() => service.asked.length === 1)
+    await until(() => service.requests.length === 1)
     const other = agentOn(store, service, { tools: [service.tool(after)] })
     const result = await (await other.resume(await dying.fork('s'))).result
     expect(result.output).toMatch(/Its outcome is unknown/)
@@ -150,7 +150,7 @@ describe('a call that has saved a handle', () => {
     const shield = defineShield({ name: 'calm', check: () => ({ action: 'allow' }) })
     const agent = agentOn(store, service, { shields: { toolOutput: [shield] } })
     const run = agent.run('Export.', { session: 's' })
-    await until(() => service.asked.length === 1)
+    await until(() => service.requests.length === 1)
     const { records } = clearRecords(store.read('s'), 's')
     expect(JSON.stringify(records)).toContain('HANDLE_SAVED')
     expect(JSON.stringify(records)).not.toContain('"job"')

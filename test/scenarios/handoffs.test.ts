@@ -196,8 +196,8 @@ describe('a handoff', () => {
     const run = desk.agent.run('Go.')
     const events = await listEvents(run)
     const { messages } = await run.result
-    const told = events.map(({ type }) => type).filter((type) => /^(tool_result|handed_off)$/.test(type))
-    expect(told).toEqual(['tool_result', 'tool_result', 'tool_result', 'handed_off'])
+    const types = events.map(({ type }) => type).filter((type) => /^(tool_result|handed_off)$/.test(type))
+    expect(types).toEqual(['tool_result', 'tool_result', 'tool_result', 'handed_off'])
     expect(messages.slice(2, 5).map((message) => textOf(message))).toEqual([
       "The conversation was handed over to 'billing', which replies from now on.",
       'Seen.',
@@ -342,9 +342,9 @@ describe('a handoff with other features', () => {
   it("shows the agent's name above its messages in the studio", async () => {
     const desk = await open([call(toBilling), text('Billing here.')])
     const { messages } = await desk.agent.run('Go.').result
-    const standing = { run: null, state: { messages } }
+    const session = { run: null, state: { messages } }
     const { transcript } = createTranscript(
-      { session: standing } as never,
+      { session: session } as never,
       { durations: new Map(), decisions: new Map(), forkPoints: new Map() } as never,
     )
     expect(transcript.map(({ role, speaker }) => [role, speaker])).toEqual([

@@ -57,10 +57,10 @@ const mistakes: [what: string, turn: Turn, kept: object, sent: object][] = [
 describe.each(sampledRows([true, false]))('with stream: %s, a call with an error of the model', (stream) => {
   it.each(mistakes)(
     '%s: is stored unchanged, and sent in a form that every provider accepts',
-    async (_, turn, kept, sent) => {
+    async (_, turn, createStore, sent) => {
       const opened = await stage([turn, text('Well.'), text('Fine.')], { tools: [tool('look')], stream })
       const { first, sent: wire } = await twice(opened)
-      expect(first.messages[1]).toMatchObject({ tool_calls: [{ function: kept }] })
+      expect(first.messages[1]).toMatchObject({ tool_calls: [{ function: createStore }] })
       expect(wire[1]).toMatchObject({ tool_calls: [{ function: sent }] })
     },
   )
@@ -84,8 +84,8 @@ describe('an unpaired surrogate is stored, and sent as U+FFFD', () => {
   })
 
   it("in the model's text, reasoning and refusals", async () => {
-    const said = { text: torn, reasoning: torn }
-    const opened = await stage([said, text('Fine.')])
+    const turn = { text: torn, reasoning: torn }
+    const opened = await stage([turn, text('Fine.')])
     expect((await twice(opened)).sent[1]).toEqual({ role: 'assistant', content: whole })
     const refused = await stage([{ refusal: torn }, text('Fine.')])
     expect((await twice(refused)).sent[1]).toEqual({ role: 'assistant', content: whole })
@@ -112,8 +112,8 @@ describe('an unpaired surrogate is stored, and sent as U+FFFD', () => {
       tools: [pay, clientTool('pick')],
     })
     const { run } = opened.run()
-    const [asked] = (await run.result).pending ?? []
-    run.reject(asked?.callId ?? '', torn)
+    const [question] = (await run.result).pending ?? []
+    run.reject(question?.callId ?? '', torn)
     const [open] = (await run.result).pending ?? []
     run.addToolOutput(open?.callId ?? '', torn)
     expect(await run.result).toMatchObject({ state: 'COMPLETED' })
@@ -156,7 +156,7 @@ it('splits a batch with more calls than a message may have', async () => {
   const opened = await stage([many, text('Well.'), text('Fine.')], { tools: [tool('look')] })
   const { first, sent } = await twice(opened)
   expect(first.messages).toHaveLength(303)
-  expect(sent.flatMap(({ tool_calls: asked }) => (asked ? [asked.length] : []))).toEqual([128, 128, 44])
+  expect(sent.flatMap(({ tool_calls: calls }) => (calls ? [calls.length] : []))).toEqual([128, 128, 44])
   expect(sent.filter(({ role }) => role === 'tool')).toHaveLength(300)
 })
 

@@ -49,7 +49,7 @@ async function theatre(turns: Turn[], options: Partial<AgentOptions> = {}) {
   return { rehearsal, model, agent, sent }
 }
 
-const asked = (id: string, url = 'https://herons.test') => ({
+const approvalRequest = (id: string, url = 'https://herons.test') => ({
   type: 'mcp_approval_request',
   id,
   server_label: 'zip',
@@ -84,7 +84,7 @@ describe.each(sampledRows([true, false]))(
       expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 2 })
       expect(sent(1).slice(1)).toEqual([
         expect.objectContaining({ type: 'reasoning', encrypted_content: expect.any(String) }),
-        asked('mcpr_1_1'),
+        approvalRequest('mcpr_1_1'),
         yes('mcpr_1_1'),
       ])
     })
@@ -114,8 +114,8 @@ describe.each(sampledRows([true, false]))(
       run.approve('mcpr_1_3')
       expect(await run.result).toMatchObject({ state: 'COMPLETED' })
       expect(sent(1).slice(3)).toEqual([
-        asked('mcpr_1_2'),
-        asked('mcpr_1_3', 'https://egrets.test'),
+        approvalRequest('mcpr_1_2'),
+        approvalRequest('mcpr_1_3', 'https://egrets.test'),
         { type: 'function_call_output', call_id: 'call_1_1', output: 'seen' },
         no('mcpr_1_2', 'Rejected by the user: Not that one.'),
         yes('mcpr_1_3'),
@@ -130,13 +130,13 @@ describe.each(sampledRows([true, false]))(
       const run = await agent().resume('s')
       for (const call of (await run.result).pending ?? []) run.approve(call)
       expect((await run.result).state).toBe('COMPLETED')
-      expect(sent(1).slice(1)).toEqual([asked('mcpr_1_1'), yes('mcpr_1_1')])
+      expect(sent(1).slice(1)).toEqual([approvalRequest('mcpr_1_1'), yes('mcpr_1_1')])
       const other = await agent().resume(fork)
       other.reject('mcpr_1_1')
       expect((await other.result).state).toBe('COMPLETED')
-      expect(sent(2).slice(1)).toEqual([asked('mcpr_1_1'), no('mcpr_1_1', 'Rejected by the user.')])
+      expect(sent(2).slice(1)).toEqual([approvalRequest('mcpr_1_1'), no('mcpr_1_1', 'Rejected by the user.')])
       await agent().run('And?', { session: 's' }).result
-      expect(sent(3).slice(1, 3)).toEqual([asked('mcpr_1_1'), yes('mcpr_1_1')])
+      expect(sent(3).slice(1, 3)).toEqual([approvalRequest('mcpr_1_1'), yes('mcpr_1_1')])
     })
 
     it('is rejected by a cancelled run, and in a custom conversation', async () => {
@@ -150,14 +150,14 @@ describe.each(sampledRows([true, false]))(
       const { messages } = await run.result
       await agent().run('And?', { session: 's' }).result
       expect(sent(1).slice(1, 3)).toEqual([
-        asked('mcpr_1_1'),
+        approvalRequest('mcpr_1_1'),
         no('mcpr_1_1', expect.stringMatching(/cancelled/)),
       ])
-      const kept = (JSON.parse(JSON.stringify(messages)) as HistoryMessage[]).map((message) =>
+      const stored = (JSON.parse(JSON.stringify(messages)) as HistoryMessage[]).map((message) =>
         message.role === 'tool' ? { ...message, content: 'Approved.', data: undefined } : message,
       )
-      await agent().run([...kept, { role: 'user', content: 'And?' }]).result
-      expect(sent(2).slice(1, 3)).toEqual([asked('mcpr_1_1'), no('mcpr_1_1', 'Approved.')])
+      await agent().run([...stored, { role: 'user', content: 'And?' }]).result
+      expect(sent(2).slice(1, 3)).toEqual([approvalRequest('mcpr_1_1'), no('mcpr_1_1', 'Approved.')])
     })
 
     it('of a sub-agent waits at the top level, with its path', async () => {
@@ -199,8 +199,8 @@ describe.each(sampledRows([true, false]))(
       run.approve('mcpr_1_2')
       const { messages } = await run.result
       expect(sent(1).slice(2)).toEqual([
-        { ...asked('mcpr_1_1'), arguments: expect.not.stringContaining('sk-') },
-        asked('mcpr_1_2'),
+        { ...approvalRequest('mcpr_1_1'), arguments: expect.not.stringContaining('sk-') },
+        approvalRequest('mcpr_1_2'),
         no('mcpr_1_1', expect.any(String)),
         yes('mcpr_1_2'),
       ])
@@ -291,7 +291,7 @@ it('calls no own tool of the same name, and reports the outcome to another provi
         {
           id: 'mcpr_1_1',
           type: 'function',
-          function: { name: 'zip_shorten', arguments: asked('').arguments },
+          function: { name: 'zip_shorten', arguments: approvalRequest('').arguments },
         },
       ],
     },

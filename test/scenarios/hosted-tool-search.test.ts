@@ -203,8 +203,8 @@ test('options of the local search, and models without a search, are refused by n
   const { model } = play()
   const chat = openaiChat({ model: 'gpt-5-mini', apiKey: 'none' })
   const local = openaiResponses({ model: 'glm', baseURL: 'http://localhost:1234/v1', apiKey: 'none' })
-  for (const given of [{ model: chat }, { model: local }, { model, models: { cheap: chat } }])
-    expect(() => createAgent({ ...given, tools: createTools([]) })).toThrow(
+  for (const items of [{ model: chat }, { model: local }, { model, models: { cheap: chat } }])
+    expect(() => createAgent({ ...items, tools: createTools([]) })).toThrow(
       'toolSearch({ hosted: true }) needs a provider',
     )
   expect(() => createAgent({ model, models: { same: model }, tools: createTools([]) })).not.toThrow()

@@ -27,7 +27,7 @@ async function restingIn(store: SessionStore) {
     tools: [pay()],
   })
   const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
-  return Object.assign(play, { asked: pending[0] })
+  return Object.assign(play, { question: pending[0] })
 }
 
 describe('many messages', () => {
@@ -54,27 +54,27 @@ describe('many messages', () => {
 })
 
 describe('a message with an idempotency key', () => {
-  const told = (store: SessionStore, message: SessionMessage, key: string) =>
+  const send = (store: SessionStore, message: SessionMessage, key: string) =>
     sendToStoredSession({ store, clock: systemClock }, 's', message, { key })
 
   it('counts once, before and after delivery, and after a snapshot', async () => {
     const store = memoryStore()
-    const { agent, asked } = await restingIn(store)
+    const { agent, question } = await restingIn(store)
     const steer: SessionMessage = { type: 'steer', text: 'Hurry.' }
     const waiting = { message: 1, status: 'waiting' }
-    expect(await told(store, steer, 'k')).toEqual(waiting)
-    expect(await told(store, steer, 'k')).toEqual(waiting)
+    expect(await send(store, steer, 'k')).toEqual(waiting)
+    expect(await send(store, steer, 'k')).toEqual(waiting)
     // Two senders that did not know of each other.
     store.inbox.put('s', JSON.stringify({ type: 'STEER', text: 'Hurry.', key: 'k' }))
-    if (!asked) throw new Error('A call waits.')
-    await agent.send('s', { type: 'approve', ...asked })
+    if (!question) throw new Error('A call waits.')
+    await agent.send('s', { type: 'approve', ...question })
     expect(await (await agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
-    const heard = async () =>
+    const received = async () =>
       (await agent.replay('s')).messages.filter(({ content }) => content === 'Hurry.').length
-    expect(await heard()).toBe(1)
+    expect(await received()).toBe(1)
     expect(store.inbox.read('s')).toEqual([])
-    expect(await told(store, steer, 'k')).toMatchObject({ status: 'applied' })
-    expect(await heard()).toBe(1)
+    expect(await send(store, steer, 'k')).toMatchObject({ status: 'applied' })
+    expect(await received()).toBe(1)
   })
 
   it('is remembered by the snapshot of a grown log', async () => {
@@ -92,19 +92,19 @@ describe('a message with an idempotency key', () => {
       },
     )
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
-    await told(store, { type: 'approve', ...(pending[0] ?? { callId: '' }) }, 'k')
+    await send(store, { type: 'approve', ...(pending[0] ?? { callId: '' }) }, 'k')
     await (await play.agent.resume('s')).result
     const last = store.read('s', { from: 'snapshot' })
     expect(last[0]).toMatchObject({ type: 'snapshot', data: expect.stringContaining('"keys":["k"]') })
-    expect(await told(store, { type: 'steer', text: 'Hurry.' }, 'k')).toMatchObject({ status: 'applied' })
+    expect(await send(store, { type: 'steer', text: 'Hurry.' }, 'k')).toMatchObject({ status: 'applied' })
   })
 
   it('is removed by the next process if a killed process had applied it', async () => {
     const store = memoryStore()
     const play = await restingIn(store)
-    await told(store, { type: 'steer', text: 'Hurry.' }, 'k')
-    const kept: SessionStore = { ...store, inbox: { ...store.inbox, remove: () => undefined } }
-    await (await again(play, { store: kept, tools: [pay()] }).resume('s')).result
+    await send(store, { type: 'steer', text: 'Hurry.' }, 'k')
+    const inner: SessionStore = { ...store, inbox: { ...store.inbox, remove: () => undefined } }
+    await (await again(play, { store: inner, tools: [pay()] }).resume('s')).result
     expect(store.inbox.read('s')).toHaveLength(1)
     await (await play.agent.resume('s')).result
     expect(store.inbox.read('s')).toEqual([])

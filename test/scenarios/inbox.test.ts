@@ -102,9 +102,9 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     model.pending?.answer({ text: 'Done.' })
     const result = await resumed.result
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    const said = result.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
-    expect(said.map(String).join('\n')).toContain('Mind the gap.')
-    expect(said.map(String).join('\n')).toContain('And the door.')
+    const texts = result.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+    expect(texts.map(String).join('\n')).toContain('Mind the gap.')
+    expect(texts.map(String).join('\n')).toContain('And the door.')
     expect(await inboxOf(store, 's')).toEqual([])
   })
 
@@ -155,28 +155,28 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const tools = [pay()]
     const play = await stage([call('pay', { amount: 1 }), text('Done.')], { store, tools })
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
-    const [asked] = pending
-    if (!asked) throw new Error('A call waits.')
+    const [question] = pending
+    if (!question) throw new Error('A call waits.')
     const tell = (message: SessionMessage) => play.agent.send('s', message)
-    expect(await refused(tell({ type: 'approve', callId: asked.callId, fingerprint: 'ffff' }))).toMatchObject(
-      {
-        code: 'stale_answer',
-      },
-    )
+    expect(
+      await refused(tell({ type: 'approve', callId: question.callId, fingerprint: 'ffff' })),
+    ).toMatchObject({
+      code: 'stale_answer',
+    })
     expect(await refused(tell({ type: 'approve', callId: 'nobody' }))).toMatchObject({ code: 'unknown_call' })
-    expect(await refused(tell({ type: 'toolOutput', ...asked, value: 1 }))).toMatchObject({
+    expect(await refused(tell({ type: 'toolOutput', ...question, value: 1 }))).toMatchObject({
       code: 'unknown_call',
     })
-    await tell({ type: 'approve', ...asked })
-    expect(await refused(tell({ type: 'reject', ...asked }))).toMatchObject({ code: 'already_answered' })
+    await tell({ type: 'approve', ...question })
+    expect(await refused(tell({ type: 'reject', ...question }))).toMatchObject({ code: 'already_answered' })
     // Two pages with no knowledge of each other.
-    await store.inbox?.put('s', JSON.stringify({ type: 'REJECT', callId: asked.callId, why: 'No.' }))
+    await store.inbox?.put('s', JSON.stringify({ type: 'REJECT', callId: question.callId, why: 'No.' }))
     const resumed = await play.agent.resume('s')
     expect(await resumed.result).toMatchObject({ state: 'COMPLETED' })
     expect(await toldIn(store, 's')).toEqual([['APPROVE', 1]])
     await settled()
     expect(await inboxOf(store, 's')).toEqual([])
-    expect(await refused(tell({ type: 'approve', ...asked }))).toMatchObject({ code: 'run_ended' })
+    expect(await refused(tell({ type: 'approve', ...question }))).toMatchObject({ code: 'run_ended' })
   })
 
   it('can be cancelled by anyone if it waits without a lease', async () => {
@@ -199,15 +199,15 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
   })
 
   it('can be cancelled if it was interrupted, and must be resumed for any other message', async () => {
-    const kept = open()
+    const inner = open()
     const model = new ManualModel()
-    const agent = createAgent({ model, store: kept, clock: new SimulatedClock() })
+    const agent = createAgent({ model, store: inner, clock: new SimulatedClock() })
     void agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
     // The process is gone. Another store holds an unchanged copy of the log.
     const store = open()
     const lease = await store.acquire('s', { holder: 'gone', ttlMs: 1000 })
-    await store.append(lease, await kept.read('s'), (await kept.get('s'))?.summary ?? undefined)
+    await store.append(lease, await inner.read('s'), (await inner.get('s'))?.summary ?? undefined)
     await store.release(lease)
     const other = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
     for (const message of [{ type: 'pause' }, { type: 'steer', text: 'Hm.' }] as const) {
@@ -237,9 +237,9 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const tools = [pay(done)]
     const play = await stage([call('pay', { amount: 1 }), call('pay', { amount: 2 })], { store, tools })
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
-    const [asked] = pending
-    if (!asked || !store.inbox) throw new Error('A call waits.')
-    await play.agent.send('s', { type: 'approve', ...asked })
+    const [question] = pending
+    if (!question || !store.inbox) throw new Error('A call waits.')
+    await play.agent.send('s', { type: 'approve', ...question })
     const { inbox } = store
     const keeping: SessionStore = { ...store, inbox: { ...inbox, remove: () => undefined } }
     const run = await again(play, { store: keeping, tools }).resume('s')
@@ -268,11 +268,11 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     }
     const agent = build()
     const { pending = [] } = await agent.run('Go.', { session: 's' }).result
-    const [asked] = pending
-    if (!asked) throw new Error('A call waits.')
-    expect(asked).toMatchObject({ path: ['clerk'] })
-    expect(await agent.send('s', { type: 'approve', ...asked })).toMatchObject({ status: 'waiting' })
-    expect(await refused(agent.send('s', { type: 'approve', ...asked }))).toMatchObject({
+    const [question] = pending
+    if (!question) throw new Error('A call waits.')
+    expect(question).toMatchObject({ path: ['clerk'] })
+    expect(await agent.send('s', { type: 'approve', ...question })).toMatchObject({ status: 'waiting' })
+    expect(await refused(agent.send('s', { type: 'approve', ...question }))).toMatchObject({
       code: 'already_answered',
     })
     expect(await (await build().resume('s')).result).toMatchObject({ output: 'Done.' })
@@ -319,11 +319,11 @@ describe('a queued message', () => {
     })
     const play = await stage([call('transfer', { amount: 20 }), text('Done.')], { store, tools: [transfer] })
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
-    const [asked] = pending
-    if (!asked) throw new Error('A call waits.')
-    const wrong: SessionMessage = { type: 'approve', ...asked, editedInput: { amount: 'much' } }
+    const [question] = pending
+    if (!question) throw new Error('A call waits.')
+    const wrong: SessionMessage = { type: 'approve', ...question, editedInput: { amount: 'much' } }
     expect(await refused(play.agent.send('s', wrong))).toMatchObject({ code: 'invalid_input' })
-    await play.agent.send('s', { type: 'approve', ...asked, editedInput: { amount: 5 } })
+    await play.agent.send('s', { type: 'approve', ...question, editedInput: { amount: 5 } })
     expect(await (await play.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
     expect(done).toEqual([5])
   })
@@ -354,7 +354,7 @@ describe('a queued message', () => {
     const secret = 'xyzzy-4711'
     const block = defineShield({
       name: 'no-secrets',
-      check: (said) => (said.includes(secret) ? { action: 'block', message: 'No.' } : { action: 'allow' }),
+      check: (text) => (text.includes(secret) ? { action: 'block', message: 'No.' } : { action: 'allow' }),
     })
     const model = new ManualModel()
     const agent = createAgent({
@@ -435,12 +435,12 @@ describe('a session with a lease of another connection', () => {
   it('is polled together with the other sessions of its process, once a second', async () => {
     const place = filePlace()
     const [here, there] = [place.open(), place.open()]
-    let asked: (readonly string[])[] = []
+    let queries: (readonly string[])[] = []
     const { inbox } = here
     if (!inbox?.findUnread) throw new Error('The store has an inbox.')
     const counting: SessionStore = {
       ...here,
-      inbox: { ...inbox, findUnread: (ids) => (asked.push(ids), inbox.findUnread?.(ids) ?? []) },
+      inbox: { ...inbox, findUnread: (ids) => (queries.push(ids), inbox.findUnread?.(ids) ?? []) },
     }
     const clock = new SimulatedClock()
     const model = new ManualModel()
@@ -451,13 +451,13 @@ describe('a session with a lease of another connection', () => {
     expect(await other.send('a', { type: 'cancel' })).toMatchObject({ status: 'sent' })
     clock.increment(999)
     await settled()
-    expect(asked).toEqual([])
+    expect(queries).toEqual([])
     clock.increment(1)
     expect(await runs[0]?.result).toMatchObject({ state: 'CANCELLED' })
-    expect(asked).toEqual([['a', 'b']])
+    expect(queries).toEqual([['a', 'b']])
     clock.increment(1000)
     await settled()
-    expect(asked).toEqual([['a', 'b'], ['b']])
+    expect(queries).toEqual([['a', 'b'], ['b']])
     // The write's response reports the message before any query.
     await other.send('b', { type: 'steer', text: 'Mind the gap.' })
     model.pending?.answer({ toolCalls: [callOf('x', 'look')] })
@@ -465,10 +465,10 @@ describe('a session with a lease of another connection', () => {
     expect(JSON.stringify(model.pending?.request.messages)).toContain('Mind the gap.')
     runs[1]?.cancel()
     await runs[1]?.result
-    asked = []
+    queries = []
     clock.increment(10_000)
     await settled()
-    expect(asked).toEqual([])
+    expect(queries).toEqual([])
     await here.close()
     await there.close()
     await place.remove()
@@ -476,16 +476,16 @@ describe('a session with a lease of another connection', () => {
 
   it('is kept by one heartbeat for all sessions of a process', async () => {
     const place = filePlace()
-    const kept = place.open()
+    const inner = place.open()
     const beats: string[][] = []
     const store: SessionStore = {
-      ...kept,
+      ...inner,
       renew: () => {
         throw new Error('One by one.')
       },
       renewAll: (leases, ttlMs) => {
         beats.push(leases.map(({ sessionId }) => sessionId))
-        return (kept.renewAll?.(leases, ttlMs) ?? []) as Lease[]
+        return (inner.renewAll?.(leases, ttlMs) ?? []) as Lease[]
       },
     }
     const clock = new SimulatedClock()
@@ -507,7 +507,7 @@ describe('a session with a lease of another connection', () => {
     clock.increment(60_000)
     await settled()
     expect(beats).toHaveLength(3)
-    await kept.close()
+    await inner.close()
     await place.remove()
   })
 
@@ -517,9 +517,9 @@ describe('a session with a lease of another connection', () => {
     const dir = place.open()
     const tools = [pay()]
     const { pending = [] } = await again(play, { store: dir, tools }).run('Go.', { session: 's' }).result
-    const [asked] = pending
-    if (!asked) throw new Error('A call waits.')
-    await again(play, { store: dir, tools }).send('s', { type: 'approve', ...asked })
+    const [question] = pending
+    if (!question) throw new Error('A call waits.')
+    await again(play, { store: dir, tools }).send('s', { type: 'approve', ...question })
     await dir.close()
     const later = place.open()
     const run = await again(play, { store: later, tools }).resume('s')

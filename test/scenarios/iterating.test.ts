@@ -22,9 +22,9 @@ describe('the iterated events of a run', () => {
     const play = theatre.run()
     const iterator = play.run[Symbol.asyncIterator]()
     await theatre.arrival()
-    const asked = Array.from({ length: 20 }, () => iterator.next())
+    const pending = Array.from({ length: 20 }, () => iterator.next())
     expect(await iterator.return?.()).toEqual({ done: true, value: undefined })
-    const results = await Promise.all(asked)
+    const results = await Promise.all(pending)
     expect(results.at(-1)).toEqual({ done: true, value: undefined })
     play.run.cancel()
     await play.end(1)
@@ -61,19 +61,19 @@ test('a queue answers every request exactly once, in order', async () => {
       let ends = 0
       let pushed = 0
       const queue = new EventQueue<number>(() => (ends += 1))
-      const asked: Promise<unknown>[] = []
+      const pending: Promise<unknown>[] = []
       const answers: unknown[] = []
       let isOver = false
       let isReturned = false
-      let taken = 0
+      let count = 0
       const expected = { values: 0 }
       for (const move of script) {
         if (move === 'push') {
           queue.push(pushed)
           if (!isOver) pushed += 1
         } else if (move === 'next') {
-          const at = asked.length
-          asked.push(
+          const at = pending.length
+          pending.push(
             queue.next().then(
               (result) => (answers[at] = result.done ? 'done' : result.value),
               () => (answers[at] = 'failed'),
@@ -92,15 +92,15 @@ test('a queue answers every request exactly once, in order', async () => {
         }
       }
       queue.end()
-      await Promise.all(asked)
+      await Promise.all(pending)
       const values = answers.filter((answer) => typeof answer === 'number')
-      taken = values.length
-      expect(values).toEqual(Array.from({ length: taken }, (_, i) => i))
-      expect(answers).toHaveLength(asked.length)
+      count = values.length
+      expect(values).toEqual(Array.from({ length: count }, (_, i) => i))
+      expect(answers).toHaveLength(pending.length)
       expect(answers.filter((answer) => answer === 'failed').length).toBeLessThanOrEqual(1)
       // The values, then the failure, then the end.
-      expect(answers.findLastIndex((answer) => typeof answer === 'number')).toBe(taken - 1)
-      if (!isReturned) expect(taken).toBe(Math.min(pushed, asked.length))
+      expect(answers.findLastIndex((answer) => typeof answer === 'number')).toBe(count - 1)
+      if (!isReturned) expect(count).toBe(Math.min(pushed, pending.length))
       expect(ends).toBe(1)
     }),
   )

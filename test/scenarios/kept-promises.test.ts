@@ -95,14 +95,14 @@ test('a custom provider declares where it accepts the response format', async ()
   const output = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
   const play = await stage(times(3, text('{"city":"Paris"}')))
   const inner = openaiChat({ model: 'm', baseURL: play.rehearsal.url, apiKey: 'none', provider: 'mine' })
-  const asked = []
+  const formats = []
   for (const structuredOutput of ['beside_tools', 'alone', undefined] as const) {
     const model = { ...inner, ...(structuredOutput && { structuredOutput }) }
     // oxlint-disable-next-line no-await-in-loop -- sequential, so that the requests are in order
     await createAgent({ model, output, tools: [tool('look')] }).run('Go.').result
-    asked.push(play.requests.at(-1)?.body as { response_format?: object } | undefined)
+    formats.push(play.requests.at(-1)?.body as { response_format?: object } | undefined)
   }
-  expect(asked.map((body) => body?.response_format !== undefined)).toEqual([true, false, false])
+  expect(formats.map((body) => body?.response_format !== undefined)).toEqual([true, false, false])
 })
 
 test('tool metadata of a source is read when a run starts', async () => {

@@ -72,13 +72,13 @@ it('a message that started a turn is not delivered again under its id, in any or
 })
 
 it('a session is listed as active from the record that makes it active', async () => {
-  const kept = memoryStore()
+  const inner = memoryStore()
   const states: unknown[] = []
   const store: SessionStore = {
-    ...kept,
+    ...inner,
     append: (lease, records, summary, options) => {
-      const answer = kept.append(lease, records, summary, options)
-      if (records.some(({ data }) => data.includes('"APPROVE"'))) states.push(kept.get('s')?.summary?.state)
+      const answer = inner.append(lease, records, summary, options)
+      if (records.some(({ data }) => data.includes('"APPROVE"'))) states.push(inner.get('s')?.summary?.state)
       return answer
     },
   }

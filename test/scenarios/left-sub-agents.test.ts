@@ -50,20 +50,20 @@ function createLead(store: SessionStore, look = tool('look', () => 'seen')) {
 
 /** A run of a lead and its sub-agent, as a list of writes. */
 async function record({ isCancelled = false } = {}): Promise<Written[]> {
-  const kept = memoryStore()
+  const inner = memoryStore()
   const written: Written[] = []
   const append: SessionStore['append'] = (...args) => {
     written.push({ session: args[0].sessionId, args })
-    return Promise.resolve(kept.append(...args))
+    return Promise.resolve(inner.append(...args))
   }
   const look = tool('look', () => (isCancelled ? new Promise(() => undefined) : 'seen'))
-  const run = createLead({ ...kept, append }, look).run('Go.', { session: 's' })
+  const run = createLead({ ...inner, append }, look).run('Go.', { session: 's' })
   if (isCancelled) {
     await until(() => look.inputs.length > 0)
     run.cancel()
   }
   await run.result
-  await until(() => kept.list({ parent: 's', state: 'RUNNING' }).length === 0)
+  await until(() => inner.list({ parent: 's', state: 'RUNNING' }).length === 0)
   return written
 }
 
@@ -104,7 +104,7 @@ describe('a sub-agent that a process left running with its call closed', () => {
   })
 
   test('is ended by its own process once the process reaches the store again', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     let isAway = false
     const held: (() => void)[] = []
     const append: SessionStore['append'] = async (...args) => {
@@ -112,10 +112,10 @@ describe('a sub-agent that a process left running with its call closed', () => {
         await new Promise<void>((resolve) => held.push(resolve))
         throw new StoreError('store_unavailable', 'The connection is lost.', args[0].sessionId)
       }
-      return kept.append(...args)
+      return inner.append(...args)
     }
     let goOn = (): void => undefined
-    const store: SessionStore = { ...kept, append }
+    const store: SessionStore = { ...inner, append }
     const look = tool('look', () => new Promise((resolve) => (goOn = () => resolve('seen'))))
     const run = createLead(store, look).run('Go.', { session: 's' })
     await until(() => look.inputs.length > 0)
@@ -125,20 +125,20 @@ describe('a sub-agent that a process left running with its call closed', () => {
     run.cancel()
     await run.result
     isAway = false
-    const [child = ''] = kept.list({ parent: 's' }).map(({ id }) => id)
+    const [child = ''] = inner.list({ parent: 's' }).map(({ id }) => id)
     for (const free of held) free()
-    await until(() => kept.get(child)?.summary?.state === 'CANCELLED')
-    expect(kept.get('s')?.summary?.state).toBe('CANCELLED')
+    await until(() => inner.get(child)?.summary?.state === 'CANCELLED')
+    expect(inner.get('s')?.summary?.state).toBe('CANCELLED')
   })
 
   test('costs an agent without sub-agents no store call', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     let lists = 0
     const list: SessionStore['list'] = (options) => {
       lists += 1
-      return Promise.resolve(kept.list(options))
+      return Promise.resolve(inner.list(options))
     }
-    const store = { ...kept, list }
+    const store = { ...inner, list }
     const agent = createAgent({ model: scripted(), tools: [tool('look', () => 'seen')], prices: null, store })
     await agent.run('Go.', { session: 's' }).result
     await agent.run('Go on.', { session: 's' }).result

@@ -108,8 +108,8 @@ it('a log that uses no feature has version 1 and names none', async () => {
   const store = memoryStore()
   const agent = agentOf({ store })
   const run = agent.run('Go.', { session: 's' })
-  const [asked] = (await run.result).pending ?? []
-  if (asked) run.approve(asked)
+  const [question] = (await run.result).pending ?? []
+  if (question) run.approve(question)
   await run.result
   const { records } = clearRecords(store.read('s'), 's')
   expect(

@@ -19,8 +19,8 @@ function longWinded(store: ReturnType<typeof memoryStore>): ReturnType<typeof cr
 test('a log stores a long answer twice: as model output, and in the messages of the next snapshot', async () => {
   const store = memoryStore()
   await longWinded(store).run('Go.', { session: 's' }).result
-  const kept = store.read('s').map(({ data }) => data.split('It begins.').length - 1)
-  expect(kept.filter((times) => times > 0)).toEqual([1, 1])
+  const stored = store.read('s').map(({ data }) => data.split('It begins.').length - 1)
+  expect(stored.filter((times) => times > 0)).toEqual([1, 1])
 })
 
 test('content omitted from a snapshot is restored for the next run, a fork, a replay and the result', async () => {

@@ -162,13 +162,13 @@ describe('the loop over the wire', () => {
 })
 
 function words(events: Play['events']): string[] {
-  const said = new Map<string, string>()
+  const values = new Map<string, string>()
   for (const event of events) {
     if (event.type !== 'stream_chunk') continue
     const { text, reasoning = '', stepId } = event
     const step = stepId.slice(stepId.indexOf('.'))
-    said.set(`${step} text`, (said.get(`${step} text`) ?? '') + text)
-    said.set(`${step} reasoning`, (said.get(`${step} reasoning`) ?? '') + reasoning)
+    values.set(`${step} text`, (values.get(`${step} text`) ?? '') + text)
+    values.set(`${step} reasoning`, (values.get(`${step} reasoning`) ?? '') + reasoning)
   }
-  return [...said.values()]
+  return [...values.values()]
 }

@@ -20,10 +20,10 @@ async function until(holds: () => unknown): Promise<void> {
 async function paying(reached: (near: SessionStore) => SessionStore, concurrency: number) {
   const clock = new LaggingClock(1_000_000)
   const near = memoryStore({ now: () => clock.now() })
-  const asked: string[] = []
+  const queries: string[] = []
   let isAway = false
   const renew: typeof near.renew = (lease, ttlMs) => {
-    asked.push('renew')
+    queries.push('renew')
     if (isAway) throw new Error('The store is away.')
     return near.renew(lease, ttlMs)
   }
@@ -43,7 +43,7 @@ async function paying(reached: (near: SessionStore) => SessionStore, concurrency
   const toolCalls = ['1', '2', '3', '4'].map((text) => call(text, 'pay', { text }))
   first.model.pending?.answer({ finishReason: 'tool_calls', toolCalls })
   await until(() => begun.length === concurrency)
-  return { clock, run, begun, ends, asked, enter, first, goAway: () => void (isAway = true) }
+  return { clock, run, begun, ends, queries, enter, first, goAway: () => void (isAway = true) }
 }
 
 describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached) => {
@@ -62,7 +62,7 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
   )
 
   test('a process whose expired lease has no successor acquires it again and continues', async () => {
-    const { clock, run, begun, ends, asked, first } = await paying(reached, 1)
+    const { clock, run, begun, ends, queries, first } = await paying(reached, 1)
     clock.lag(31_000)
     for (let i = 1; i <= 4; i += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one call at a time
@@ -73,11 +73,11 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     first.model.pending?.answer({ text: 'Done.' })
     expect(await run.result).toMatchObject({ state: 'COMPLETED' })
     expect(begun).toEqual(['1', '2', '3', '4'])
-    expect(asked).toEqual(['renew'])
+    expect(queries).toEqual(['renew'])
   })
 
   test('a fresh lease causes no store call', async () => {
-    const { run, ends, asked, first } = await paying(reached, 1)
+    const { run, ends, queries, first } = await paying(reached, 1)
     for (let i = 1; i <= 4; i += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one call at a time
       await until(() => ends.length > 0)
@@ -86,16 +86,16 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     await until(() => first.model.pending)
     first.model.pending?.answer({ text: 'Done.' })
     expect(await run.result).toMatchObject({ state: 'COMPLETED' })
-    expect(asked).toEqual([])
+    expect(queries).toEqual([])
   })
 
   test('a store that is away while the lease lasts does not delay a call, and is called once', async () => {
-    const { clock, begun, ends, asked, goAway } = await paying(reached, 1)
+    const { clock, begun, ends, queries, goAway } = await paying(reached, 1)
     clock.lag(20_000)
     goAway()
     ends.shift()?.()
     await until(() => begun.length === 2)
     expect(begun).toEqual(['1', '2'])
-    expect(asked.length).toBeLessThanOrEqual(2)
+    expect(queries.length).toBeLessThanOrEqual(2)
   })
 })

@@ -31,7 +31,7 @@ const screenshot = (
 ) => tool('screenshot', () => toolContent(parts), { readOnly: true })
 
 describe("the user's message", () => {
-  const said: [what: string, input: RunInput][] = [
+  const inputs: [what: string, input: RunInput][] = [
     ['parts', [{ type: 'text', text: 'What is this?' }, picture]],
     [
       'a data address',
@@ -62,7 +62,7 @@ describe("the user's message", () => {
     ],
   ]
 
-  it.each(said)('can be %s', async (_what, input) => {
+  it.each(inputs)('can be %s', async (_what, input) => {
     const theatre = await stage([text('A dot.')])
     const result = await theatre.run(input).end(1)
     expect(result.messages[0]).toMatchObject({
@@ -312,9 +312,9 @@ describe('a model that does not accept pictures', () => {
       expect(result.state).toBe('COMPLETED')
       // The transcript keeps it for later readers.
       expect(JSON.stringify((await agent.replay('s')).messages)).toContain(url)
-      const asked = theatre.requests.slice(-3).map(({ sent: body }) => JSON.stringify(body))
-      expect(asked[2]?.includes(url)).toBe(seen)
-      expect(asked[2]).toMatch(/The page:.*\[image: image\/png, 8 bytes/)
+      const bodies = theatre.requests.slice(-3).map(({ sent: body }) => JSON.stringify(body))
+      expect(bodies[2]?.includes(url)).toBe(seen)
+      expect(bodies[2]).toMatch(/The page:.*\[image: image\/png, 8 bytes/)
     }
   })
 

@@ -41,8 +41,8 @@ afterEach(async () => {
 
 describe('examples/monitored-session.mjs', () => {
   it('answers one turn with the tool, blocks the next, and prints every step with its payload', async () => {
-    const told: (core.StepStarted | core.StepCompleted)[] = []
-    const results = await monitoredSession((step) => told.push(step))
+    const events: (core.StepStarted | core.StepCompleted)[] = []
+    const results = await monitoredSession((step) => events.push(step))
 
     expect(results).toMatchObject([
       { state: 'COMPLETED', reason: 'end_turn', output: expect.stringContaining('the median is 10') },
@@ -51,7 +51,7 @@ describe('examples/monitored-session.mjs', () => {
     const violation = 'Llama Guard found the text unsafe: Code Interpreter Abuse.'
     expect(results[1]?.messages.at(-1)).toMatchObject({ role: 'assistant', content: violation })
 
-    const completed = told.filter((step) => step.type === 'step_completed')
+    const completed = events.filter((step) => step.type === 'step_completed')
     expect(completed).toMatchObject([
       { stepType: 'shield_call', point: 'input', payload: { violation: null } },
       { stepType: 'inference', payload: { modelResponse: { finishReason: 'tool_calls' } } },
@@ -71,14 +71,14 @@ describe('examples/monitored-session.mjs', () => {
         payload: { violation: { action: 'block', message: violation, shields: ['llama-guard'] } },
       },
     ])
-    const started = told.filter(({ type }) => type === 'step_started')
+    const started = events.filter(({ type }) => type === 'step_started')
     expect(started.map(({ stepId }) => stepId)).toEqual(completed.map(({ stepId }) => stepId))
 
-    const asked = stages.flatMap(({ requests }) =>
+    const bodies = stages.flatMap(({ requests }) =>
       requests.filter(({ scenario }) => scenario === 'programmer'),
     )
-    expect(asked).toHaveLength(2)
-    for (const { body } of asked)
+    expect(bodies).toHaveLength(2)
+    for (const { body } of bodies)
       expect(body).toMatchObject({ temperature: 0.7, top_p: 0.95, max_tokens: 2_048 })
   })
 

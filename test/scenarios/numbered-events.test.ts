@@ -7,7 +7,7 @@ const done = text('Done.')
 const pay = () => tool('pay', () => 'paid', { needsApproval: true })
 
 /** The events of a run from this point. */
-function heard(run: Run): AgentEvent[] {
+function eventsOf(run: Run): AgentEvent[] {
   const events: AgentEvent[] = []
   run.events$.subscribe((event) => {
     events.push(event)
@@ -22,7 +22,7 @@ describe('a late subscriber', () => {
   it('first receives the state of the run and its questions, as emitted before', async () => {
     const play = (await stage([call('pay'), done], { tools: [pay()] })).run()
     await play.rest()
-    const late = heard(play.run)
+    const late = eventsOf(play.run)
     expect(late.map(({ type }) => type)).toEqual(['state_changed', 'approval_requested'])
     expect(late).toMatchObject([
       { from: 'WAITING_FOR_TOOL', to: 'WAITING_FOR_INPUT' },
@@ -32,7 +32,7 @@ describe('a late subscriber', () => {
     play.run.approve('call_1_1')
     await play.end(2)
     expect(play.events.filter(({ seq }) => seq >= (late[0]?.seq ?? 0))).toEqual(late)
-    const after = heard(play.run)
+    const after = eventsOf(play.run)
     expect(after).toEqual(play.of('state_changed').slice(-1))
     const ids = play.events.map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
@@ -43,7 +43,7 @@ describe('a late subscriber', () => {
     await play.rest()
     play.run.reject('call_1_1')
     await play.rest()
-    expect(heard(play.run)).toMatchObject([{ type: 'state_changed', reason: 'tool_output' }])
+    expect(eventsOf(play.run)).toMatchObject([{ type: 'state_changed', reason: 'tool_output' }])
     play.run.cancel()
   })
 })
@@ -57,11 +57,11 @@ describe.each([
     const theatre = await stage([call('pay'), done], options)
     const play = theatre.run('Go.', { session: 's' })
     await play.rest()
-    const told = play.events.length
-    expect(numbers(play.events)).toEqual(from(1, told))
+    const emitted = play.events.length
+    expect(numbers(play.events)).toEqual(from(1, emitted))
 
     const other = await again(theatre, options).resume('s')
-    const events = heard(other)
+    const events = eventsOf(other)
     expect(events).toMatchObject([
       { type: 'state_changed', from: null, to: 'WAITING_FOR_INPUT', reason: 'approval' },
       {
@@ -75,12 +75,12 @@ describe.each([
     expect(iterated).toEqual(events)
     other.approve('call_1_1')
     expect((await other.result).state).toBe('COMPLETED')
-    expect(numbers(events)).toEqual(from(told + 1, events.length))
+    expect(numbers(events)).toEqual(from(emitted + 1, events.length))
 
     const third = await again(theatre, options).resume('s')
-    const ended = heard(third)
+    const ended = eventsOf(third)
     expect(ended).toMatchObject([
-      { type: 'state_changed', from: null, to: 'COMPLETED', seq: told + events.length + 1 },
+      { type: 'state_changed', from: null, to: 'COMPLETED', seq: emitted + events.length + 1 },
     ])
     const ids = [play.events, events, ended].flat().map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
@@ -98,7 +98,7 @@ describe.each([
     left.append(lease, records)
     left.release(lease)
     const other = await again(theatre, { store: left, tools: [tool('look')] }).resume('s')
-    const events = heard(other)
+    const events = eventsOf(other)
     expect((await other.result).state).toBe('COMPLETED')
     expect(numbers(events)).toEqual(from(1_000_001, events.length))
     play.run.cancel()
@@ -114,7 +114,7 @@ describe.each([
     const lease = left.acquire('s', { holder: 'a copy', ttlMs: 1_000 })
     left.append(lease, await store.read('s'))
     left.release(lease)
-    const events = heard(await again(theatre, { store: left }).resume('s'))
+    const events = eventsOf(await again(theatre, { store: left }).resume('s'))
     await until(() => events.length > 0)
     expect(events[0]?.seq).toBe(1_000_001)
     play.run.cancel()

@@ -18,7 +18,7 @@ function breaking(near: SessionStore, fateOf: (method: string) => Fate): Session
     async (...args: unknown[]) => {
       const fate = fateOf(name)
       if (fate === 'refused') throw away()
-      const ask = far[name as 'append'] as (...given: unknown[]) => Promise<unknown>
+      const ask = far[name as 'append'] as (...args: unknown[]) => Promise<unknown>
       const answer = await ask(...args)
       if (fate === 'unanswered') throw away()
       return answer
@@ -73,9 +73,9 @@ describe('a store with an outage', () => {
   test('releases the sessions of ended runs as soon as it is back', async () => {
     const { clock, near } = world()
     let isAway = false
-    const asked: string[] = []
+    const requests: string[] = []
     const store = breaking(near, (method) => {
-      if (isAway) asked.push(method)
+      if (isAway) requests.push(method)
       return isAway ? 'refused' : 'done'
     })
     const sessions = ['a', 'b', 'c', 'd']
@@ -88,12 +88,12 @@ describe('a store with an outage', () => {
     for (const { model } of programs) model.pending?.answer({ toolCalls: [call('a', 'look')] })
     for (const { run } of programs)
       expect(await run.result).toMatchObject({ reason: 'store_error', error: { code: 'store_unavailable' } })
-    asked.length = 0
+    requests.length = 0
     await pass(clock, 8000)
     // During the outage, one request probes the store and the others wait.
-    expect(asked.length).toBeGreaterThan(1)
-    expect(asked.length).toBeLessThan(8)
-    expect(new Set(asked)).toEqual(new Set(['release']))
+    expect(requests.length).toBeGreaterThan(1)
+    expect(requests.length).toBeLessThan(8)
+    expect(new Set(requests)).toEqual(new Set(['release']))
     expect(near.get('a')?.holder).not.toBeNull()
 
     isAway = false

@@ -11,7 +11,7 @@ import {
 import { call, text, tool } from '../support/tools.js'
 import { stage } from '../support/play.js'
 
-const asked = (...ids: string[]) => ({
+const callMessage = (...ids: string[]) => ({
   role: 'assistant' as const,
   content: null,
   tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{"a":1}' } })),
@@ -21,7 +21,7 @@ const user = (content: string) => ({ role: 'user' as const, content })
 
 const history: HistoryMessage[] = [
   user('What is in a.txt?'),
-  asked('c1'),
+  callMessage('c1'),
   result('c1'),
   { role: 'assistant', content: 'A letter.' },
   user('From whom?'),
@@ -42,9 +42,9 @@ describe('a custom message history', () => {
 
   it('keeps the times of messages that have one', async () => {
     const opened = await stage([text('Hi.')])
-    const said = { role: 'user' as const, content: 'Hello.', createdAt: 5 }
+    const message = { role: 'user' as const, content: 'Hello.', createdAt: 5 }
     const answered = { role: 'assistant' as const, content: 'Yes?' }
-    const { messages } = await opened.run([said, answered, user('Well.')]).end(1)
+    const { messages } = await opened.run([message, answered, user('Well.')]).end(1)
     expect(messages.map(({ createdAt }) => createdAt)).toEqual([
       5,
       ...Array<number>(3).fill(opened.clock.now()),
@@ -75,7 +75,7 @@ describe('a custom message history', () => {
     const rows: unknown = [
       { role: 'developer', content: [{ type: 'text', text: 'Be brief.' }], created_at: '2026-01-01' },
       user('Look twice.'),
-      { ...asked('c1', 'c2'), refusal: null, audio: null, function_call: null, annotations: [] },
+      { ...callMessage('c1', 'c2'), refusal: null, audio: null, function_call: null, annotations: [] },
       // In arrival order.
       result('c2', 'second'),
       { ...result('c1'), content: [{ type: 'text', text: 'first' }] },
@@ -93,7 +93,7 @@ describe('a custom message history', () => {
     expect(opened.wire(0)).toEqual([
       { role: 'system', content: 'Be brief.' },
       user('Look twice.'),
-      asked('c1', 'c2'),
+      callMessage('c1', 'c2'),
       result('c1', 'first'),
       result('c2', 'second'),
       { role: 'assistant', content: 'Done.' },
@@ -160,31 +160,36 @@ cycle['self'] = cycle
 const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][] = [
   [
     'an open call',
-    [user('a'), asked('c1'), user('b')],
+    [user('a'), callMessage('c1'), user('b')],
     'input[1].tool_calls[0]',
     /call 'c1', which has no result/,
   ],
   [
     'one open call of two',
-    [user('a'), asked('c1', 'c2'), result('c1'), user('b')],
+    [user('a'), callMessage('c1', 'c2'), result('c1'), user('b')],
     'input[1].tool_calls[1]',
     /'c2'/,
   ],
-  ['an open call at the end', [user('a'), asked('c1')], 'input[1].tool_calls[0]', /no result/],
+  ['an open call at the end', [user('a'), callMessage('c1')], 'input[1].tool_calls[0]', /no result/],
   [
     'a result without a call',
     [user('a'), result('c1'), user('b')],
     'input[1]',
     /result of the call 'c1', but no such call/,
   ],
-  ['a result of another call', [asked('c1'), result('c2'), user('b')], 'input[1]', /'c2'/],
+  ['a result of another call', [callMessage('c1'), result('c2'), user('b')], 'input[1]', /'c2'/],
   [
     'a second result',
-    [asked('c1'), result('c1'), result('c1'), user('b')],
+    [callMessage('c1'), result('c1'), result('c1'), user('b')],
     'input[2]',
     /no such call is waiting/,
   ],
-  ['a late result', [asked('c1'), user('a'), result('c1'), user('b')], 'input[0].tool_calls[0]', /no result/],
+  [
+    'a late result',
+    [callMessage('c1'), user('a'), result('c1'), user('b')],
+    'input[0].tool_calls[0]',
+    /no result/,
+  ],
   [
     'a legacy role',
     [user('a'), { role: 'function', name: 'f', content: 'x' }, user('b')],
@@ -222,7 +227,12 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'input[0].tool_calls[0].id',
     /id/,
   ],
-  ['two calls with one id', [asked('c1', 'c1'), user('b')], 'input[0].tool_calls[1].id', /another call/],
+  [
+    'two calls with one id',
+    [callMessage('c1', 'c1'), user('b')],
+    'input[0].tool_calls[1].id',
+    /another call/,
+  ],
   [
     'a call of another type',
     [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom' }] }, user('b')],
@@ -243,13 +253,13 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
   ],
   [
     'a result without an id',
-    [asked('c1'), { role: 'tool', content: 'x' }, user('b')],
+    [callMessage('c1'), { role: 'tool', content: 'x' }, user('b')],
     'input[1].tool_call_id',
     /id of a call/,
   ],
   [
     'a result without content',
-    [asked('c1'), { role: 'tool', tool_call_id: 'c1' }, user('b')],
+    [callMessage('c1'), { role: 'tool', tool_call_id: 'c1' }, user('b')],
     'input[1].content',
     /text/,
   ],

@@ -9,7 +9,7 @@ import {
 } from '../../src/index.js'
 import { tool } from '../support/tools.js'
 
-const said: ModelResponse = {
+const response: ModelResponse = {
   text: 'Done.',
   reasoning: '',
   refusal: null,
@@ -26,14 +26,14 @@ const calling = (name: string): Partial<ModelResponse> => ({
 
 /** A custom provider that returns these answers and repeats the last one. */
 function provider(answers: readonly object[], model = 'mine-1'): ModelProvider {
-  let asked = 0
+  let requestCount = 0
   return {
     provider: 'mine',
     model,
     request: async () => {
-      const answer = answers[Math.min(asked++, answers.length - 1)]
+      const answer = answers[Math.min(requestCount++, answers.length - 1)]
       if (answer instanceof Error) throw answer
-      return { ...said, ...answer }
+      return { ...response, ...answer }
     },
   }
 }
@@ -70,9 +70,9 @@ describe('usage with only a total', () => {
   it.each([{}, { totalTokens: 0 }, { totalTokens: Number.NaN }, { totalTokens: '5000' }])(
     'is ignored if it is not a number of tokens: %j',
     async (usage) => {
-      const { usage: told } = await createAgent({ model: provider([{ usage }]) }).run('Go.').result
-      expect(told.estimated).toBe(true)
-      expect(told.totalTokens).toBeLessThan(100)
+      const { usage: reported } = await createAgent({ model: provider([{ usage }]) }).run('Go.').result
+      expect(reported.estimated).toBe(true)
+      expect(reported.totalTokens).toBeLessThan(100)
     },
   )
 })

@@ -80,10 +80,10 @@ describe('a call that needs approval', () => {
     const tools = [pay()]
     const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools })
     const play = theatre.run()
-    const [asked] = (await play.rest()).pending ?? []
-    const [told] = play.of('approval_requested')
-    if (!asked || !told) throw new Error('Nothing was asked.')
-    const other = { ...asked, fingerprint: 'of another call' }
+    const [question] = (await play.rest()).pending ?? []
+    const [event] = play.of('approval_requested')
+    if (!question || !event) throw new Error('Nothing was asked.')
+    const other = { ...question, fingerprint: 'of another call' }
     expect(() => play.run.approve(other)).toThrow(expect.objectContaining({ code: 'stale_answer' }))
     expect(() => play.run.reject(other)).toThrow(expect.objectContaining({ code: 'stale_answer' }))
     for (const nothing of [undefined, null, 5, {}, { id: 'call_1_1' }]) {
@@ -91,7 +91,7 @@ describe('a call that needs approval', () => {
         expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('its callId') }),
       )
     }
-    play.run.approve(told, { to: 'Ann', amount: 6 })
+    play.run.approve(event, { to: 'Ann', amount: 6 })
     await play.end(2)
     expect(tools[0]?.inputs).toEqual([{ to: 'Ann', amount: 6 }])
   })

@@ -59,15 +59,15 @@ describe('a policy', () => {
 
   it('receives the call, its requester, the context and the session', async () => {
     const seen: PolicyCall[] = []
-    const decide = (asked: PolicyCall): PolicyDecision => {
-      seen.push(asked)
+    const decide = (call: PolicyCall): PolicyDecision => {
+      seen.push(call)
       return 'allow'
     }
     await pay({ id: 'p', decide })
-    const { signal, ...asked } = seen[0]!
+    const { signal, ...fact } = seen[0]!
     expect(seen).toHaveLength(1)
     expect(signal.aborted).toBe(false)
-    expect(asked).toEqual({
+    expect(fact).toEqual({
       tool: { name: 'pay', kind: 'function', readOnly: false, idempotent: false },
       arguments: { amount: 5 },
       context: { tenant: 'acme' },
@@ -189,9 +189,9 @@ describe('the strictest decision', () => {
       fc.asyncProperty(
         fc.array(fc.record({ decision, shadow: fc.boolean() }), { maxLength: 3 }),
         fc.option(fc.oneof(fc.boolean(), decision)),
-        async (given, needsApproval) => {
-          const policies = given.map(({ decision: said, shadow }, i) =>
-            decideAs(said, { id: `p${i}`, shadow }),
+        async (input, needsApproval) => {
+          const policies = input.map(({ decision, shadow }, i) =>
+            decideAs(decision, { id: `p${i}`, shadow }),
           )
           const more =
             needsApproval === null
@@ -200,7 +200,7 @@ describe('the strictest decision', () => {
           const { result, paid, outcome, decided } = await pay(policies, more)
           const own =
             needsApproval === true ? 'ask' : typeof needsApproval === 'string' ? needsApproval : 'allow'
-          const enforced = [own, ...given.filter(({ shadow }) => !shadow).map((one) => one.decision)]
+          const enforced = [own, ...input.filter(({ shadow }) => !shadow).map((one) => one.decision)]
           const strictest = (['deny', 'ask', 'allow'] as const).find((one) => enforced.includes(one))
           expect({
             asks: result.state === 'WAITING_FOR_INPUT',
@@ -212,7 +212,7 @@ describe('the strictest decision', () => {
             status: { allow: 'ok', ask: undefined, deny: 'denied' }[strictest!],
           })
           const isWhole = typeof needsApproval === 'string'
-          expect(decided).toHaveLength(given.length + (isWhole ? 1 : 0))
+          expect(decided).toHaveLength(input.length + (isWhole ? 1 : 0))
         },
       ),
       { numRuns: 25 },
@@ -220,9 +220,9 @@ describe('the strictest decision', () => {
   })
 
   it('of a call that cannot run is not requested', async () => {
-    const asked: string[] = []
+    const requests: string[] = []
     const decide = ({ tool: { name } }: PolicyCall): PolicyDecision => {
-      asked.push(name)
+      requests.push(name)
       return 'allow'
     }
     const { agent } = await stage([calls([['unknown'], ['pay', '{'], ['later', {}]]), text('Done.')], {
@@ -230,7 +230,7 @@ describe('the strictest decision', () => {
       policy: { id: 'p', decide },
     })
     expect((await agent.run('Pay.').result).state).toBe('COMPLETED')
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 
   it('asks before a client executes its tool', async () => {
@@ -266,8 +266,8 @@ describe('a policy is evaluated again', () => {
   })
 
   it('by no resume, replay or fork, which read the log', async () => {
-    let asked = 0
-    const policy: Policy = { id: 'p', decide: () => ((asked += 1), 'ask') }
+    let requestCount = 0
+    const policy: Policy = { id: 'p', decide: () => ((requestCount += 1), 'ask') }
     const { agent } = await pay(policy, {}, [call('pay', { amount: 5 }), text('Done.'), text('Done.')])
     const fork = await agent.fork('s')
     for (const id of ['s', fork]) {
@@ -275,7 +275,7 @@ describe('a policy is evaluated again', () => {
       run.approve((await run.result).pending![0]!)
       expect((await run.result).state).toBe('COMPLETED')
     }
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
   })
 
   it('by a played session, which reports a changed decision', async () => {

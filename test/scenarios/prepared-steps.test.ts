@@ -42,28 +42,28 @@ const pair = [tool('look', () => 'Seen.'), tool('book', () => 'Booked.')]
 
 describe('prepareStep', () => {
   it('is called once before each request, with the results so far', async () => {
-    const asked: StepQuestion[] = []
+    const questions: StepQuestion[] = []
     const theatre = await stage([call('look', { at: 1 }), text('Done.')], {
       tools: pair,
-      prepareStep: (question) => void asked.push(question),
+      prepareStep: (question) => void questions.push(question),
     })
     const { run } = theatre.run('Go.', { context: { user: 'ann' } })
     const { usage } = await run.result
-    expect(asked.map(({ step, context }) => [step, context])).toEqual([
+    expect(questions.map(({ step, context }) => [step, context])).toEqual([
       [1, { user: 'ann' }],
       [2, { user: 'ann' }],
     ])
-    expect(asked[0]).toMatchObject({
+    expect(questions[0]).toMatchObject({
       lastResults: [],
       messages: [{ role: 'user' }],
       usage: { totalTokens: 0 },
     })
-    expect(asked[1]?.lastResults).toMatchObject([
+    expect(questions[1]?.lastResults).toMatchObject([
       { name: 'look', arguments: { at: 1 }, status: 'ok', content: 'Seen.' },
     ])
-    expect(asked[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
-    expect(asked[1]?.usage.totalTokens).toBeLessThan(usage.totalTokens)
-    expect(Object.isFrozen(asked[1]?.messages[0])).toBe(true)
+    expect(questions[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
+    expect(questions[1]?.usage.totalTokens).toBeLessThan(usage.totalTokens)
+    expect(Object.isFrozen(questions[1]?.messages[0])).toBe(true)
   })
 
   it('changes the instructions, sampling, tool choice and tools of one request', async () => {
@@ -168,21 +168,21 @@ describe('prepareStep', () => {
   })
 
   it('is not called again for another attempt at the step', async () => {
-    let asked = 0
+    let requestCount = 0
     const theatre = await stage([{ status: 500 } as never, text('Done.')], {
-      prepareStep: () => ({ instructions: `Attempt ${(asked += 1)}.` }),
+      prepareStep: () => ({ instructions: `Attempt ${(requestCount += 1)}.` }),
     })
     const play = theatre.run().skipBackOff()
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
     expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['Attempt 1.', 'Attempt 1.'])
   })
 
   it('lets a simultaneous pause take effect first, and is not called again after it', async () => {
-    let asked = 0
+    let requestCount = 0
     const theatre = await stage([text('Done.')], {
       prepareStep: () => {
-        asked += 1
+        requestCount += 1
         play.run.pause()
         return {}
       },
@@ -191,7 +191,7 @@ describe('prepareStep', () => {
     expect(await play.rest()).toMatchObject({ state: 'PAUSED' })
     play.run.resume()
     expect(await play.run.result).toMatchObject({ state: 'COMPLETED' })
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
   })
 
   it.each([
@@ -276,19 +276,19 @@ describe('prepareStep', () => {
 
   it('is logged, so that a replay, a resume in another process, a fork and a recorded agent do not call it again', async () => {
     const store = memoryStore()
-    let asked = 0
+    let requestCount = 0
     const create = (): Partial<AgentOptions> => ({
       store,
       tools: [tool('look'), tool('pay', () => 'Paid.', { needsApproval: true })],
       prepareStep: ({ step }) => {
-        asked += 1
-        return { instructions: `Asked ${asked}.`, ...(step === 1 && { tools: ['pay'] }) }
+        requestCount += 1
+        return { instructions: `Asked ${requestCount}.`, ...(step === 1 && { tools: ['pay'] }) }
       },
     })
     const theatre = await stage([calls([['pay'], ['look']]), text('Done.'), text('Done.')], create())
     const first = theatre.run('Go.', { session: 's' })
     await first.rest()
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
     const other = again(theatre, create())
     const fork = await other.fork('s')
     for (const id of ['s', fork]) {
@@ -297,13 +297,13 @@ describe('prepareStep', () => {
       run.approve(waiting?.callId ?? '')
       expect(await run.result).toMatchObject({ state: 'COMPLETED' })
     }
-    expect(asked).toBe(3)
+    expect(requestCount).toBe(3)
     const recording = await recordSession(other, 's')
     expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
       state: 'COMPLETED',
     })
     expect((await other.replay('s')).run).toMatchObject({ state: 'COMPLETED' })
-    expect(asked).toBe(3)
+    expect(requestCount).toBe(3)
   })
 
   it('with an output schema still validates the answer', async () => {
@@ -357,7 +357,7 @@ describe('prepareStep', () => {
   })
 
   it('is called for the steps of a sub-agent', async () => {
-    const asked: [string, number][] = []
+    const requests: [string, number][] = []
     const theatre = await stage(
       [call('research', { task: 'Rivers.' }), call('look'), text('They flow.'), text('Done.')],
       {},
@@ -366,17 +366,17 @@ describe('prepareStep', () => {
       tools: pair,
       instructions: 'You research.',
       prepareStep: ({ step }) => {
-        asked.push(['child', step])
+        requests.push(['child', step])
         return { instructions: `Research ${step}.`, tools: ['look'] }
       },
     })
     const lead = again(theatre, {
       instructions: 'You lead.',
       tools: [child.asTool({ name: 'research', description: 'Researches.' })],
-      prepareStep: ({ step }) => void asked.push(['lead', step]),
+      prepareStep: ({ step }) => void requests.push(['lead', step]),
     })
     expect(await lead.run('Go.').result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       ['lead', 1],
       ['child', 1],
       ['child', 2],

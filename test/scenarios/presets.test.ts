@@ -135,8 +135,8 @@ describe('the preset', () => {
     ['repeated_failure', fails('failed'), 3, 'the same'],
   ] as const)(
     'openhuman requests a last answer before each pause: %s',
-    async (reason, fetch, rounds, asked) => {
-      const turns = Array.from({ length: rounds }, (_, i) => call('fetch', asked === 'other' ? { n: i } : {}))
+    async (reason, fetch, rounds, kind) => {
+      const turns = Array.from({ length: rounds }, (_, i) => call('fetch', kind === 'other' ? { n: i } : {}))
       const theatre = await stage([...turns, text('This is what I have.')], {
         ...presets.openhuman,
         tools: [fetch],

@@ -132,19 +132,19 @@ async function replay(conversation: Conversation): Promise<string> {
 /** A tape may hold several conversations. A request with an unknown user message starts a new one. */
 function conversations({ interactions }: Tape): Conversation[] {
   const found: Conversation[] = []
-  let asked = 0
+  let requestCount = 0
   let length = Infinity
   for (const interaction of interactions) {
     const { messages } = interaction.request.body
     const users = messages.filter(({ role }) => role === 'user').map(({ content }) => content ?? '')
     if (messages.length <= length && users.length === 1) {
       found.push([])
-      asked = 0
+      requestCount = 0
     }
     const conversation = found.at(-1)
-    if (users.length > asked) conversation?.push({ ask: users.at(-1) ?? '', interactions: [] })
+    if (users.length > requestCount) conversation?.push({ ask: users.at(-1) ?? '', interactions: [] })
     conversation?.at(-1)?.interactions.push(interaction)
-    asked = users.length
+    requestCount = users.length
     length = messages.length
   }
   return found

@@ -30,13 +30,13 @@ test('an unknown preset is refused by name', () => {
 
 describe('needsApproval that never settles', () => {
   const hanging = (timeoutMs?: number) => {
-    const asked = latch()
+    const called = latch()
     const needsApproval = () => {
-      asked.open()
+      called.open()
       return never
     }
     const options = { needsApproval, ...(timeoutMs !== undefined && { timeoutMs }) }
-    return { asked: asked.opened, pay: tool('pay', () => 'paid', options as object) }
+    return { called: called.opened, pay: tool('pay', () => 'paid', options as object) }
   }
 
   test.each([
@@ -45,14 +45,14 @@ describe('needsApproval that never settles', () => {
   ])(
     'ends with %s as an error result, and the call does not run',
     async (_, { timeoutMs }: { timeoutMs?: number }, ends) => {
-      const { pay, asked } = hanging(timeoutMs)
+      const { pay, called } = hanging(timeoutMs)
       const look = tool('look')
       const theatre = await stage([calls([['pay'], ['look']]), done], {
         tools: [pay, look],
         toolCalls: { timeoutMs: 9_000 },
       })
       const play = theatre.run()
-      await asked
+      await called
       theatre.clock.increment(ends)
       expect((await play.end(2)).state).toBe('COMPLETED')
       expect(pay.inputs).toEqual([])
@@ -67,10 +67,10 @@ describe('needsApproval that never settles', () => {
   )
 
   test('can be cancelled', async () => {
-    const { pay, asked } = hanging()
+    const { pay, called } = hanging()
     const theatre = await stage([call('pay')], { tools: [pay] })
     const play = theatre.run()
-    await asked
+    await called
     await tick()
     play.run.cancel()
     expect((await play.end(1)).state).toBe('CANCELLED')
@@ -79,13 +79,13 @@ describe('needsApproval that never settles', () => {
 
   test('is neither called again nor skipped when the run continues in another process', async () => {
     const store = memoryStore()
-    const { pay, asked } = hanging(5_000)
+    const { pay, called } = hanging(5_000)
     const theatre = await stage([calls([['pay'], ['there']]), done], {
       tools: [pay, clientTool('there')],
       store,
     })
     const play = theatre.run('Go.', { session: 's' })
-    await asked
+    await called
     await tick()
     theatre.clock.increment(5_000)
     expect((await play.rest()).pending).toMatchObject([{ name: 'there' }])

@@ -67,11 +67,11 @@ describe('the id of a new call', () => {
   it('is unique in the session, and unchanged if it already was', () => {
     const id = fc.constantFrom('call_0', 'call_0_3', 'functions.pay:0', 'functions.pay:3', ':7', 'a/b')
     fc.assert(
-      fc.property(fc.uniqueArray(id), id, fc.integer({ min: 1, max: 9 }), (known, asked, number) => {
+      fc.property(fc.uniqueArray(id), id, fc.integer({ min: 1, max: 9 }), (known, wanted, number) => {
         const used = new Set<string>(known)
-        const name = nameCall(asked, number, used)
+        const name = nameCall(wanted, number, used)
         expect(used.has(name)).toBe(false)
-        if (!used.has(asked)) expect(name).toBe(asked)
+        if (!used.has(wanted)) expect(name).toBe(wanted)
       }),
     )
   })

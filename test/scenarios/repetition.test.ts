@@ -14,7 +14,7 @@ const withClassic = (options: Partial<AgentOptions> = {}) => ({
 })
 const played = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.played(turns, withClassic(options))
 const stage = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.stage(turns, withClassic(options))
-const guardrails = (given: AgentConfigInput['guardrails']) => ({ guardrails: given })
+const guardrails = (input: AgentConfigInput['guardrails']) => ({ guardrails: input })
 
 /** Calls whose results add nothing new, one batch per turn, then an answer. */
 async function completes(turns: Turn[], tools = [same()]): Promise<void> {

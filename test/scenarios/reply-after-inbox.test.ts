@@ -15,8 +15,8 @@ it.each([
     const store = wrap(memory)
     const model = new ManualModel()
     const agent = createAgent({ model, store, interactive: true })
-    const answer = async (asked: number) => {
-      for (let i = 0; i < tries && model.attempts.length < asked; i += 1) await settled()
+    const answer = async (count: number) => {
+      for (let i = 0; i < tries && model.attempts.length < count; i += 1) await settled()
       model.pending?.answer({ text: 'Yes.' })
     }
     const run = agent.run('Hello.', { session: 's' })
@@ -27,8 +27,8 @@ it.each([
     run.reply('And in May?')
     await answer(2)
     for (let i = 0; i < tries && run.state !== 'WAITING_FOR_INPUT'; i += 1) await settled()
-    const said = model.attempts.at(-1)?.request.messages.map(({ content }) => content)
-    expect(said).toEqual(expect.arrayContaining(['And in May?', 'Use euros.']))
+    const texts = model.attempts.at(-1)?.request.messages.map(({ content }) => content)
+    expect(texts).toEqual(expect.arrayContaining(['And in May?', 'Use euros.']))
     expect(checkSessionLog(memory.read('s'))).toBeNull()
     run.cancel()
   },

@@ -22,7 +22,7 @@ const thought = (id: string) => ({
 })
 const words = (text: string, more: object = {}) => message(text, { id: `msg_${text.length}`, ...more })
 const result = (call_id: string, output: string) => ({ type: 'function_call_output', call_id, output })
-const asked = (content: string) => ({ role: 'user', content })
+const userItem = (content: string) => ({ role: 'user', content })
 
 /** A model that answers each request with the next items, as a document or as the equivalent stream. */
 async function theatre(answers: readonly object[][], options: Partial<AgentOptions> = {}) {
@@ -68,7 +68,7 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     expect([text, reasoning]).toEqual(['It is 4.', 'I think, says a.'])
     expect((await run.result).usage).toMatchObject({ inputTokens: 6, outputTokens: 4 })
     expect(stage.input(1)).toEqual([
-      asked('How many?'),
+      userItem('How many?'),
       thought('a'),
       call('c1'),
       call('c2'),
@@ -107,26 +107,26 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
     })
     approved[1] = call('c2', '{"ask":true}')
     await stage.agent().run('How many?', { session: 's' }).result
-    const earlier = [asked('How many?'), ...first, result('c1', 'seen'), ...second]
+    const earlier = [userItem('How many?'), ...first, result('c1', 'seen'), ...second]
     const waiting = await stage.agent().run('Again.', { session: 's' }).result
-    expect(stage.input(-1)).toEqual([...earlier, asked('Again.')])
+    expect(stage.input(-1)).toEqual([...earlier, userItem('Again.')])
     expect(waiting.state).toBe('WAITING_FOR_INPUT')
     const resumed = await stage.agent().resume('s')
     for (const pending of (await resumed.result).pending ?? []) resumed.approve(pending)
     expect((await resumed.result).output).toBe('Done.')
-    const whole = [...earlier, asked('Again.'), ...approved, result('c2', 'seen')]
+    const whole = [...earlier, userItem('Again.'), ...approved, result('c2', 'seen')]
     expect(stage.input(-1)).toEqual(whole)
     const fork = await stage.agent().fork('s')
     await stage.agent().run('And?', { session: fork }).result
-    expect(stage.input(-1)).toEqual([...whole, ...last, asked('And?')])
+    expect(stage.input(-1)).toEqual([...whole, ...last, userItem('And?')])
   })
 
   it('a custom history includes them', async () => {
     await using stage = await theatre([[thought('a'), words('It is 4.')], [words('Done.')]], { stream })
     const { messages } = await stage.agent().run('How many?').result
-    const kept = JSON.parse(JSON.stringify(messages)) as HistoryMessage[]
-    await stage.agent().run([...kept, { role: 'user', content: 'And?' }]).result
-    expect(stage.input(1)).toEqual([asked('How many?'), thought('a'), words('It is 4.'), asked('And?')])
+    const stored = JSON.parse(JSON.stringify(messages)) as HistoryMessage[]
+    await stage.agent().run([...stored, { role: 'user', content: 'And?' }]).result
+    expect(stage.input(1)).toEqual([userItem('How many?'), thought('a'), words('It is 4.'), userItem('And?')])
   })
 
   it('content beyond the window is omitted with all of its items', async () => {
@@ -160,10 +160,10 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
       })
       const agent = stage.agent()
       const run = agent.run('How many?', { session: 's' })
-      const told: AgentEvent[] = []
-      run.events$.subscribe((event) => void told.push(event))
+      const events: AgentEvent[] = []
+      run.events$.subscribe((event) => void events.push(event))
       expect((await run.result).output).toBe('It is 4.')
-      const steps = told.flatMap((event) =>
+      const steps = events.flatMap((event) =>
         'stepType' in event && event.stepType === 'hosted' ? [event] : [],
       )
       expect(steps.map(({ type, name }) => `${type} ${name}`)).toEqual([
@@ -183,8 +183,11 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
   })
 
   it('commentary is streamed, and the output is the final answer', async () => {
-    const said = [words('Let me see.', { phase: 'commentary' }), words('It is 4.', { phase: 'final_answer' })]
-    await using stage = await theatre([said, [words('Done.')]], { stream })
+    const items = [
+      words('Let me see.', { phase: 'commentary' }),
+      words('It is 4.', { phase: 'final_answer' }),
+    ]
+    await using stage = await theatre([items, [words('Done.')]], { stream })
     const run = stage.agent().run('How many?', { session: 's' })
     let text = ''
     run.text$.subscribe((piece) => (text += piece))
@@ -210,14 +213,14 @@ describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (
       })
       const agent = stage.agent()
       const run = agent.run('How many?', { session: 's' })
-      const told: unknown[] = []
-      run.events$.subscribe((event) => void told.push(event))
+      const received: unknown[] = []
+      run.events$.subscribe((event) => void received.push(event))
       const { messages } = await run.result
       await agent.run('And?', { session: 's' }).result
       expect(stage.input(1).map(({ type }) => type)).toEqual([undefined, undefined, undefined])
-      expect(JSON.stringify([messages, told, stage.input(1), await agent.readSession('s')])).not.toContain(
-        secret,
-      )
+      expect(
+        JSON.stringify([messages, received, stage.input(1), await agent.readSession('s')]),
+      ).not.toContain(secret)
     }
   })
 

@@ -186,8 +186,8 @@ describe('a run that crashes every process that continues it', () => {
     await until(() => last.model.attempts.length === 2)
     last.model.pending?.answer({ text: 'Done.' })
     expect(await run.result).toMatchObject({ state: 'COMPLETED' })
-    const said = (await last.agent.replay('s')).messages.map(({ role }: Message) => role)
-    expect(said).toEqual(['user', 'assistant', 'tool', 'assistant'])
+    const texts = (await last.agent.replay('s')).messages.map(({ role }: Message) => role)
+    expect(texts).toEqual(['user', 'assistant', 'tool', 'assistant'])
     expect(events(store, 's').filter((type) => type === 'RESUMED')).toHaveLength(5)
   })
 
@@ -218,12 +218,12 @@ describe('a run that crashes every process that continues it', () => {
     const last = team()
     store.inbox.put('s', '{"type":"STEER","text":"Hurry."}')
     expect((await (await last.above.agent.resume('s')).result).error?.code).toBe('poisoned')
-    const standing = store
+    const leases = store
       .list({ children: true })
       .map(({ id, summary, holder }) => [id === 's', summary?.state, holder])
-    expect(standing).toHaveLength(2)
-    expect(standing).toContainEqual([true, 'ERROR', null])
-    expect(standing).toContainEqual([false, 'CANCELLED', null])
+    expect(leases).toHaveLength(2)
+    expect(leases).toContainEqual([true, 'ERROR', null])
+    expect(leases).toContainEqual([false, 'CANCELLED', null])
     expect(store.inbox.read('s')).toEqual([])
   })
 })

@@ -156,8 +156,8 @@ describe('a page', () => {
     const forged = await post([user], { by: 'eve' })
     expect([forged.status, (await forged.json()).error.code]).toEqual([400, 'invalid_input'])
     await (await post([user])).text()
-    const asked = await pendingOf(agent, 'team:c')
-    const approval = { id: `${asked.callId}~${asked.fingerprint}`, approved: true, reason: 'Checked.' }
+    const question = await pendingOf(agent, 'team:c')
+    const approval = { id: `${question.callId}~${question.fingerprint}`, approved: true, reason: 'Checked.' }
     const answer = (more = {}) => [
       {
         id: 'a',
@@ -165,7 +165,7 @@ describe('a page', () => {
         parts: [
           {
             type: 'tool-pay',
-            toolCallId: asked.callId,
+            toolCallId: question.callId,
             state: 'approval-responded',
             input: {},
             approval: { ...approval, ...more },

@@ -76,11 +76,11 @@ describe('a shared budget', () => {
   })
 
   it('that is empty ends the run before the request, and is named', async () => {
-    let asked = 0
+    let requestCount = 0
     const budget = budgetOf({ usd: 0.0025, per: 'day' })
     const agent = agentOf(
       async () => {
-        asked += 1
+        requestCount += 1
         return answer()
       },
       { budgets: [budget] },
@@ -93,7 +93,7 @@ describe('a shared budget', () => {
       error: { code: 'shared_budget', budget: 'tenant', recoverable: true },
     })
     expect(result.error?.message).toMatch(/budget 'tenant' is used up.*resets at/)
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
   })
 
   it('whose window can never pay for a request ends the run, and the error states that waiting does not help', async () => {
@@ -108,10 +108,10 @@ describe('a shared budget', () => {
   })
 
   it('is refused if another budget with its id is in another store', async () => {
-    let asked = 0
+    let requestCount = 0
     const agent = agentOf(
       async () => {
-        asked += 1
+        requestCount += 1
         return answer()
       },
       { budgets: [budgetOf()], retry: { maxAttempts: 3, baseDelayMs: 1 } },
@@ -119,7 +119,7 @@ describe('a shared budget', () => {
     const { state, error } = await agent.run('Go.', { budgets: [budgetOf()] }).result
     expect([state, error?.code]).toEqual(['ERROR', 'shared_budget_conflict'])
     expect(error?.message).toContain("the id 'tenant' but different stores")
-    expect(asked).toBe(0)
+    expect(requestCount).toBe(0)
   })
 
   it('can be set for a run, for a resumed run, and by a function of its tags', async () => {
@@ -272,12 +272,12 @@ describe('a shared budget', () => {
 
   it('also pays for last answers and summaries', async () => {
     const budget = budgetOf()
-    const asked: string[] = []
+    const requests: string[] = []
     const look = { id: '', type: 'function' as const, function: { name: 'look', arguments: '{}' } }
     const agent = agentOf(
       async ({ messages, tools }) => {
         const isSummary = JSON.stringify(messages).includes('CONVERSATION') || tools.length === 0
-        asked.push(isSummary ? 'summary or last words' : 'answer')
+        requests.push(isSummary ? 'summary or last words' : 'answer')
         return isSummary
           ? answer({ text: 'So far.' })
           : answer({ text: '', toolCalls: [look], finishReason: 'tool_calls' })
@@ -291,10 +291,10 @@ describe('a shared budget', () => {
       },
     )
     const { usage } = await agent.run('Go.').result
-    expect(asked.length).toBeGreaterThan(5)
-    expect(asked).toContain('summary or last words')
-    expect((await budget.status()).spent.tokens).toBe(asked.length * 300)
-    expect(usage.totalTokens).toBe(asked.length * 300)
+    expect(requests.length).toBeGreaterThan(5)
+    expect(requests).toContain('summary or last words')
+    expect((await budget.status()).spent.tokens).toBe(requests.length * 300)
+    expect(usage.totalTokens).toBe(requests.length * 300)
   })
 
   it('releases the reservation of a run that is cancelled while it waits', async () => {
@@ -409,10 +409,10 @@ describe('a shared budget', () => {
         throw new StoreError('store_unavailable', 'The store is away.')
       },
     }
-    let asked = 0
+    let requestCount = 0
     const agent = agentOf(
       async () => {
-        asked += 1
+        requestCount += 1
         return answer()
       },
       { clock, budgets: [createBudget({ id: 'tenant', usd: 5, store: away, clock })] },
@@ -433,7 +433,7 @@ describe('a shared budget', () => {
         message: expect.stringContaining('away'),
       },
     })
-    expect([asked, retries]).toEqual([0, 2])
+    expect([requestCount, retries]).toEqual([0, 2])
   })
 
   it('ignores a provider error with the same code as its own', async () => {

@@ -17,7 +17,7 @@ const note = () => tool('note', ({ text: words }) => `Noted ${words?.toString().
 const paid = () => tool('pay', () => 'Paid.', { needsApproval: true })
 
 /** An agent with a store, so that the test can search its events and records. */
-async function kept(turns: readonly (Turn | TurnFunction)[], options: Partial<AgentOptions>) {
+async function createScene(turns: readonly (Turn | TurnFunction)[], options: Partial<AgentOptions>) {
   const store = memoryStore()
   const play = await stage(turns, { store, ...options })
   return { play, store }
@@ -36,7 +36,7 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
     ['redacted', redact, 'ok'],
   ])('that are %s appear nowhere unchanged', async (_, shield, status) => {
     const used = note()
-    const { play, store } = await kept([call('note', { text: `It is ${secret}.` }), text('Done.')], {
+    const { play, store } = await createScene([call('note', { text: `It is ${secret}.` }), text('Done.')], {
       tools: [used],
       shields: { toolInput: [shield()] },
       stream,
@@ -54,7 +54,7 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
   })
 
   test('are emitted after the shields: the answer, then its calls, then results', async () => {
-    const { play } = await kept(
+    const { play } = await createScene(
       [
         calls([
           ['note', { text: secret }],
@@ -77,7 +77,7 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
       'tool_result',
       'tool_result',
     ])
-    expect(run.of('tool_call').map(({ call: { function: asked } }) => asked.arguments)).toEqual([
+    expect(run.of('tool_call').map(({ call: { function: fn } }) => fn.arguments)).toEqual([
       '{}',
       '{"text":"plain"}',
     ])
@@ -86,19 +86,19 @@ describe.each(sampledRows([true, false]))('arguments, streamed: %p', (stream) =>
 
 test('arguments that a redaction makes invalid JSON do not enter the transcript', async () => {
   const number = patternShield({ name: 'number', patterns: [/4711/g], action: 'redact' })
-  const { play } = await kept([call('note', { text: 4711 }), text('Done.')], {
+  const { play } = await createScene([call('note', { text: 4711 }), text('Done.')], {
     tools: [note()],
     shields: { toolInput: [number] },
   })
   const run = play.run('Go.', { session: 's' })
   const { messages } = await run.end(2)
-  const asked = messages.flatMap((message) => (message.role === 'assistant' && message.tool_calls) || [])
-  expect(asked.map(({ function: { arguments: given } }) => given)).toEqual(['{}'])
+  const turn = messages.flatMap((message) => (message.role === 'assistant' && message.tool_calls) || [])
+  expect(turn.map(({ function: { arguments: input } }) => input)).toEqual(['{}'])
   expect(run.of('tool_result')).toMatchObject([{ status: 'invalid_arguments' }])
 })
 
 test('a question to a person shows the screened arguments', async () => {
-  const { play } = await kept([call('pay', { text: secret }), text('Done.')], {
+  const { play } = await createScene([call('pay', { text: secret }), text('Done.')], {
     tools: [paid()],
     shields: { toolInput: [redact()] },
   })
@@ -117,7 +117,7 @@ describe('arguments that a person edits on approval', () => {
     ['redacted', redact, [{ text: 'Pay [redacted pattern 1].' }]],
   ])('are %s like the model’s arguments', async (_, shield, inputs) => {
     const used = paid()
-    const { play } = await kept(turns, { tools: [used], shields: { toolInput: [shield()] } })
+    const { play } = await createScene(turns, { tools: [used], shields: { toolInput: [shield()] } })
     const run = play.run('Go.', { session: 's' })
     await run.rest()
     run.run.approve('call_1_1', { text: `Pay ${secret}.` })
@@ -131,7 +131,7 @@ describe('arguments that a person edits on approval', () => {
   test('are screened in another process, too', async () => {
     const used = paid()
     const options = { tools: [used], shields: { toolInput: [block()] } }
-    const { play, store } = await kept(turns, options)
+    const { play, store } = await createScene(turns, options)
     await play.run('Go.', { session: 's' }).rest()
     const other = await stage([text('Done.')], { ...options, store })
     const run = await other.agent.resume('s')
@@ -157,7 +157,7 @@ describe('arguments that a person edits on approval', () => {
         return new Promise(() => undefined)
       },
     })
-    const { play } = await kept(turns, { tools: [paid()], shields: { toolInput: [shield] } })
+    const { play } = await createScene(turns, { tools: [paid()], shields: { toolInput: [shield] } })
     const run = play.run('Go.', { session: 's' })
     await run.rest()
     isOpen = false
@@ -169,7 +169,7 @@ describe('arguments that a person edits on approval', () => {
   })
 
   test('of a log without such checks count as they did', async () => {
-    const { play, store } = await kept(turns, { tools: [paid()], shields: { toolInput: [redact()] } })
+    const { play, store } = await createScene(turns, { tools: [paid()], shields: { toolInput: [redact()] } })
     const run = play.run('Go.', { session: 's' })
     await run.rest()
     run.run.approve('call_1_1', { text: 'much' })
@@ -226,7 +226,7 @@ describe('a run that stops before shields have checked the calls does not reveal
 
   test.each(cases)('%s', async (_, turns, options, state) => {
     const shields = { toolInput: [block()] }
-    const { play } = await kept(turns, { tools: [note()], shields, ...options })
+    const { play } = await createScene(turns, { tools: [note()], shields, ...options })
     const run = play.run('Go.', { session: 's' })
     if (state === 'CANCELLED') {
       await run.event('step_started', ({ stepType }) => stepType === 'shield_call')
@@ -239,7 +239,7 @@ describe('a run that stops before shields have checked the calls does not reveal
 })
 
 test('an unknown tool name is model output, and is screened', async () => {
-  const { play } = await kept([call(secret, { text: 'plain' }), text('Done.')], {
+  const { play } = await createScene([call(secret, { text: 'plain' }), text('Done.')], {
     tools: [note()],
     shields: { toolInput: [redact()] },
   })
@@ -250,7 +250,7 @@ test('an unknown tool name is model output, and is screened', async () => {
 })
 
 test('calls next to a blocked answer are withheld with it', async () => {
-  const { play } = await kept([call('note', { text: secret }, { text: `It is ${secret}.` })], {
+  const { play } = await createScene([call('note', { text: secret }, { text: `It is ${secret}.` })], {
     tools: [note()],
     shields: { output: [block()] },
   })

@@ -14,20 +14,20 @@ const secret = /SECRET/
 
 /** A model that fails with overload errors this many times, echoing its request, then answers. */
 function overloaded(times: number): ModelProvider {
-  let asked = 0
+  let requestCount = 0
   return {
     provider: 'manual',
     model: `manual-${times}`,
     request: () => {
-      asked += 1
-      if (asked > times) return Promise.resolve({ ...plainAnswer, text: 'Done.' })
+      requestCount += 1
+      if (requestCount > times) return Promise.resolve({ ...plainAnswer, text: 'Done.' })
       const message = 'Overloaded while it read "SECRET".'
       return Promise.reject(new ModelError({ kind: 'transient', code: 'overloaded', message }))
     },
   }
 }
 
-async function told(
+async function reportOf(
   model: ModelProvider,
   action: 'redact' | 'block',
 ): Promise<{ events: AgentEvent[]; records: string; state: string; message: string | undefined }> {
@@ -48,7 +48,7 @@ test.each([
   ['redact', 'Overloaded while it read "[redacted]".'],
   ['block', 'The provider failed. A shield withheld the error message.'],
 ] as const)("a provider's error message passes the output shields (%s)", async (action, words) => {
-  const { events, records, state, message } = await told(overloaded(9), action)
+  const { events, records, state, message } = await reportOf(overloaded(9), action)
   expect(state).toBe('ERROR')
   expect(message).toContain(words)
   expect(events.filter(({ type }) => type === 'retry')).toMatchObject([
@@ -58,7 +58,7 @@ test.each([
 })
 
 test('a retry with another model reveals no unscreened text', async () => {
-  const { events, records, state } = await told(withFallbacks([overloaded(9), overloaded(0)]), 'redact')
+  const { events, records, state } = await reportOf(withFallbacks([overloaded(9), overloaded(0)]), 'redact')
   expect(state).toBe('COMPLETED')
   expect(events.filter(({ type }) => type === 'retry')).toMatchObject([
     { code: 'overloaded', message: expect.stringContaining('Asking manual-0 (manual) instead.') },

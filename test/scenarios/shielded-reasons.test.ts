@@ -10,21 +10,21 @@ const secret = /SECRET/
 test.each([
   ['redact', 'Rejected by the user: it is [redacted].'],
   ['block', 'Rejected by the user, for a reason that a shield withheld.'],
-] as const)('the reason for a rejection is checked like any result (%s)', async (action, heard) => {
+] as const)('the reason for a rejection is checked like any result (%s)', async (action, outcome) => {
   const shields = {
     toolOutput: [patternShield({ patterns: [secret], action, replacement: '[redacted]' })],
   }
   const store = memoryStore()
   const tools = [tool('pay', () => 'paid', { needsApproval: true }), tool('look', () => 'seen')]
-  const asked = calls([['look'], ['pay', { n: 1 }], ['pay', { n: 2 }]])
-  const theatre = await stage([asked, text('Then not.')], { store, tools, shields })
+  const turn = calls([['look'], ['pay', { n: 1 }], ['pay', { n: 2 }]])
+  const theatre = await stage([turn, text('Then not.')], { store, tools, shields })
   const play = theatre.run('Go.', { session: 's' })
   const { pending = [] } = await play.run.result
   for (const one of pending) play.run.reject(one, 'it is SECRET.')
   const result = await play.run.result
   expect(result).toMatchObject({ state: 'COMPLETED' })
   const results = result.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
-  expect(results).toEqual(['seen', heard, heard])
+  expect(results).toEqual(['seen', outcome, outcome])
   expect(JSON.stringify([play.events, result, theatre.requests.map(({ body }) => body)])).not.toMatch(secret)
   expect(play.of('tool_result').map(({ status }) => status)).toEqual(['ok', 'rejected', 'rejected'])
 
@@ -40,7 +40,7 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
   test.each([
     ['redact', 'Rejected by the user: it is [redacted].'],
     ['block', 'Rejected by the user, for a reason that a shield withheld.'],
-  ] as const)("the reason for a rejection is checked as a person's message (%s)", async (action, heard) => {
+  ] as const)("the reason for a rejection is checked as a person's message (%s)", async (action, outcome) => {
     const shield = patternShield({ name: 'hides', patterns: [secret], action, replacement: '[redacted]' })
     const seen: string[] = []
     const sees = defineShield({
@@ -73,16 +73,16 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
     const result = await play.run.result
     expect(result).toMatchObject({ state: 'COMPLETED' })
     const results = result.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
-    expect(results).toEqual([heard, heard])
-    const told = JSON.stringify([play.events, result, theatre.requests.map(({ body }) => body)])
-    expect(told).not.toMatch(secret)
+    expect(results).toEqual([outcome, outcome])
+    const everything = JSON.stringify([play.events, result, theatre.requests.map(({ body }) => body)])
+    expect(everything).not.toMatch(secret)
     const ids = pending.map(({ callId }) => callId)
     expect(play.of('shield').map(({ point, shield: by, callId }) => [point, by, callId])).toEqual(
       ids.map((id) => ['input', 'hides', id]),
     )
     // Content that an input shield rejects goes to no other shield.
     const isSeen = points !== 'input' && action === 'redact'
-    expect(seen).toEqual(isSeen ? ids.map(() => `toolOutput pay: ${heard}`) : [])
+    expect(seen).toEqual(isSeen ? ids.map(() => `toolOutput pay: ${outcome}`) : [])
     const steps = play.of('step_completed').flatMap((step) => {
       if (step.stepType !== 'shield_call' || step.callId === undefined) return []
       return [[step.point, step.callId, step.payload.violation?.action ?? null]]

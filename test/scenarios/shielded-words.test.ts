@@ -18,7 +18,7 @@ async function leaks({ agent, requests }: Stage, { events, run }: Play, words = 
   return placesOf(words, { events, result: await run.result, messages, last, requests })
 }
 
-function kept(turns: Turn[], options: Partial<AgentOptions>): Promise<Stage> {
+function createScene(turns: Turn[], options: Partial<AgentOptions>): Promise<Stage> {
   return stage(turns, { store: memoryStore(), ...options })
 }
 
@@ -27,7 +27,7 @@ describe('a user message', () => {
     ['refused', block, 'BLOCKED', '[Withheld: a shield refused this message.]'],
     ['redacted', redact, 'COMPLETED', 'It is [redacted pattern 1].'],
   ])('is emitted as the shields return it: %s', async (_, shield, state, content) => {
-    const play = await kept([text('Done.')], { shields: { input: [shield] } })
+    const play = await createScene([text('Done.')], { shields: { input: [shield] } })
     const run = play.run(`It is ${secret}.`, { session: 's' })
     expect((await run.run.result).state).toBe(state)
     expect(run.of('user_message').map(({ message }) => message.content)).toEqual([content])
@@ -36,7 +36,7 @@ describe('a user message', () => {
 
   test('is withheld if the run is cancelled before a shield has answered', async () => {
     const hangs = defineShield({ name: 'hangs', check: () => new Promise(() => undefined) })
-    const play = await kept([text('Never.')], { shields: { input: [hangs] } })
+    const play = await createScene([text('Never.')], { shields: { input: [hangs] } })
     const run = play.run(`It is ${secret}.`, { session: 's' })
     await run.event('step_started')
     run.run.cancel()
@@ -47,7 +47,7 @@ describe('a user message', () => {
   })
 
   test('that steers is not shown while the run is paused before the check', async () => {
-    const play = await kept([call('wait'), text('Done.')], {
+    const play = await createScene([call('wait'), text('Done.')], {
       shields: { input: [redact] },
       tools: [
         tool('wait', () => {
@@ -66,7 +66,7 @@ describe('a user message', () => {
   })
 
   test('that steers an ending run is not repeated in the warning', async () => {
-    const play = await kept([call('wait')], {
+    const play = await createScene([call('wait')], {
       shields: { input: [redact] },
       limits: { maxSteps: 1 },
       tools: [
@@ -83,7 +83,7 @@ describe('a user message', () => {
   })
 
   test('that steers is not in the last request at the step cap before the check', async () => {
-    const play = await kept([call('wait'), text('Done.')], {
+    const play = await createScene([call('wait'), text('Done.')], {
       shields: { input: [redact] },
       limits: { maxSteps: 1, onLimit: 'conclude' },
       tools: [tool('wait', () => run.run.steer(`Mind ${secret}.`))],
@@ -102,14 +102,14 @@ describe('a user message', () => {
   ])('in parts is checked as a whole: %s', async (_, parts) => {
     const lines = patternShield({ name: 'lines', patterns: [/falcon\n?-4711/], action: 'block' })
     const content = parts.map((words) => ({ type: 'text' as const, text: words }))
-    const play = await kept([text('Never.')], { shields: { input: [lines] } })
+    const play = await createScene([text('Never.')], { shields: { input: [lines] } })
     const run = play.run([{ content: [...content, image] }], { session: 's' })
     expect((await run.run.result).state).toBe('BLOCKED')
     expect(await leaks(play, run, '4711')).toEqual([])
   })
 
   test('in parts is redacted across them', async () => {
-    const play = await kept([text('Done.')], { shields: { input: [redact] } })
+    const play = await createScene([text('Done.')], { shields: { input: [redact] } })
     const content = [
       { type: 'text' as const, text: 'It is falcon-' },
       image,
@@ -128,7 +128,7 @@ describe('a user message', () => {
     ['a text without a type', { filename: 'a', file_data: base64(`Ümlaut, and ${secret}. `) }],
     ['a text that is not encoded', { filename: 'a', file_data: `data:,It%20is%20${secret}` }],
   ])('in a file is checked: %s', async (_, file) => {
-    const play = await kept([text('Never.')], { shields: { input: [block] } })
+    const play = await createScene([text('Never.')], { shields: { input: [block] } })
     const run = play.run([{ content: [{ type: 'file', file }] }], { session: 's' })
     expect((await run.run.result).state).toBe('BLOCKED')
     expect(await leaks(play, run)).toEqual([])
@@ -136,7 +136,7 @@ describe('a user message', () => {
   })
 
   test('in a file that is redacted becomes text; a picture stays unchanged', async () => {
-    const play = await kept([text('Done.')], { shields: { input: [redact] } })
+    const play = await createScene([text('Done.')], { shields: { input: [redact] } })
     const file = { filename: 'a.txt', file_data: `data:text/plain;base64,${base64(`It is ${secret}.`)}` }
     const address = { type: 'image_url' as const, image_url: { url: `https://a.example/${secret}.png` } }
     const run = play.run([{ content: [{ type: 'file', file }, image, address] }], { session: 's' })
@@ -160,7 +160,7 @@ describe.each(sampledRows([true, false]))('reasoning, streamed: %p', (stream) =>
   test.each(
     cases.flatMap(([beside, turn]) => [[beside, turn, block] as const, [beside, turn, redact] as const]),
   )('next to %s is emitted as the shields return it, and the run continues', async (_, turn, shield) => {
-    const play = await kept([turn, text('Done.')], {
+    const play = await createScene([turn, text('Done.')], {
       shields: { output: [shield] },
       tools: [tool('note')],
       stream,
@@ -178,7 +178,7 @@ describe.each(sampledRows([true, false]))('reasoning, streamed: %p', (stream) =>
   })
 
   test('that is cleared is stored', async () => {
-    const play = await kept([text('Done.', { reasoning: 'Two and two.' })], {
+    const play = await createScene([text('Done.', { reasoning: 'Two and two.' })], {
       shields: { output: [block] },
       stream,
     })
@@ -192,7 +192,7 @@ describe('an answer that does not match the output schema', () => {
   const wrong = JSON.stringify({ done: true, [secret]: 1 })
 
   test('is not quoted in the problem if it was redacted', async () => {
-    const play = await kept([text(wrong)], {
+    const play = await createScene([text(wrong)], {
       output,
       shields: { output: [redact] },
       completion: { maxOutputRepairs: 0 },
@@ -214,7 +214,10 @@ describe('an answer that does not match the output schema', () => {
         },
       })
       // oxlint-disable-next-line no-await-in-loop -- one stage at a time
-      const play = await kept([text(wrong)], { output, shields: { output: [isCancelled ? stops : block] } })
+      const play = await createScene([text(wrong)], {
+        output,
+        shields: { output: [isCancelled ? stops : block] },
+      })
       const run = play.run('Go.', { session: 's' })
       // oxlint-disable-next-line no-await-in-loop -- as above
       const result = await run.end(1)
@@ -226,7 +229,7 @@ describe('an answer that does not match the output schema', () => {
   })
 
   test('is requested again with its problem if it was cleared', async () => {
-    const play = await kept([text(wrong), text('{"done":true}')], {
+    const play = await createScene([text(wrong), text('{"done":true}')], {
       output,
       shields: { output: [patternShield({ patterns: [/never/], action: 'block' })] },
     })
@@ -238,7 +241,7 @@ describe('an answer that does not match the output schema', () => {
 
 describe('with shields for tool results', () => {
   test('no progress of a tool is emitted', async () => {
-    const play = await kept([call('count'), text('Done.')], {
+    const play = await createScene([call('count'), text('Done.')], {
       shields: { toolOutput: [block] },
       tools: [
         tool('count', (_input, { progress }) => {
@@ -261,7 +264,7 @@ describe('with shields for tool results', () => {
       ],
       { tools: [tool('look', () => secret)] },
     )
-    const play = await kept([call('ask', { task: 'Find it.' }), text('Done.')], {
+    const play = await createScene([call('ask', { task: 'Find it.' }), text('Done.')], {
       shields: { toolOutput: [redact] },
       tools: [child.agent.asTool({ name: 'ask', description: 'Asks.', maxSteps: 3 })],
     })
@@ -269,15 +272,15 @@ describe('with shields for tool results', () => {
     await run.end(2)
     expect(await leaks(play, run)).toEqual([])
     expect(run.of('tool_result')).toMatchObject([{ content: 'It is [redacted pattern 1].' }])
-    const told = run.of('child_event').map(({ event }) => event.type)
-    expect([...new Set(told)]).toEqual(['run_started', 'state_changed', 'usage', 'run_ended'])
+    const events = run.of('child_event').map(({ event }) => event.type)
+    expect([...new Set(events)]).toEqual(['run_started', 'state_changed', 'usage', 'run_ended'])
   })
 
   test('the end of a sub-agent that cannot continue is reported without its text', async () => {
     const child = await stage([
       { status: 429, error: { message: `No quota for ${secret}.`, code: 'insufficient_quota' } },
     ])
-    const play = await kept([call('ask', { task: 'Find it.' })], {
+    const play = await createScene([call('ask', { task: 'Find it.' })], {
       shields: { toolOutput: [redact] },
       tools: [child.agent.asTool({ name: 'ask', description: 'Asks.', maxSteps: 3 })],
     })

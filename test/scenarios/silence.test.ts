@@ -25,7 +25,7 @@ async function listening(options: Partial<AgentOptions> = {}) {
   }
   const server = await serve(keep)
   const chat = openaiChat({ model: 'm', baseURL: server.baseURL, apiKey: 'none' })
-  let heard = 0
+  let received = 0
   const model: ModelProvider = {
     ...chat,
     request: (request, callbacks) =>
@@ -33,20 +33,20 @@ async function listening(options: Partial<AgentOptions> = {}) {
         ...callbacks,
         onActivity: (kind) => {
           callbacks.onActivity(kind)
-          heard += 1
+          received += 1
         },
       }),
   }
   const clock = new SimulatedClock()
   const run = createAgent({ model, clock, retry: { maxAttempts: 1 }, ...options }).run('Go.')
-  await until(() => heard > 0)
+  await until(() => received > 0)
   return {
     clock,
     run,
     async say(words: string) {
-      const before = heard
+      const before = received
       streams.at(-1)?.write(words)
-      await until(() => heard > before)
+      await until(() => received > before)
     },
     end: (words: string) => streams.at(-1)?.end(words),
     async [Symbol.asyncDispose]() {
@@ -201,9 +201,9 @@ describe('the time limit of tools', () => {
     const tools = [clientTool('ask'), tool('pay', () => 'Paid.', { needsApproval: true })]
     const theatre = await stage([call('ask'), call('pay'), text('Done.')], { tools })
     const play = theatre.run()
-    const [asked] = (await play.rest()).pending ?? []
+    const [question] = (await play.rest()).pending ?? []
     theatre.clock.increment(1000 * minute)
-    play.run.addToolOutput(asked?.callId ?? '', 'Blue.')
+    play.run.addToolOutput(question?.callId ?? '', 'Blue.')
     const [pay] = (await play.rest()).pending ?? []
     theatre.clock.increment(1000 * minute)
     play.run.approve(pay?.callId ?? '')

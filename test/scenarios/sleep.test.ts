@@ -166,15 +166,15 @@ describe('a run sleeps', () => {
   test('again after a postponement, and emits the date', async () => {
     const { agent, asks } = setUp()
     const run = agent.run('Go.')
-    const told: unknown[] = []
+    const received: unknown[] = []
     run.events$.subscribe((event) => {
-      if (event.type === 'state_changed' && event.to === 'PAUSED') told.push([event.reason, event.wakeAt])
+      if (event.type === 'state_changed' && event.to === 'PAUSED') received.push([event.reason, event.wakeAt])
     })
     await asks('nap')
     await run.result
     run.resume({ at: at(3) })
     expect(await run.result).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: at(3) })
-    expect(told).toEqual([
+    expect(received).toEqual([
       ['sleeping', at(1)],
       ['sleeping', at(3)],
     ])
@@ -187,24 +187,24 @@ describe.each([
   ['asynchronously', (store: SessionStore) => distant(store as never)],
 ])('with a store that answers %s', (_, reach) => {
   test('its row and its timers contain the wake time, and runSession wakes it', async () => {
-    const kept = memoryStore()
-    const { agent, asks, says, clock } = setUp({ store: reach(kept) })
+    const inner = memoryStore()
+    const { agent, asks, says, clock } = setUp({ store: reach(inner) })
     const driven = runSession(agent, { session: 's', input: 'Go.' })
     await asks('nap')
     expect(await driven).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: at(1), wakeMs: hour })
-    expect(kept.get('s')?.summary).toMatchObject({ state: 'PAUSED', wakeAt: at(1) })
-    expect(kept.timers.get('wake:s')).toMatchObject({ at: at(1) })
+    expect(inner.get('s')?.summary).toMatchObject({ state: 'PAUSED', wakeAt: at(1) })
+    expect(inner.timers.get('wake:s')).toMatchObject({ at: at(1) })
     clock.increment(hour)
     const woken = runSession(agent, { session: 's' })
     await says('Done.')
     expect(await woken).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(kept.get('s')?.summary).not.toHaveProperty('wakeAt')
-    expect(checkSessionLog(kept.read('s'))).toBeNull()
+    expect(inner.get('s')?.summary).not.toHaveProperty('wakeAt')
+    expect(checkSessionLog(inner.read('s'))).toBeNull()
   })
 
   test('a paused run can be scheduled by a process without the lease', async () => {
-    const kept = memoryStore()
-    const { agent, says, clock, model } = setUp({ store: reach(kept) })
+    const inner = memoryStore()
+    const { agent, says, clock, model } = setUp({ store: reach(inner) })
     const run = agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
     run.pause()
@@ -212,29 +212,29 @@ describe.each([
     expect((await run.result).reason).toBe('paused')
     const receipt = await agent.send('s', { type: 'resume', at: new Date(at(2)) })
     expect(receipt.status).toBe('applied')
-    expect(kept.get('s')?.summary).toMatchObject({ reason: 'sleeping', wakeAt: at(2) })
-    expect(kept.timers.get('wake:s')).toMatchObject({ at: at(2) })
+    expect(inner.get('s')?.summary).toMatchObject({ reason: 'sleeping', wakeAt: at(2) })
+    expect(inner.timers.get('wake:s')).toMatchObject({ at: at(2) })
     clock.increment(2 * hour)
     const woken = runSession(agent, { session: 's' })
     await says('Done.')
     expect((await woken).state).toBe('COMPLETED')
-    expect(checkSessionLog(kept.read('s'))).toBeNull()
+    expect(checkSessionLog(inner.read('s'))).toBeNull()
   })
 
   test('its alarm is set before the log records the sleep', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     const done: string[] = []
     const near: SessionStore = {
-      ...kept,
+      ...inner,
       append: (lease, records, summary, options) => {
         if (summary?.state === 'PAUSED') done.push('log')
-        return kept.append(lease, records, summary, options)
+        return inner.append(lease, records, summary, options)
       },
       timers: {
-        ...kept.timers,
+        ...inner.timers,
         set: (timers) => {
           done.push('alarm')
-          return kept.timers.set(timers)
+          return inner.timers.set(timers)
         },
       },
     }
@@ -246,17 +246,17 @@ describe.each([
   })
 
   test('no alarm is set for an interactive run, which its own program wakes', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     const model = new ManualModel()
     const nap = tool('nap', () => sleepUntil(at(1)))
     const clock = new SimulatedClock()
     clock.set(start)
-    const agent = createAgent({ model, tools: [nap], clock, interactive: true, store: reach(kept) })
+    const agent = createAgent({ model, tools: [nap], clock, interactive: true, store: reach(inner) })
     const run = agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
     model.pending?.answer({ toolCalls: [callOf('a', 'nap')], finishReason: 'tool_calls' })
     expect(await run.result).toMatchObject({ state: 'PAUSED', reason: 'sleeping' })
-    expect(kept.timers.list({ prefix: '', limit: 9 })).toEqual([])
+    expect(inner.timers.list({ prefix: '', limit: 9 })).toEqual([])
     run.resume()
     await until(() => model.pending !== null)
     model.pending?.answer({ text: 'Yes?' })
@@ -264,13 +264,13 @@ describe.each([
   })
 
   test('a message to a sleeping run lets it wake immediately', async () => {
-    const kept = memoryStore()
-    const { agent, asks, says } = setUp({ store: reach(kept) })
+    const inner = memoryStore()
+    const { agent, asks, says } = setUp({ store: reach(inner) })
     const run = agent.run('Go.', { session: 's' })
     await asks('nap')
     await run.result
     await agent.send('s', { type: 'steer', text: 'Hurry.' })
-    expect(kept.timers.get('wake:s')).toMatchObject({ at: 0 })
+    expect(inner.timers.get('wake:s')).toMatchObject({ at: 0 })
     const woken = runSession(agent, { session: 's' })
     await says('Yes.')
     expect((await woken).state).toBe('COMPLETED')
@@ -290,9 +290,9 @@ describe('a sleeping sub-agent', () => {
     const agent = createAgent({ model: parent, tools: [research, nap], clock, ...(store && { store }) })
     return { clock, parent, child, agent }
   }
-  const answer = async (model: ManualModel, given: object) => {
+  const answer = async (model: ManualModel, input: object) => {
     await until(() => model.pending !== null)
-    model.pending?.answer(given)
+    model.pending?.answer(input)
   }
   const asks = (name: string, input: object = {}) => ({
     toolCalls: [{ ...callOf('a', name), function: { name, arguments: JSON.stringify(input) } }],

@@ -109,17 +109,17 @@ test('processes that branch and queue over a slow store lose no message or answe
       expect(story.wrong).toEqual([])
       const branches = await place.of(agent.listBranches('s'))
       expect(branches).toHaveLength(1 + story.branched)
-      const said: unknown[] = []
+      const texts: unknown[] = []
       for (const { branch } of branches) {
         // oxlint-disable-next-line no-await-in-loop -- sequential
         const { messages } = await place.of(agent.replay('s', { branch }))
         expect(findHistoryProblem(messages)).toBeNull()
         expect(messages.filter(({ role }) => role === 'assistant')).toHaveLength(textsOf(messages).length)
-        said.push(...textsOf(messages))
+        texts.push(...textsOf(messages))
       }
       // Visible on its branch and on branches that split off after it. This log has none of the latter.
       for (const text of story.queued)
-        expect([text, said.filter((one) => one === text).length]).toEqual([text, 1])
+        expect([text, texts.filter((one) => one === text).length]).toEqual([text, 1])
       expect(place.near.inbox?.read('s')).toEqual([])
       for (const { id } of place.near.list()) expect(place.near.get(id)).toMatchObject({ holder: null })
     }),

@@ -12,7 +12,7 @@ const kinds = ['approve', 'reject', 'output'] as const
 /** Answers to the calls of one batch: their order, and the milliseconds since the previous answer. */
 const answers = fc
   .array(fc.record({ kind: fc.constantFrom(...kinds), gap: fc.nat(25) }), { minLength: 2, maxLength: 4 })
-  .chain((given) => fc.shuffledSubarray([...given.entries()], { minLength: given.length }))
+  .chain((moves) => fc.shuffledSubarray([...moves.entries()], { minLength: moves.length }))
 
 function say(run: Run, callId: string, kind: (typeof kinds)[number]): void {
   if (kind === 'approve') run.approve(callId)
@@ -22,7 +22,7 @@ function say(run: Run, callId: string, kind: (typeof kinds)[number]): void {
 
 test('answers to the calls of one batch count, for any latency, order and distance', async () => {
   await fc.assert(
-    fc.asyncProperty(delays, answers, async (ways, given) => {
+    fc.asyncProperty(delays, answers, async (ways, moves) => {
       const place = new SlowPlace(ways)
       const { clock, near } = place
       const [model, paid] = [new ManualModel(), [] as string[]]
@@ -36,12 +36,12 @@ test('answers to the calls of one batch count, for any latency, order and distan
       const agent = createAgent({ model, clock, store: place.open(), tools: [pay, look as never] })
       const run = agent.run('Go.', { session: 's' })
       await place.until(() => model.pending)
-      const calls = given
+      const calls = moves
         .toSorted(([a], [b]) => a - b)
         .map(([i, { kind }]) => call(`c${i}`, kind === 'output' ? 'look' : 'pay', { text: `${i}` }))
       model.pending?.answer({ finishReason: 'tool_calls', toolCalls: calls })
       expect(await place.of(run.result)).toMatchObject({ state: 'WAITING_FOR_INPUT' })
-      for (const [i, { kind, gap }] of given) {
+      for (const [i, { kind, gap }] of moves) {
         // oxlint-disable-next-line no-await-in-loop -- one answer at a time
         await place.pass(gap)
         say(run as Run, `c${i}`, kind)
@@ -50,11 +50,11 @@ test('answers to the calls of one batch count, for any latency, order and distan
       model.pending?.answer({ text: 'Done.' })
       await place.until(() => !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT'].includes(run.state))
       expect(await place.of(run.result)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-      const approved = given.flatMap(([i, { kind }]) => (kind === 'approve' ? [`${i}`] : []))
+      const approved = moves.flatMap(([i, { kind }]) => (kind === 'approve' ? [`${i}`] : []))
       expect(paid.toSorted()).toEqual(approved.toSorted())
       expect(near.get('s')).toMatchObject({ holder: null, summary: { state: 'COMPLETED' } })
-      const kept = await place.of(agent.replay('s'))
-      expect(kept.messages).toEqual((await run.result).messages)
+      const stored = await place.of(agent.replay('s'))
+      expect(stored.messages).toEqual((await run.result).messages)
     }),
     cases,
   )

@@ -30,8 +30,8 @@ test('a parent can always read the questions, the result and the usage of its ch
 
   model.pending?.answer({ toolCalls: [call('a', 'deploy', { version: '7' })] })
   await settled()
-  const kept = stored(actor.getPersistedSnapshot()) as { children: { agent: { snapshot: object } } }
-  const waiting = [read(), stored(read()), kept.children.agent.snapshot]
+  const saved = stored(actor.getPersistedSnapshot()) as { children: { agent: { snapshot: object } } }
+  const waiting = [read(), stored(read()), saved.children.agent.snapshot]
   for (const snapshot of waiting) {
     expect(pendingCalls(snapshot)).toEqual([
       expect.objectContaining({
@@ -77,9 +77,9 @@ test.each([
   ['null', null],
   ['a string', 'RUNNING'],
   ['the snapshot of another machine', { status: 'active', value: 'idle', context: { count: 1 } }],
-])('%s is refused with a remedy', (_, given) => {
+])('%s is refused with a remedy', (_, input) => {
   for (const read of [pendingCalls, outputOf, usageOf])
-    expect(() => read(given as never)).toThrow(
+    expect(() => read(input as never)).toThrow(
       expect.objectContaining({ name: 'UsageError', code: 'invalid_snapshot' }) as Error,
     )
 })

@@ -28,7 +28,7 @@ function begun(options: Partial<AgentOptions> = {}) {
   return { model, clock, run, events }
 }
 
-function told(events: readonly AgentEvent[]): { sum: Usage; tokens: number[]; shown: string } {
+function reportOf(events: readonly AgentEvent[]): { sum: Usage; tokens: number[]; shown: string } {
   const usages = events.filter((event) => event.type === 'usage')
   const format = createEventFormatter()
   return {
@@ -49,7 +49,7 @@ describe('every paid request is reported', () => {
     model.pending?.fail({ usage: paid(200) })
     const { state, usage } = await run.result
     expect([state, usage.totalTokens]).toEqual(['ERROR', 300])
-    const { sum, tokens, shown } = told(events)
+    const { sum, tokens, shown } = reportOf(events)
     expect(sum).toEqual(usage)
     expect(tokens).toEqual([100, 200])
     expect(shown).toContain('tokens  300 (298 in, 2 out)')
@@ -63,7 +63,7 @@ describe('every paid request is reported', () => {
     run.cancel()
     const { usage } = await run.result
     expect(usage.totalTokens).toBeGreaterThan(0)
-    expect(told(events).sum).toEqual(usage)
+    expect(reportOf(events).sum).toEqual(usage)
   })
 
   test('for a last answer at the limit that failed', async () => {
@@ -74,7 +74,7 @@ describe('every paid request is reported', () => {
     model.pending?.fail({ kind: 'fatal', usage: paid(20) })
     const { state, usage } = await run.result
     expect([state, usage.totalTokens]).toEqual(['MAX_STEPS', 30])
-    expect(told(events).sum).toEqual(usage)
+    expect(reportOf(events).sum).toEqual(usage)
   })
 
   test('for a failed attempt that nearly exhausts the budget, with its warning', async () => {

@@ -30,12 +30,12 @@ function isContinued(before: Sent, after: Sent, api: Api): boolean {
   const [earlier, later] = [before, after].map((sent) =>
     partsOf(sent, api).map((part) => JSON.stringify(part)),
   )
-  const kept = earlier?.filter((part, i) => later?.[i] === part) ?? []
+  const remaining = earlier?.filter((part, i) => later?.[i] === part) ?? []
   const last = earlier?.at(-1) ?? ''
-  const isNudged = kept.length === (earlier?.length ?? 0) - 1 && last.includes('"role":"user"')
+  const isNudged = remaining.length === (earlier?.length ?? 0) - 1 && last.includes('"role":"user"')
   const { [api === 'chat' ? 'messages' : 'input']: _a, ...rest } = before
   const { [api === 'chat' ? 'messages' : 'input']: _b, ...others } = after
-  const isWhole = kept.length === earlier?.length || isNudged
+  const isWhole = remaining.length === earlier?.length || isNudged
   return isWhole && JSON.stringify(rest) === JSON.stringify(others)
 }
 
@@ -75,8 +75,8 @@ test.each<Api>(['chat', 'responses'])(
             if (i === 0) continue
             expect(isContinued(sent[i - 1] as Sent, request, api)).toBe(true)
           }
-          const told = theatre.plays.flatMap((one) => one.of('guardrail'))
-          nudged += told.filter(({ action }) => action === 'nudge').length
+          const events = theatre.plays.flatMap((one) => one.of('guardrail'))
+          nudged += events.filter(({ action }) => action === 'nudge').length
           await theatre.close()
         },
       ),

@@ -146,20 +146,20 @@ describe('an interactive run', () => {
       interactive: true,
     })
     const { run } = theatre.run()
-    const told = async (): Promise<string[]> => {
+    const readSettled = async (): Promise<string[]> => {
       const types: string[] = []
       for await (const { type } of run) types.push(type)
       return types
     }
-    expect(await told()).toContain('approval_requested')
+    expect(await readSettled()).toContain('approval_requested')
     expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval' })
     run.approve('call_1_1')
-    expect(await told()).toContain('assistant_message')
+    expect(await readSettled()).toContain('assistant_message')
     expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'message', output: 'Paid.' })
     run.reply('Good night.')
     expect(await run.result).toMatchObject({ reason: 'message', output: 'Bye.', resumable: true })
     run.reply('And on.')
-    const last = told()
+    const last = readSettled()
     run.cancel()
     expect(await last).toContain('run_ended')
     expect(await run.result).toMatchObject({ state: 'CANCELLED', resumable: false })

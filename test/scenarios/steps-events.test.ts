@@ -210,7 +210,7 @@ describe('with output shields, an inference emits only cleared content', () => {
     expect(responses(play)).toMatchObject([
       {
         text: 'I ask for [redacted pattern 1].',
-        toolCalls: play.of('tool_call').map(({ call: asked }) => asked),
+        toolCalls: play.of('tool_call').map(({ call: toolCall }) => toolCall),
       },
       { text: 'It is', finishReason: 'length' },
       { text: ' [redacted pattern 1].', toolCalls: [] },

@@ -55,7 +55,7 @@ class World {
     })
     const { pending } = model
     if (pending) {
-      const asked = (...names: string[]) =>
+      const findRequests = (...names: string[]) =>
         names.map((name) => ({
           id: `c${++this.#ids}`,
           type: 'function' as const,
@@ -63,8 +63,8 @@ class World {
         }))
       moves.push(
         () => pending.answer({ text: 'Done.' }),
-        () => pending.answer({ toolCalls: asked('plain', 'plain', 'plain'), text: 'Working.' }),
-        () => pending.answer({ toolCalls: asked('plain', 'risky', 'client', 'nowhere') }),
+        () => pending.answer({ toolCalls: findRequests('plain', 'plain', 'plain'), text: 'Working.' }),
+        () => pending.answer({ toolCalls: findRequests('plain', 'risky', 'client', 'nowhere') }),
         () => pending.fail(),
         () => pending.fail({ kind: 'fatal', code: 'invalid_api_key' }),
       )

@@ -36,8 +36,8 @@ interface Asked {
   response_format?: unknown
 }
 
-const modes = Object.entries(answers).flatMap(([mode, given]) =>
-  [true, false].map((stream) => ({ mode, stream, ...given })),
+const modes = Object.entries(answers).flatMap(([mode, input]) =>
+  [true, false].map((stream) => ({ mode, stream, ...input })),
 )
 
 describe.each(modes)('an object by the $mode, stream $stream', ({ options, answer, stream }) => {
@@ -60,9 +60,9 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
   it('is repaired if it does not match the schema, and only the model reads each problem', async () => {
     const { result, of, stage: theatre } = await played([answer(wrong), answer(json)], { ...options, stream })
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris, output: json, steps: 2 })
-    const told = textOf(theatre.wire(1).at(-1))
-    expect(told).toContain('- answer.city: Invalid input: expected string, received number')
-    expect(told).toMatch(/Give the whole corrected answer again/)
+    const repair = textOf(theatre.wire(1).at(-1))
+    expect(repair).toContain('- answer.city: Invalid input: expected string, received number')
+    expect(repair).toMatch(/Give the whole corrected answer again/)
     expect(theatre.wire(1).at(-2)).toMatchObject({ role: 'assistant', content: wrong })
     expect(result.messages.find(({ internal }) => internal)).toMatchObject({
       data: { reason: 'output_repair' },
@@ -126,8 +126,10 @@ describe.each(modes)('an object by the $mode, stream $stream', ({ options, answe
     })
     expect(result).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps', output: json, object: paris })
     expect(result.error?.message).not.toMatch(/not validated/)
-    const asked = theatre.requests[1]?.body as Asked | undefined
-    expect(asked?.response_format === undefined ? asked?.tools : [asked.response_format]).toHaveLength(1)
+    const request = theatre.requests[1]?.body as Asked | undefined
+    expect(request?.response_format === undefined ? request?.tools : [request.response_format]).toHaveLength(
+      1,
+    )
   })
 })
 

@@ -2,11 +2,11 @@ import { type AgentOptions, memoryStore, presets } from '../../src/index.js'
 import type { TurnFunction } from '../../src/rehearsal/index.js'
 import { latch, stage, textOf, tick } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
-import { ask, asked, pair, priced, research, type Turns } from '../support/sub-agents.js'
+import { ask, costing, pair, priced, research, type Turns } from '../support/sub-agents.js'
 
 describe('the budget', () => {
   it('is the rest of the parent’s budget: a sub-agent that exhausts it ends the run', async () => {
-    const { parent, child } = await pair([asked(ask(), 100)], times(9, asked(call('look'), 400)), {
+    const { parent, child } = await pair([costing(ask(), 100)], times(9, costing(call('look'), 400)), {
       parent: { limits: { tokenBudget: 1_000 } },
       child: { tools: [tool('look', ({ n }) => n)] },
     })
@@ -21,7 +21,7 @@ describe('the budget', () => {
   it('is shared: two sub-agents exceed it by at most one step each', async () => {
     const { parent, child } = await pair(
       [
-        asked(
+        costing(
           calls([
             ['research', { task: 'A' }],
             ['research', { task: 'B' }],
@@ -29,7 +29,7 @@ describe('the budget', () => {
           100,
         ),
       ],
-      times(20, asked(call('look'), 300)),
+      times(20, costing(call('look'), 300)),
       { parent: { limits: { tokenBudget: 1_000 } }, child: { tools: [tool('look')] } },
     )
     const play = parent.run()
@@ -49,7 +49,7 @@ describe('the budget', () => {
     }
     const { parent } = await pair(
       [
-        asked(
+        costing(
           calls([
             ['research', { task: 'B' }],
             ['research', { task: 'A' }],
@@ -70,7 +70,7 @@ describe('the budget', () => {
   })
 
   it('starts no sub-agent once it is spent', async () => {
-    const { parent, child } = await pair([asked(ask(), 1_000)], [text('No.')], {
+    const { parent, child } = await pair([costing(ask(), 1_000)], [text('No.')], {
       parent: { limits: { tokenBudget: 1_000 }, budget: { finishBatch: true } },
     })
     expect((await parent.run().end(1)).state).toBe('BUDGET_EXCEEDED')
@@ -91,7 +91,7 @@ describe('an unfinished sub-agent', () => {
       'its own budget',
       { limits: { tokenBudget: 10 } },
       {},
-      [asked(call('look'), 20)],
+      [costing(call('look'), 20)],
       /used up its budget.*look \(1\)/s,
     ],
     [

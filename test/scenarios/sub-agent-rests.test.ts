@@ -4,7 +4,7 @@ import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
 import { latch, stage, textOf, tick, until } from '../support/play.js'
 import { findHistoryProblem } from '../support/history.js'
 import { call, calls, clientTool, text, times, tool } from '../support/tools.js'
-import { ask, asked, pair, research } from '../support/sub-agents.js'
+import { ask, costing, pair, research } from '../support/sub-agents.js'
 
 type Pair = Awaited<ReturnType<typeof pair>>
 
@@ -269,15 +269,15 @@ describe('a run whose process is killed', () => {
 
   /** A store that records its state after each write. */
   function witnessed(isDone: () => boolean): { store: SessionStore; moments: Moment[] } {
-    const kept = memoryStore()
+    const inner = memoryStore()
     const logs = new Map<string, LogRecord[]>()
     const moments: Moment[] = []
     const append: SessionStore['append'] = (lease, records, summary) => {
-      kept.append(lease, records, summary)
+      inner.append(lease, records, summary)
       logs.set(lease.sessionId, [...(logs.get(lease.sessionId) ?? []), ...records])
       moments.push({ logs: [...logs], isDone: isDone() })
     }
-    return { store: { ...kept, append }, moments }
+    return { store: { ...inner, append }, moments }
   }
 
   /** The records after a crash, without leases. */
@@ -292,7 +292,7 @@ describe('a run whose process is killed', () => {
   }
 
   const after = (words: string, first: Turn): TurnFunction => {
-    return ({ body }) => asked(body.messages.at(-1)?.role === 'tool' ? text(words) : first, 100)
+    return ({ body }) => costing(body.messages.at(-1)?.role === 'tool' ? text(words) : first, 100)
   }
 
   it('resumes with its sub-agent from any point, repeats nothing, and counts everything once', async () => {
@@ -313,16 +313,16 @@ describe('a run whose process is killed', () => {
     for (const moment of moments) {
       if (!moment.logs.some(([id, records]) => id === 's' && records.length > 1)) continue
       work.inputs.length = 0
-      const kept = leftOf(moment)
-      const run = await again(kept).resume('s')
+      const store = leftOf(moment)
+      const run = await again(store).resume('s')
       const result = await run.result
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
       expect(findHistoryProblem(result.messages)).toBeNull()
       expect(work.inputs.length + (moment.isDone ? 1 : 0)).toBeLessThanOrEqual(1)
-      const sessions = await kept.list({ children: true })
+      const sessions = await store.list({ children: true })
       expect(sessions).toHaveLength(2)
       const { id = '' } = sessions.find((session) => session.id !== 's') ?? {}
-      expect(result.usage.totalTokens).toBe(200 + (await again(kept).replay(id)).usage.totalTokens)
+      expect(result.usage.totalTokens).toBe(200 + (await again(store).replay(id)).usage.totalTokens)
       expect(textOf(result.messages.at(-2))).toBe('Seen.')
       outcomes.push(`${work.inputs.length}`)
     }

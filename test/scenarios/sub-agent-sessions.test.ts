@@ -21,9 +21,9 @@ async function asking(reached: (near: SessionStore) => SessionStore) {
   const { pending = [] } = await above.agent.run('Go.', { session: 'ann' }).result
   const child = near.list({ children: true }).find(({ id }) => id !== 'ann')?.id as string
   /** All stored data. */
-  const kept = (): string =>
+  const contents = (): string =>
     JSON.stringify(['ann', child].map((id) => [near.read(id).length, near.inbox?.read(id)]))
-  return { store, above, below, child, paid, pending, kept }
+  return { store, above, below, child, paid, pending, contents }
 }
 
 const refusal = { code: 'sub_agent_session', message: expect.stringContaining("session 'ann'") }
@@ -32,8 +32,8 @@ describe.each(sampledKinds(stores))(
   'the session of a sub-agent, in a store that answers %s',
   (_, reached) => {
     it('accepts no direct answers, because the parent session has the question', async () => {
-      const { store, above, below, child, paid, pending, kept } = await asking(reached)
-      const before = kept()
+      const { store, above, below, child, paid, pending, contents } = await asking(reached)
+      const before = contents()
       for (const agent of [above.agent, below.agent]) {
         for (const message of [
           { type: 'approve', callId: 'call_1' },
@@ -48,7 +48,7 @@ describe.each(sampledKinds(stores))(
           await expect(agent.send(child, message)).rejects.toMatchObject(refusal)
         }
       }
-      expect(kept()).toBe(before)
+      expect(contents()).toBe(before)
       await above.agent.send('ann', { type: 'approve', ...pending[0] } as never)
       const { state, output } = await (await above.agent.resume('ann')).result
       expect([state, output, paid.length]).toEqual(['COMPLETED', 'Done.', 1])
@@ -69,10 +69,10 @@ describe.each(sampledKinds(stores))(
     })
 
     it('belongs to the calling run, and no agent starts another run or branch in it', async () => {
-      const { above, below, child, kept, pending } = await asking(reached)
+      const { above, below, child, contents, pending } = await asking(reached)
       await above.agent.send('ann', { type: 'approve', ...pending[0] } as never)
       await (await above.agent.resume('ann')).result
-      const [before, asked] = [kept(), above.requests.length + below.requests.length]
+      const [before, requests] = [contents(), above.requests.length + below.requests.length]
       for (const { agent } of [above, below]) {
         const attempts = [
           () => agent.run('Again.', { session: child }).result,
@@ -84,8 +84,8 @@ describe.each(sampledKinds(stores))(
           await expect(attempt()).rejects.toMatchObject(refusal)
         }
       }
-      expect(kept()).toBe(before)
-      expect(above.requests.length + below.requests.length).toBe(asked)
+      expect(contents()).toBe(before)
+      expect(above.requests.length + below.requests.length).toBe(requests)
       // A copy of it is an independent session.
       const copy = await below.agent.fork(child)
       expect(await below.agent.run('Again.', { session: copy }).result).toMatchObject({ sessionId: copy })

@@ -4,7 +4,7 @@ import type { Tool } from '../../src/index.js'
 import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
 import { type Stage, stage, textOf } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
-import { ask, asked, pair, priced, research } from '../support/sub-agents.js'
+import { ask, costing, pair, priced, research } from '../support/sub-agents.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 
 describe('a sub-agent', () => {
@@ -24,16 +24,20 @@ describe('a sub-agent', () => {
     const { parent } = await pair([ask('How many?'), text('Four.')], [text('It is 4.')])
     const play = parent.run()
     await play.end(2)
-    const told = play.of('child_event').map(({ event }) => event)
-    expect(told.slice(0, 3).map(({ type }) => type)).toEqual(['run_started', 'state_changed', 'user_message'])
-    expect(told.map(({ seq }) => seq)).toEqual(told.map((_, i) => i + 1))
+    const events = play.of('child_event').map(({ event }) => event)
+    expect(events.slice(0, 3).map(({ type }) => type)).toEqual([
+      'run_started',
+      'state_changed',
+      'user_message',
+    ])
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1))
   })
 
   it('adds its usage to the totals of the run immediately, and once', async () => {
     const look = tool('look')
     const { parent } = await pair(
-      [asked(ask(), 100), priced('Done.', 100)],
-      [asked(call('look'), 10), priced('Seen.', 20)],
+      [costing(ask(), 100), priced('Done.', 100)],
+      [costing(call('look'), 10), priced('Seen.', 20)],
       { child: { tools: [look] } },
     )
     const play = parent.run()
@@ -205,8 +209,8 @@ describe('a custom input schema', () => {
       {},
       /could not run: .*no city/,
     ],
-  ])('reports invalid input to the model, and runs nothing: %#', async (how, given, words) => {
-    const { parent, child } = await pair([call('research', given), text('.')], [text('No.')], { tool: how })
+  ])('reports invalid input to the model, and runs nothing: %#', async (how, input, words) => {
+    const { parent, child } = await pair([call('research', input), text('.')], [text('No.')], { tool: how })
     await parent.run().end(2)
     expect(textOf(parent.wire(1).at(-1))).toMatch(words)
     expect(child.requests).toHaveLength(0)
@@ -238,8 +242,8 @@ describe('the activity of a sub-agent', () => {
     const top = await stage([ask(), text('Top.')], { tools: [research(middle)] })
     const play = top.run()
     await play.end(2)
-    const said = play.of('child_event').filter(({ event }) => event.type === 'assistant_message')
-    expect(said.map(({ path, callId }) => [path.join(), callId])).toEqual([
+    const texts = play.of('child_event').filter(({ event }) => event.type === 'assistant_message')
+    expect(texts.map(({ path, callId }) => [path.join(), callId])).toEqual([
       ['research', 'call_1_1'],
       ['research,research', 'call_1_1/call_1_1'],
       ['research', 'call_1_1'],

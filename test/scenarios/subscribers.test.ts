@@ -53,16 +53,16 @@ describe('a subscriber of a run', () => {
   it('receives every event in order, whatever another subscriber does', async () => {
     const theatre = await stage([text('Hi.', { hang: 1 })])
     const { run } = theatre.run()
-    const heard: AgentEvent[] = []
+    const events: AgentEvent[] = []
     run.events$.subscribe(({ type }) => {
       if (type === 'stream_chunk') run.cancel()
       if (type === 'run_started') throw new Error('It fails.')
     })
-    run.events$.subscribe((event) => heard.push(event))
+    run.events$.subscribe((event) => events.push(event))
     await run.result
-    expect(heard.map(({ seq }) => seq)).toEqual(heard.map((_, i) => i + 1))
-    expect(heard.filter(({ type }) => type === 'warning')).toHaveLength(1)
-    expect(heard.at(-1)).toMatchObject({ type: 'run_ended', state: 'CANCELLED' })
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1))
+    expect(events.filter(({ type }) => type === 'warning')).toHaveLength(1)
+    expect(events.at(-1)).toMatchObject({ type: 'run_ended', state: 'CANCELLED' })
   })
 
   it('receives nothing after the terminal event, even if another subscriber throws at it', async () => {

@@ -37,9 +37,9 @@ const idsIn = (store: SyncSessionStore, options: Parameters<SyncSessionStore['li
 describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
-])('the tags of a session in %s', (_, made) => {
+])('the tags of a session in %s', (_, createStore) => {
   it('are set by its first run, stored by the first write, and kept by later runs and forks', async () => {
-    const near = made()
+    const near = createStore()
     const { append } = near
     const summaries: unknown[] = []
     near.append = (lease, records, summary, options) => {
@@ -65,7 +65,7 @@ describe.each([
   })
 
   it('are kept by a log that is read from its last snapshot', async () => {
-    const near = made()
+    const near = createStore()
     const long = 'word '.repeat(20_000)
     const theatre = await stage([text(long), text('Two.')], { store: near })
     await theatre.run(long, { session: 'ann', tags: user }).run.result
@@ -75,7 +75,7 @@ describe.each([
   })
 
   it('are set by runSession, for the run that its input starts', async () => {
-    const near = made()
+    const near = createStore()
     const theatre = await stage([text('One.'), text('Two.')], { store: near })
     await runSession(theatre.agent, { session: 'job', input: 'Go.', tags: { order: '17' } })
     await runSession(theatre.agent, { session: 'job', tags: { order: '18' } })
@@ -88,7 +88,7 @@ describe.each([
   })
 
   it('do not apply to sub-agents, whose sessions have a parent and appear in no list', async () => {
-    const near = made()
+    const near = createStore()
     const look = tool('look', () => 'seen', { needsApproval: true })
     const lowest = await stage([call('look'), text('Seen.')], { tools: [look] })
     const middle = await stage([ask('Deeper.'), text('Found.')], { tools: [research(lowest)] })

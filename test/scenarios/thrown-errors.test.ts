@@ -49,8 +49,8 @@ describe('an error that a tool throws', () => {
     expect(completed?.error?.code).toBe('error')
     expect(completed?.error?.message).toContain('failed: It broke')
     expect(completed?.error?.cause).toBe(thrown)
-    const kept = JSON.stringify([store.read(result.sessionId), result.messages, events])
-    expect(kept).not.toMatch(/ at .*\.test\.[jt]s:\d+:\d+/)
+    const stored = JSON.stringify([store.read(result.sessionId), result.messages, events])
+    expect(stored).not.toMatch(/ at .*\.test\.[jt]s:\d+:\d+/)
     expect(Object.isFrozen(thrown)).toBe(false)
   })
 

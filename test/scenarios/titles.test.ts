@@ -33,9 +33,9 @@ const titleOf = (store: SyncSessionStore, id: string) => store.get(id)?.summary?
 describe.each([
   ['memory', () => memoryStore()],
   ['a folder', inFolder],
-])('the title of a session in %s', (_, made) => {
+])('the title of a session in %s', (_, createStore) => {
   it('is the first message until rename sets one, which survives later runs and restarts until it is removed', async () => {
-    const near = made()
+    const near = createStore()
     const store = distant(near)
     const theatre = await stage([text('One.'), text('Two.'), text('Three.')], { store })
     await theatre.run('Where is my parcel?', { session: 's' }).run.result
@@ -55,7 +55,7 @@ describe.each([
   })
 
   it('is the session’s name until it is renamed', async () => {
-    const near = made()
+    const near = createStore()
     const theatre = await stage([text('One.')], { store: near })
     const session = createSession('May')
     await theatre.run('Pay the invoices.', { session }).run.result
@@ -65,7 +65,7 @@ describe.each([
   })
 
   it('can be set while a run works on the session, and the run keeps its lease', async () => {
-    const near = made()
+    const near = createStore()
     const model = new ManualModel()
     const agent = createAgent({ model, store: near })
     const run = agent.run('Go.', { session: 's' })
@@ -79,7 +79,7 @@ describe.each([
   })
 
   it('is not copied to a fork', async () => {
-    const near = made()
+    const near = createStore()
     const theatre = await stage([text('One.')], { store: near })
     await theatre.run('Go.', { session: 's' }).run.result
     await theatre.agent.rename('s', 'Given')
@@ -87,15 +87,15 @@ describe.each([
   })
 
   it('can be any text of one line', async () => {
-    const near = made()
+    const near = createStore()
     const theatre = await stage([text('One.')], { store: near })
     await theatre.run('Go.', { session: 's' }).run.result
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 220 }), async (given) => {
-        const line = given.replaceAll(/\s+/g, ' ').trim()
+      fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 220 }), async (input) => {
+        const line = input.replaceAll(/\s+/g, ' ').trim()
         const before = titleOf(near, 's')
         const isPossible = line.length >= 1 && line.length <= 200 && !/[\p{Cc}\p{Cs}]/u.test(line)
-        const outcome = await theatre.agent.rename('s', given).then(
+        const outcome = await theatre.agent.rename('s', input).then(
           () => 'renamed',
           ({ code }: { code: string }) => code,
         )

@@ -29,7 +29,7 @@ function streamed(
 }
 
 const called = (play: Play) =>
-  play.of('tool_call').map(({ call: { id, function: asked } }) => ({ callId: id, ...asked }))
+  play.of('tool_call').map(({ call: { id, function: args } }) => ({ callId: id, ...args }))
 
 describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
   const options: StageOptions = { api, tools: [tool('write'), tool('look')] }
@@ -65,8 +65,8 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
     const first = play.of('tool_call_delta').filter(({ attempt }) => attempt === 1)
     expect(first.length).toBeGreaterThan(2)
     const [whole] = called(play)
-    const told = { callId: whole?.callId, name: 'look', text: '{"at":1}' }
-    expect(streamed(play.events)).toMatchObject([told])
+    const delta = { callId: whole?.callId, name: 'look', text: '{"at":1}' }
+    expect(streamed(play.events)).toMatchObject([delta])
     const reset = play.events.findIndex((event) => event.type === 'stream_chunk' && event.reset === true)
     const next = play.events.findIndex((event) => event.type === 'tool_call_delta' && event.attempt === 2)
     expect(reset).toBeLessThan(next)
@@ -114,27 +114,27 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
 function scripted(
   write: (tell: NonNullable<Parameters<ModelProvider['request']>[1]['onToolCallDelta']>) => void,
 ) {
-  const given: boolean[] = []
+  const subscriptions: boolean[] = []
   const model: ModelProvider = {
     provider: 'p',
     model: 'm',
     request: (_request, { onToolCallDelta }) => {
-      given.push(onToolCallDelta !== undefined)
+      subscriptions.push(onToolCallDelta !== undefined)
       if (onToolCallDelta) write(onToolCallDelta)
       const rest = { text: 'Done.', reasoning: '', refusal: null, usage: null, model: null }
       return Promise.resolve({ ...rest, toolCalls: [], finishReason: 'stop', complete: true })
     },
   }
-  return { agent: createAgent({ model, budget: { onMissingUsage: 'estimate' } }), given }
+  return { agent: createAgent({ model, budget: { onMissingUsage: 'estimate' } }), subscriptions }
 }
 
 it('a provider is asked for deltas only if someone subscribes to them', async () => {
-  const { agent, given } = scripted(() => undefined)
+  const { agent, subscriptions } = scripted(() => undefined)
   await agent.run('Go.').result
   const run = agent.run('Go.')
   run.events$.subscribe(() => undefined)
   await run.result
-  expect(given).toEqual([false, true])
+  expect(subscriptions).toEqual([false, true])
 })
 
 it('a call without an id or a name waits for it, and a call whose id may change arrives whole', async () => {
@@ -166,23 +166,23 @@ async function streamedFrom(write: Parameters<typeof scripted>[0]) {
 }
 
 it('blanks before the arguments are removed', async () => {
-  const { calls: told } = await streamedFrom((tell) => {
+  const { calls: streamed } = await streamedFrom((tell) => {
     tell({ index: 0, id: 'c1', name: 'look', arguments: ' \n{} ' })
     tell({ index: 0, id: '', name: '', arguments: '\n' })
     tell({ index: 0, id: '', name: '', arguments: ' {"a":1}' })
   })
-  expect(told).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
+  expect(streamed).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
 })
 
 it('deltas that lack required fields fail no run', async () => {
-  const { state, calls: told } = await streamedFrom((tell) => {
+  const { state, calls: streamed } = await streamedFrom((tell) => {
     tell({ index: 0 } as never)
     tell({ index: 0, id: 'c1', name: 'look' } as never)
     tell({ index: 'x', id: 'c2', name: 'look', arguments: '{}' } as never)
     tell({ index: 0, id: null, name: 7, arguments: '{"a":1}' } as never)
   })
   expect(state).toBe('COMPLETED')
-  expect(told).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
+  expect(streamed).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
 })
 
 it('a watch receives deltas, but the calls of an answer in progress arrive whole', async () => {

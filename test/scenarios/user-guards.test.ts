@@ -15,11 +15,11 @@ import { call, calls, text, tool } from '../support/tools.js'
 const done = text('Done.')
 
 /** A guard that returns a fixed verdict on calls or results. */
-function saying(on: GuardFact['type'], said: GuardVerdict, more: Partial<UserGuard> = {}): UserGuard {
+function saying(on: GuardFact['type'], verdict: GuardVerdict, more: Partial<UserGuard> = {}): UserGuard {
   return defineGuard({
     ...more,
     name: 'mine',
-    verdict: (_, { fact }) => (fact.type === on ? said : undefined),
+    verdict: (_, { fact }) => (fact.type === on ? verdict : undefined),
   })
 }
 
@@ -57,7 +57,7 @@ function rememberedBy(play: Pick<Play, 'run'>): unknown {
 
 /** A run whose guard has a pending question. */
 async function waiting(on: GuardFact['type'], options: Parameters<typeof stage>[1] = {}) {
-  const asked = latch()
+  const called = latch()
   const answer = latch()
   let signal: AbortSignal | undefined
   const guard = defineGuard({
@@ -66,14 +66,14 @@ async function waiting(on: GuardFact['type'], options: Parameters<typeof stage>[
     verdict: async (_, question) => {
       if (question.fact.type !== on) return
       signal = question.signal
-      asked.open()
+      called.open()
       await answer.opened
     },
   })
   const look = tool('look')
   const theatre = await stage([call('look'), done], { tools: [look], guards: [guard], ...options })
   const play = theatre.run()
-  await asked.opened
+  await called.opened
   return { theatre, play, look, answer, isAborted: () => signal?.aborted }
 }
 
@@ -84,13 +84,13 @@ describe('a custom guard', () => {
       tool('look', () => ({ seen: 1 }), { readOnly: true }),
       tool('wait', undefined, { polling: true }),
     ]
-    const asked = calls([
+    const called = calls([
       ['look', { at: { x: [1] } }],
       ['wait', ''],
       ['nowhere', {}],
       ['look', '{ no json'],
     ])
-    const { result } = await played([asked, done], { tools, guards: [guard] })
+    const { result } = await played([called, done], { tools, guards: [guard] })
     expect(result.state).toBe('COMPLETED')
     const ids =
       result.messages[1]?.role === 'assistant' ? result.messages[1].tool_calls?.map(({ id }) => id) : []
@@ -173,11 +173,13 @@ describe('a custom guard', () => {
   it.each(['calls', 'results'] as const)(
     'nudges about %s: the text is part of the next request and is never saved',
     async (on) => {
-      let said = 0
+      let verdict = 0
       const guard = defineGuard({
         name: 'mine',
         verdict: (_, { fact }) =>
-          fact.type === on && ++said === 1 ? { action: 'nudge', message: 'Mind the gap.' } : { action: 'ok' },
+          fact.type === on && ++verdict === 1
+            ? { action: 'nudge', message: 'Mind the gap.' }
+            : { action: 'ok' },
       })
       const turns = [call('look', { n: 1 }), call('look', { n: 2 }), done]
       const { stage, result, of } = await played(turns, { tools: [tool('look')], guards: [guard] })
@@ -413,20 +415,20 @@ describe('a guard that fails', () => {
   })
 
   it('counts as failed after its time limit, and its signal aborts', async () => {
-    const asked = latch()
+    const called = latch()
     const signals: AbortSignal[] = []
     const guard = defineGuard({
       name: 'slow',
       timeoutMs: 300,
       verdict: (_, question) => {
         signals.push(question.signal)
-        asked.open()
+        called.open()
         return never
       },
     })
     const theatre = await stage([call('look')], { tools: [tool('look')], guards: [guard] })
     const play = theatre.run()
-    await asked.opened
+    await called.opened
     theatre.clock.increment(299)
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
     theatre.clock.increment(1)

@@ -21,8 +21,8 @@ async function all(events: AsyncIterable<WatchedEvent>): Promise<WatchedEvent[]>
 
 /** The events seen from any process, without timestamps. */
 const bare = ({ id: _i, runId: _r, seq: _s, at: _a, ...event }: AgentEvent) => {
-  const { record: _record, ...told } = event as WatchedEvent
-  return told
+  const { record: _record, ...reported } = event as WatchedEvent
+  return reported
 }
 const live = [
   'stream_chunk',
@@ -65,12 +65,12 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const clock = new SimulatedClock()
     const agent = createAgent({ model, store, tools: [tool('look')], clock })
     const run = agent.run('Go.', { session: 's' })
-    const told: AgentEvent[] = []
-    run.events$.subscribe((event) => told.push(event))
+    const events: AgentEvent[] = []
+    run.events$.subscribe((event) => events.push(event))
     await until(() => model.pending !== null)
     const first = all(agent.watch('s'))
     model.pending?.delta('Hello, ')
-    await until(() => textOf(told) === 'Hello, ')
+    await until(() => textOf(events) === 'Hello, ')
     const late: WatchedEvent[] = []
     const second = (async () => {
       for await (const event of agent.watch('s')) late.push(event)
@@ -85,7 +85,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     await run.result
     await second
     for (const seen of [await first, late]) {
-      expect(logged(seen)).toEqual(logged(told))
+      expect(logged(seen)).toEqual(logged(events))
       const chunks = seen.filter(({ type }) => type === 'stream_chunk') as { stepId: string }[]
       const step = (event: { stepId: string } | undefined) => event?.stepId
       const ofFirst = chunks.filter((chunk) => step(chunk) === step(chunks[0]))
@@ -109,7 +109,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const watch = (until: 'end' | 'never') => all(play.agent.watch('s', { until, signal: stop.signal }))
     const [end, never] = [watch('end'), watch('never')]
     const run = await play.agent.resume('s')
-    for (const asked of (await run.result).pending ?? []) run.approve(asked)
+    for (const question of (await run.result).pending ?? []) run.approve(question)
     await run.result
     expect((await end).at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED' })
     stop.abort()
@@ -158,13 +158,13 @@ it('a watch sends a slow reader every event of the log, and buffers at most a th
   await until(() => model.pending !== null)
   const events = agent.watch('s')[Symbol.asyncIterator]()
   for (let first = await events.next(); first.value?.type !== 'user_message'; first = await events.next());
-  const asked = events.next()
+  const pending = events.next()
   await until(() => true)
   for (let n = 0; n < 5000; n += 1) model.pending?.delta('x')
   model.pending?.answer({ text: 'x'.repeat(5000) })
   await run.result
   const rest: AgentEvent[] = []
-  for (let next = await asked; !next.done; next = await events.next()) rest.push(next.value)
+  for (let next = await pending; !next.done; next = await events.next()) rest.push(next.value)
   expect(rest.filter(({ type }) => type === 'stream_chunk').length).toBeLessThanOrEqual(1001)
   expect(rest.find(({ type }) => type === 'assistant_message')).toMatchObject({
     message: { content: 'x'.repeat(5000) },
@@ -195,11 +195,11 @@ describe('a closed watch', () => {
     const seen: AgentEvent['type'][] = []
     // All existing records.
     while (seen.at(-1) !== 'state_changed') seen.push((await watch.next()).value?.type)
-    const asked = [watch.next(), watch.next()]
+    const pending = [watch.next(), watch.next()]
     await watch.return?.()
     model.pending?.answer({ text: 'Done.' })
     await run.result
-    expect((await Promise.all(asked)).map(({ done }) => done)).toEqual([true, true])
+    expect((await Promise.all(pending)).map(({ done }) => done)).toEqual([true, true])
     expect(await watch.next()).toEqual({ done: true, value: undefined })
   })
 

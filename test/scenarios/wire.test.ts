@@ -68,8 +68,8 @@ it('a function_call that is streamed in pieces is one call', async () => {
 it.each([true, false])(
   'calls without an id get ids that are unique in the session (stream: %s)',
   async (stream) => {
-    const asked = () => document(completion({ tool_calls: [{ function: { name: 'look' } }] }))
-    const theatre = await stage([asked(), asked(), text('Seen.'), asked(), text('Again.')], {
+    const callTurn = () => document(completion({ tool_calls: [{ function: { name: 'look' } }] }))
+    const theatre = await stage([callTurn(), callTurn(), text('Seen.'), callTurn(), text('Again.')], {
       stream,
       tools: [tool('look', () => Math.random())],
     })

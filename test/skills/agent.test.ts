@@ -37,7 +37,7 @@ function stage(options: Partial<AgentOptions> = {}, dir = createDir()) {
         return `${name} is done. ${'x'.repeat(1_500)}`
       },
     })
-  const made = (): Agent =>
+  const create = (): Agent =>
     createAgent({
       model,
       instructions: 'You are careful.',
@@ -46,7 +46,7 @@ function stage(options: Partial<AgentOptions> = {}, dir = createDir()) {
       skills: skills({ dirs: [dir] }),
       ...options,
     } as AgentOptions) as Agent
-  return { model, ran, agent: made(), made, dir }
+  return { model, ran, agent: create(), made: create, dir }
 }
 
 const createDir = (): string =>
@@ -128,7 +128,7 @@ test('two skills together allow only the tools that both allow', async () => {
 
 test('a skill stays loaded in the next run and after a resume in another process, and a change of it is reported', async () => {
   const store = memoryStore()
-  const { model, agent, made, ran, dir } = stage({ store })
+  const { model, agent, made: create, ran, dir } = stage({ store })
   const first = agent.run('Review it.', { session: 's' })
   await settled()
   await answer(model, call('a', 'load_skill', { name: 'review' }))
@@ -137,7 +137,7 @@ test('a skill stays loaded in the next run and after a resume in another process
 
   writeFileSync(join(dir, 'review/SKILL.md'), skillFile('review', 'Another body.', 'allowed-tools: write\n'))
   const events: AgentEvent[] = []
-  const later = made()
+  const later = create()
   const run = later.run('And now?', { session: 's' })
   run.events$.subscribe((event) => events.push(event))
   for (let i = 0; i < 10 && !model.pending; i += 1) await settled()

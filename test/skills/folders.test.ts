@@ -117,15 +117,15 @@ test('files are read only inside the folder of the skill', async () => {
   symlinkSync(join(dir, 'a/data/x.txt'), join(dir, 'a/within.txt'))
   execFileSync('mkfifo', [join(dir, 'a/pipe')])
   const read = find(skills({ dirs: [dir] }), 'read_skill_file')
-  const said = async (path: string, skill = 'a'): Promise<unknown> => {
+  const text = async (path: string, skill = 'a'): Promise<unknown> => {
     try {
       return await read({ skill, path })
     } catch (error) {
       return error
     }
   }
-  expect(await said('data/x.txt')).toBe('0123456789')
-  expect(await said('within.txt')).toBe('0123456789')
+  expect(await text('data/x.txt')).toBe('0123456789')
+  expect(await text('within.txt')).toBe('0123456789')
   expect(await read({ skill: 'a', path: 'data/x.txt', offset: 7 })).toBe('789')
   const refused = [
     '../b/SKILL.md',
@@ -149,7 +149,7 @@ test('files are read only inside the folder of the skill', async () => {
     '.',
   ]
   for (const path of refused) {
-    const error = await said(path)
+    const error = await text(path)
     expect([path, error]).toEqual([path, expect.objectContaining({ name: 'ToolError' })])
     expect((error as Error).message).not.toContain('hush-hush')
   }
@@ -157,7 +157,7 @@ test('files are read only inside the folder of the skill', async () => {
     fc.asyncProperty(
       fc.array(fc.constantFrom('..', '.', 'a', 'b', 'out', 'data', '', 'x.txt', 'link.txt', 'secret.txt')),
       async (parts) => {
-        const got = await said(parts.join('/'))
+        const got = await text(parts.join('/'))
         expect(got === '0123456789' || (got as Error).name === 'ToolError').toBe(true)
       },
     ),

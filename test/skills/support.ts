@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 /** A temporary folder with files, removed after the tests. */
 export function folderOf(files: Record<string, string | Buffer>): string {
   const folder = mkdtempSync(join(tmpdir(), 'statewright-skills-'))
-  made.push(folder)
+  created.push(folder)
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), text)
@@ -13,10 +13,10 @@ export function folderOf(files: Record<string, string | Buffer>): string {
   return folder
 }
 
-const made: string[] = []
+const created: string[] = []
 
 export function removeFolders(): void {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true })
+  for (const folder of created.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
 /** A SKILL.md. */

@@ -50,14 +50,14 @@ test('the check of logs by the rules imports only the rules', () => {
 test('each term of the table has a meaning, and each meaning a term', () => {
   const wordsOf = (texts: string[]): Set<string> =>
     new Set(texts.map((text) => text.replace('!', '').split(' ')[0] ?? '').filter(Boolean))
-  const asked = wordsOf(rows.flatMap((row) => row.conditions))
+  const question = wordsOf(rows.flatMap((row) => row.conditions))
   const own = Object.keys(conditions)
   // Some of the open details have explicit conditions.
   const others = textsOf('spec/').flatMap((text) =>
     [...text.matchAll(/ask\('(\w+)'/g)].map(([, name]) => name ?? ''),
   )
-  const open = [...asked, ...others].filter((name) => !own.includes(name) || others.includes(name))
-  expect(own.filter((name) => !asked.has(name))).toEqual([])
+  const open = [...question, ...others].filter((name) => !own.includes(name) || others.includes(name))
+  expect(own.filter((name) => !question.has(name))).toEqual([])
   expect([...new Set(open)].toSorted()).toEqual(Object.keys(details.answers).toSorted())
   const done = wordsOf(rows.flatMap((row) => row.changes))
   expect([...done].toSorted()).toEqual(Object.keys(changes).toSorted())
@@ -142,10 +142,10 @@ test('any record after the end of a run is refused', () => {
 })
 
 test('a changed text and a truncated log are not detected, because nothing in the log contradicts them', () => {
-  const said = logs.find((log) => log.some(isAnswer)) as LogEntry[]
-  const at = said.findIndex(isAnswer)
-  const text = JSON.stringify(said[at]).replace(/"text":"[^"]+"/, '"text":"Something else."')
+  const message = logs.find((log) => log.some(isAnswer)) as LogEntry[]
+  const at = message.findIndex(isAnswer)
+  const text = JSON.stringify(message[at]).replace(/"text":"[^"]+"/, '"text":"Something else."')
   expect(text).toContain('Something else.')
-  expect(judgeLog(said.with(at, JSON.parse(text) as LogEntry))).toBeNull()
+  expect(judgeLog(message.with(at, JSON.parse(text) as LogEntry))).toBeNull()
   for (const log of logs) expect(judgeLog(log.slice(0, -2))).toBeNull()
 })

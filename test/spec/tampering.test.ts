@@ -56,8 +56,8 @@ test.each(tamperings)('refused for any position: $name', ({ apply, needsSnapshot
     ),
   )
   expect(tampered.length).toBeGreaterThan(0)
-  const taken = tampered
+  const remaining = tampered
     .filter(({ one }) => judgeLog(one) === null)
     .map(({ path, way }) => `${way}: ${paths[path]?.steps.map(({ label }) => label).join(' → ')}`)
-  expect(taken).toEqual([])
+  expect(remaining).toEqual([])
 })

@@ -233,8 +233,8 @@ describe('the alarm fires until no session sleeps', () => {
       tick: fc.nat(2),
     })
     await fc.assert(
-      fc.asyncProperty(clocks, steps, async (given, moments) => {
-        const object = createObject(given)
+      fc.asyncProperty(clocks, steps, async (input, moments) => {
+        const object = createObject(input)
         const { time } = object.own
         await object.begin('order')
         for (const { lateMs, ends } of moments) {
@@ -247,7 +247,7 @@ describe('the alarm fires until no session sleeps', () => {
         }
         expect(object.stateOf('order')).toBe('COMPLETED')
         expect(object.storage.scheduled).toBeNull()
-        expect(object.own.time).toBeLessThan(time + given.naps * (minute + 10_000))
+        expect(object.own.time).toBeLessThan(time + input.naps * (minute + 10_000))
       }),
       { numRuns: sampled(40) },
     )

@@ -13,9 +13,9 @@ describeStore(
 
 test('the store in memory keeps records by reference', () => {
   const store = memoryStore()
-  const kept = createRecord(1)
-  store.append(store.acquire('s', leaseRequest), [kept])
-  expect(store.read('s')[0]).toBe(kept)
+  const stored = createRecord(1)
+  store.append(store.acquire('s', leaseRequest), [stored])
+  expect(store.read('s')[0]).toBe(stored)
   store.read('s').length = 0
   expect(store.read('s')).toHaveLength(1)
 })

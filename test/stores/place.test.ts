@@ -21,18 +21,18 @@ const isWindows = process.platform === 'win32'
 
 describe('the folder of a file store', () => {
   ;(isWindows ? test.skip : test)('and its files are for their owner only, whatever the umask', () => {
-    const made = join(dir, 'a', 'b')
+    const created = join(dir, 'a', 'b')
     const before = process.umask(0)
     try {
-      const store = fileStore({ dir: made })
+      const store = fileStore({ dir: created })
       store.append(store.acquire('s', leaseRequest), [createRecord(1)])
-      const modes = readdirSync(made).map((name) => [name, statSync(join(made, name)).mode & 0o777])
+      const modes = readdirSync(created).map((name) => [name, statSync(join(created, name)).mode & 0o777])
       expect(Object.fromEntries(modes)).toEqual({
         'sessions.db': 0o600,
         'sessions.db-wal': 0o600,
         'sessions.db-shm': 0o600,
       })
-      expect(statSync(made).mode & 0o777).toBe(0o700)
+      expect(statSync(created).mode & 0o777).toBe(0o700)
       expect(process.umask()).toBe(0)
       store.close()
     } finally {

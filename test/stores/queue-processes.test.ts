@@ -85,12 +85,12 @@ longTest(
         expected.push(input)
         for (;;) {
           // Each is sent twice, as by a sender that did not receive the receipt.
-          const told = await Promise.allSettled(
+          const reported = await Promise.allSettled(
             [1, 2].map(() => agent.send('s', { type: 'message', when: 'next', input, messageId: `id-${i}` })),
           )
           // Yields to timers and processes.
           await ms(1)
-          if (told.some(({ status }) => status === 'fulfilled')) break
+          if (reported.some(({ status }) => status === 'fulfilled')) break
           await ms(20)
         }
       }
@@ -103,8 +103,8 @@ longTest(
       for (const child of children) child.process.kill('SIGKILL')
       await Promise.all(driving)
       const { messages } = await agent.replay('s')
-      const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
-      expect(said).toEqual(['start', ...expected])
+      const texts = messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+      expect(texts).toEqual(['start', ...expected])
       const answered = messages.filter(
         ({ role, content }) => role === 'assistant' && String(content).startsWith('re: '),
       )

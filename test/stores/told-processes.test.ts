@@ -16,7 +16,7 @@ longTest('a process ends a run that hangs in its model call when another process
   provider.listen(0, '127.0.0.1')
   await once(provider, 'listening')
   const baseURL = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/v1`
-  const asked = once(provider, 'request')
+  const requested = once(provider, 'request')
   const child = startChild(
     built.url,
     dir,
@@ -31,7 +31,7 @@ longTest('a process ends a run that hangs in its model call when another process
   const store = fileStore({ dir })
   try {
     // The process never gets an answer.
-    const [, response] = (await asked) as [unknown, ServerResponse]
+    const [, response] = (await requested) as [unknown, ServerResponse]
     const hungUp = once(response, 'close')
     const teller = createAgent({ model: openaiChat({ model: 'm', apiKey: 'none' }), store })
     expect(store.get('s')?.holder).toContain(String(child.process.pid))

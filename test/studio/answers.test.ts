@@ -190,10 +190,10 @@ test.each<[string, string, object]>([
     'long '.repeat(9_000),
     { content: `${'long '.repeat(3_999)}… Thanks.` },
   ],
-])('a fork of a message whose %s is hidden keeps it', async (_, said, edit) => {
+])('a fork of a message whose %s is hidden keeps it', async (_, part, edit) => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
-  await agent.run(said, { session: 's' }).result
+  await agent.run(part, { session: 's' }).result
   const visitor = await visit({ store, agent })
   const forked = await visitor.post(paths.fork('s'), { at: 2, edit: { message: 'm1', ...edit } })
   expect(forked).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'm1' } })
@@ -249,13 +249,13 @@ test('an agent with another store affects no session of the same name there', as
   const other = await rehearsedAgent(store, eventful)
   await until(() => Date.now() > (shown.store.get('s')?.createdAt ?? 0))
   await other.agent.run('Pay another invoice.', { session: 's' }).result
-  const kept = () => store.list().map(({ id }) => store.read(id))
-  const before = kept()
+  const readAll = () => store.list().map(({ id }) => store.read(id))
+  const before = readAll()
   const visitor = await visit({ store: shown.store, agent: other.agent })
   const refused = { status: 404, error: { code: 'unknown_session', key: 's' } }
   expect(await visitor.post(paths.answers('s'), { type: 'cancel' })).toMatchObject(refused)
   expect(await visitor.post(paths.fork('s'), { at: 2 })).toMatchObject(refused)
-  expect(kept()).toEqual(before)
+  expect(readAll()).toEqual(before)
   await Promise.all([shown.close(), other.close()])
 })
 
@@ -370,16 +370,21 @@ longTest('a session of another process is followed record by record', async () =
 })
 
 test('an unavailable store is reported, and its sessions return when it is back', async () => {
-  const kept = memoryStore()
-  const { agent, close } = await rehearsedAgent(kept, [{ text: 'Hello.' }])
+  const readAll = memoryStore()
+  const { agent, close } = await rehearsedAgent(readAll, [{ text: 'Hello.' }])
   await agent.run('Hello?', { session: 's' }).result
   let isGone = false
   const failing = <Name extends 'list' | 'get' | 'read'>(name: Name) =>
     ((...args: never[]) => {
       if (isGone) throw new StoreError('store_unavailable', 'The database cannot be reached.')
-      return (kept[name] as (...args: never[]) => unknown)(...args)
+      return (readAll[name] as (...args: never[]) => unknown)(...args)
     }) as SessionStore[Name]
-  const store: SessionStore = { ...kept, list: failing('list'), get: failing('get'), read: failing('read') }
+  const store: SessionStore = {
+    ...readAll,
+    list: failing('list'),
+    get: failing('get'),
+    read: failing('read'),
+  }
   const visitor = await visit({ store })
   const feed = visitor.live()
   await feed.heard('session')

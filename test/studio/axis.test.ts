@@ -153,8 +153,8 @@ describe('adjacent bars of a lane', () => {
       maxLength: 80,
     })
     fc.assert(
-      fc.property(statuses, fc.integer({ min: 1, max: 5_000 }), (given, whole) => {
-        const bars = given.map((status, i) => bar(i + 1, i, i + 1, status))
+      fc.property(statuses, fc.integer({ min: 1, max: 5_000 }), (input, whole) => {
+        const bars = input.map((status, i) => bar(i + 1, i, i + 1, status))
         const seen = see(bars, Math.max(whole, bars.length))
         const stoodFor = seen.flatMap(({ bar: first, merged }) => merged ?? [first])
         expect(stoodFor.map(({ id }) => id).toSorted((a, b) => a - b)).toEqual(bars.map(({ id }) => id))

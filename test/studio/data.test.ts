@@ -67,8 +67,8 @@ test.each([
     })
     expect(transitionIds.filter((id) => !known.has(id))).toEqual([])
     const moment = await visitor.get<MomentView>(paths.moment('s', seq))
-    const said = then.messages.filter(({ role }) => role !== 'tool')
-    expect(moment.transcript.map(({ id }) => id)).toEqual(said.map(({ id }) => id))
+    const texts = then.messages.filter(({ role }) => role !== 'tool')
+    expect(moment.transcript.map(({ id }) => id)).toEqual(texts.map(({ id }) => id))
     const pending = then.run?.pending ?? []
     expect(moment.pending.map(({ callId }) => callId)).toEqual(pending.map(({ callId }) => callId))
     expect(moment.record).toMatchObject({ seq, type: store.read('s')[seq - 1]?.type })
@@ -243,13 +243,13 @@ test('the end of a long log is read ahead, and later records are read when a pag
   const store = memoryStore()
   const first = store.acquire('s', { holder: 'a run', ttlMs: 1_000 })
   store.append(first, long.slice(0, -3))
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   const library = new SessionLibrary(
     {
       list: (options) => store.list(options),
       get: (id) => store.get(id),
       read: (id, range) => {
-        asked.push(range)
+        requests.push(range)
         return store.read(id, range)
       },
     },
@@ -260,9 +260,9 @@ test('the end of a long log is read ahead, and later records are read when a pag
   await readAhead()
   store.append(first, long.slice(-3))
   store.release(first)
-  asked.length = 0
+  requests.length = 0
   const end = await library.readEnd('s')
-  expect(asked).toEqual([{ from: long.length - 3 }])
+  expect(requests).toEqual([{ from: long.length - 3 }])
   const unread = await new SessionLibrary(store, () => false).readEnd('s')
   expect(end.base).toBeGreaterThan(0)
   expect([end.base, end.head, end.rows]).toEqual([unread.base, unread.head, unread.rows])
@@ -353,14 +353,14 @@ test('a picture is shown if it is a bitmap and small enough for a page', async (
     type: 'image_url' as const,
     image_url: { url: `data:image/${type};base64,${data}` },
   })
-  const said = [
+  const lines = [
     { type: 'text' as const, text: 'Look.' },
     picture('iVBORw0KGgo='),
     picture('A'.repeat(400_000)),
     picture('PHN2Zy8+', 'svg+xml'),
     { type: 'image_url' as const, image_url: { url: 'https://example.com/heron.png' } },
   ]
-  await agent.run(said, { session: 's' }).result
+  await agent.run(lines, { session: 's' }).result
   await close()
   const visitor = await visit({ store })
   const { transcript } = await visitor.get<MomentView>(paths.moment('s', 3))
@@ -480,12 +480,12 @@ test('thousands of sessions are listed, waiting ones first, and read in idle tim
   expect(unread).toBeDefined()
   release?.()
   // A busy machine reads it together with the list. There are too many changes to send individually, so the page requests them.
-  const told = feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
-  const asked = feed.heard('list').then(async () => {
+  const changed = feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
+  const refreshed = feed.heard('list').then(async () => {
     const { sessions: now } = await visitor.get<SessionsView>(paths.sessions)
-    return now.some(({ id, steps }) => id === unread?.id && steps === 0) || told
+    return now.some(({ id, steps }) => id === unread?.id && steps === 0) || changed
   })
-  await Promise.race([told, asked])
+  await Promise.race([changed, refreshed])
   await close()
 })
 

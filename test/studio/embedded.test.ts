@@ -28,10 +28,10 @@ async function begun(options: { agent?: boolean } = {}) {
   const { agent } = rehearsed
   const visitor = await visit({ store: memoryStore(), ...(options.agent && { agent }) })
   const actor = createActor(agent.machine, { input: 'Pay the invoice.' })
-  const answer = async (said: object) => {
+  const answer = async (body: object) => {
     const { pending } = await last(visitor)
     const { callId, fingerprint } = pending[0] ?? {}
-    return visitor.post(paths.answers((await only(visitor))?.id ?? ''), { callId, fingerprint, ...said })
+    return visitor.post(paths.answers((await only(visitor))?.id ?? ''), { callId, fingerprint, ...body })
   }
   const waits = () => until(() => actor.getSnapshot().matches('WAITING_FOR_INPUT'))
   return { ...rehearsed, visitor, actor, answer, waits }
@@ -61,7 +61,7 @@ test('attaching starts nothing, and the page shows each transition, the transcri
   const { transcript, actions } = await last(visitor)
   expect(transcript.map(({ text }) => text)).toContain('First I look it up.')
   expect(actions).toEqual(['approve', 'reject', 'cancel'])
-  await feed.heard('rows', ({ rows: told }) => told.at(-1)?.seq === rows.length)
+  await feed.heard('rows', ({ rows: reported }) => reported.at(-1)?.seq === rows.length)
   actor.stop()
   await close()
 })
@@ -112,7 +112,7 @@ test('a run without an end is paused, steered, resumed, replied to and cancelled
   visitor.studio.attach(actor)
   const { id = '' } = (await only(visitor)) ?? {}
   const state = () => actor.getSnapshot().context.state
-  const post = (said: object) => visitor.post(paths.answers(id), said)
+  const post = (body: object) => visitor.post(paths.answers(id), body)
   expect(await post({ type: 'pause' })).toMatchObject({ status: 200 })
   await until(() => state() === 'PAUSED')
   expect(await post({ type: 'steer', text: 'Be brief.' })).toMatchObject({ status: 200 })

@@ -7,7 +7,7 @@ import { drawFilm, listScenes } from '../../src/studio/session-film.js'
 import { drawVisited } from '../../src/studio/session-card.js'
 import { paths } from '../../src/studio/routes.js'
 import type { ExportedSession, RecordRow, SharedView } from '../../src/studio/protocol.js'
-import { kept } from '../cli/kept.js'
+import { createPlace } from '../cli/kept.js'
 import { elementsOf } from '../diagram/elements.js'
 import { sampled } from '../support/extent.js'
 import { damage, eventful, rehearsedAgent } from './rehearsed.js'
@@ -52,8 +52,8 @@ test('a film shows the states of a run in sequence, its messages, and the verdic
   const { content: film } = await visitor.get<SharedView>(paths.share('s', { form: 'film', texts: true }))
   expectInert(film)
   expect(film).toContain('Pay &lt;script&gt;alert(1)&lt;/script&gt; the')
-  const told = [...film.matchAll(/<text [^>]*font-size="16">([^<]*)</g)].map(([, path]) => path)
-  expect(told).toEqual(
+  const reported = [...film.matchAll(/<text [^>]*font-size="16">([^<]*)</g)].map(([, path]) => path)
+  expect(reported).toEqual(
     expect.arrayContaining([
       'RUNNING › asking › requesting',
       'RUNNING › asking › backingOff',
@@ -97,13 +97,13 @@ test('a film is inert for any titles, labels, tools, texts and verdicts', async 
       .map((parts) => parts.join('')),
   )
   fc.assert(
-    fc.property(hostile, hostile, hostile, (title, said, label) => {
+    fc.property(hostile, hostile, hostile, (title, message, label) => {
       const parts = moments.parts.map((part) =>
         typeof part === 'object' && part !== null && 'role' in part && 'calls' in part
           ? {
               ...part,
-              text: said,
-              calls: [{ name: label, arguments: said, result: title, status: said }],
+              text: message,
+              calls: [{ name: label, arguments: message, result: title, status: message }],
             }
           : part,
       )
@@ -113,7 +113,7 @@ test('a film is inert for any titles, labels, tools, texts and verdicts', async 
         session: {
           ...view,
           session: { ...view.session, title },
-          verdict: { ...view.verdict, text: said },
+          verdict: { ...view.verdict, text: message },
           rows: view.rows.map((row) => ({ ...row, label })),
         },
       })
@@ -153,8 +153,8 @@ test('a film has at most 48 scenes and lasts a minute, and states how each recor
       .map(([turn, times]) => Array.from({ length: times }, () => turn).flat()),
   )
   fc.assert(
-    fc.property(kinds, fc.nat(9_000), (given, stay) => {
-      const rows = rowsOf(given, stay)
+    fc.property(kinds, fc.nat(9_000), (input, stay) => {
+      const rows = rowsOf(input, stay)
       const shown = rows.filter(({ to }) => to.length > 0)
       const scenes = listScenes(rows)
       expect(scenes.length).toBeLessThanOrEqual(48)
@@ -245,7 +245,7 @@ function fail(): never {
 
 describe('sessions export --film', () => {
   test('writes a film, without texts on request', async () => {
-    const { run, withStore } = await kept()
+    const { run, withStore } = await createPlace()
     await withStore(async (store) => {
       const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, of course.' }])
       await agent.run('Which colour?', { session: 's' }).result
@@ -262,7 +262,7 @@ describe('sessions export --film', () => {
   })
 
   test('explains why there is no film', async () => {
-    const { run, withStore } = await kept()
+    const { run, withStore } = await createPlace()
     const forked = await withStore(async (store) => {
       const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
       await agent.run('Which colour?', { session: 'short' }).result

@@ -8,7 +8,7 @@ import { SessionLibrary } from '../../src/studio/session-library.js'
 import type { SessionsView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { createTranscript } from '../../src/studio/shown-values.js'
-import { kept } from '../cli/kept.js'
+import { createPlace } from '../cli/kept.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 import { unicodeText } from '../support/unicode-text.js'
@@ -253,7 +253,7 @@ it('matches special characters literally, and ignores invisible ones', () => {
 })
 
 it('shows the titles of the command line, also for a session without a run', async () => {
-  const { run, withStore } = await kept()
+  const { run, withStore } = await createPlace()
   const shown = await withStore(async (store) => {
     const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])
     await agent.run('Which colour\n is the sky?', { session: 'asked' }).result
@@ -267,13 +267,13 @@ it('shows the titles of the command line, also for a session without a run', asy
     return (await readAll(store)).find({ ...list, q: '' }).sessions
   })
   const { out } = await run(['sessions', 'list', '--json', '--limit', '0'])
-  const told = out
+  const reported = out
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as { id: string; title: string })
   const titlesOf = (rows: readonly { id: string; title: string }[]) =>
     Object.fromEntries(rows.map(({ id, title }) => [id, title]))
-  expect(titlesOf(shown)).toEqual(titlesOf(told))
+  expect(titlesOf(shown)).toEqual(titlesOf(reported))
   expect(titlesOf(shown)).toMatchObject({
     asked: 'Which colour is the sky?',
     opened: 'Which colour is the sky?',

@@ -145,9 +145,9 @@ it('no digest contains withheld or redacted text', async () => {
   const blocking = defineShield({ name: 'no', check: () => ({ action: 'block' }) })
   await play('held', 'The falcon flies.', [{ text: 'Yes.' }], { shields: { input: [blocking] } })
   await readAll(shown())
-  const kept = await ((await openDigests(store)) as DigestTable).read(['key', 'held'])
-  expect(kept).toHaveLength(2)
-  const text = JSON.stringify(kept)
+  const stored = await ((await openDigests(store)) as DigestTable).read(['key', 'held'])
+  expect(stored).toHaveLength(2)
+  const text = JSON.stringify(stored)
   expect(text).toContain('eagle')
   expect(text).not.toContain('falcon')
   for (let from = 8; from + 8 <= key.length; from += 1) expect(text).not.toContain(key.slice(from, from + 8))
@@ -164,8 +164,8 @@ it('a stored title is scrubbed if only the log has one', async () => {
   const table = (await openDigests(store)) as DigestTable
   const [digest] = await table.read(['opened'])
   if (!digest) throw new Error('Nothing is kept.')
-  const kept = JSON.parse(digest.data) as { logSummary: object }
-  const data = JSON.stringify({ ...kept, logSummary: { ...kept.logSummary, title: `The key ${key}` } })
+  const stored = JSON.parse(digest.data) as { logSummary: object }
+  const data = JSON.stringify({ ...stored, logSummary: { ...stored.logSummary, title: `The key ${key}` } })
   await table.put([{ ...digest, data }])
   const row = find(await start(unreadable())).sessions.find(({ id }) => id === 'opened')
   expect(row).toMatchObject({ title: 'The key [redacted]' })

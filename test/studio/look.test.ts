@@ -5,11 +5,11 @@ import { longTest } from '../support/extent.js'
 
 /** The next line that contains these words. The end of the program is an error. */
 async function hear(lines: AsyncIterator<string>, words: string): Promise<void> {
-  for (let said = ''; !said.includes(words); ) {
+  for (let output = ''; !output.includes(words); ) {
     // oxlint-disable-next-line no-await-in-loop -- sequential
     const { value, done } = await lines.next()
-    if (done) throw new Error(`It ended before it said '${words}': ${said}`)
-    said += value
+    if (done) throw new Error(`It ended before it said '${words}': ${output}`)
+    output += value
   }
 }
 

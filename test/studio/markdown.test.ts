@@ -51,8 +51,8 @@ test.each([
   '* one\n* two **and',
   'read_file and write_file',
 ])('keeps markers that format nothing: %s', (text) => {
-  const meant = text.replaceAll(/^\* |\n\* /g, '')
-  expect(joined(text).replaceAll(/\s/g, '')).toBe(meant.replaceAll(/\s/g, ''))
+  const expected = text.replaceAll(/^\* |\n\* /g, '')
+  expect(joined(text).replaceAll(/\s/g, '')).toBe(expected.replaceAll(/\s/g, ''))
 })
 
 test('keeps every letter: a block that the parser would truncate is shown as source', () => {

@@ -44,9 +44,9 @@ test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
     'an origin on another port',
     ({ base, cookie }) => [`${base}/api/live`, { headers: { cookie, origin: 'http://127.0.0.1:1' } }],
   ],
-])('%s: 403, and no data of any session', async (_, asked) => {
+])('%s: 403, and no data of any session', async (_, question) => {
   const { visitor, close } = await waiting()
-  const { status, body } = await ask(...asked(visitor))
+  const { status, body } = await ask(...question(visitor))
   expect(status).toBe(403)
   expect(body).not.toMatch(/Pay|token=|statewright-/)
   await close()
@@ -185,13 +185,13 @@ test.each<[string, unknown]>([
   ['stately.editor', { stately: { editor: 'javascript:alert(1)' } }],
   ['stately.editor', { stately: { editor: 'editor' } }],
 ])('an invalid %s is refused by name', async (subject, options) => {
-  const given = options && { store: memoryStore(), ...options }
-  await expect(startStudio(given as never)).rejects.toMatchObject({ code: 'invalid_config', subject })
+  const input = options && { store: memoryStore(), ...options }
+  await expect(startStudio(input as never)).rejects.toMatchObject({ code: 'invalid_config', subject })
 })
 
 test('an unknown option is refused, with a suggestion', async () => {
-  const given = { store: memoryStore(), contxt: {} }
-  await expect(startStudio(given as never)).rejects.toMatchObject({
+  const options = { store: memoryStore(), contxt: {} }
+  await expect(startStudio(options as never)).rejects.toMatchObject({
     code: 'invalid_config',
     subject: 'contxt',
     message: "startStudio has no option 'contxt'. Did you mean context?",

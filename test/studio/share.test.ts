@@ -10,7 +10,7 @@ import { measureText } from '../../src/diagram/svg-parts.js'
 import { drawCard } from '../../src/studio/session-card.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SharedView } from '../../src/studio/protocol.js'
-import { kept } from '../cli/kept.js'
+import { createPlace } from '../cli/kept.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 
@@ -114,12 +114,12 @@ test.each(forms)('without texts, a %s contains no text of people, models or tool
   expect(/zebra/i.test(whole)).toBe(true)
   const bare = await share(store, 'zebra-12', { form, texts: false })
   expect(/.{0,40}zebra.{0,20}/i.exec(bare)).toBeNull()
-  const kept = {
+  const stored = {
     page: ['"look_up"', '"pay"'],
     card: ['Waiting for input'],
     film: ['>look_up ', '>rejected pay<'],
   }[form]
-  for (const words of kept) expect(bare.includes(words)).toBe(true)
+  for (const words of stored) expect(bare.includes(words)).toBe(true)
 })
 
 test.each(forms)('without texts, a %s contains no word of the answer that ended it', async (form) => {
@@ -181,7 +181,7 @@ test.each(forms)('no %s contains withheld or redacted text', async (form) => {
 })
 
 test('the command line writes a card, and lists the formats without texts', async () => {
-  const { run, withStore } = await kept()
+  const { run, withStore } = await createPlace()
   await withStore(async (store) => {
     const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])
     await agent.run('Which colour?', { session: 's' }).result

@@ -69,8 +69,8 @@ export class Visitor {
     this.base = new URL(headers.location ?? '', address).href.replace(/\/$/, '')
   }
 
-  raw(path: string, asked: Asked = {}): Promise<Answered> {
-    return ask(this.base + path, { ...asked, headers: { cookie: this.cookie, ...asked.headers } })
+  raw(path: string, options: Asked = {}): Promise<Answered> {
+    return ask(this.base + path, { ...options, headers: { cookie: this.cookie, ...options.headers } })
   }
 
   async get<View>(path: string): Promise<View> {

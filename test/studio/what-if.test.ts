@@ -68,8 +68,8 @@ test('each edit has a record at which the fork applies it and keeps the other re
     const fork = await agent.fork('s', at, { edit })
     const { messages } = await agent.replay(fork)
     if (!('result' in edit)) continue
-    const asked = messages.findIndex(({ id }) => id === message)
-    const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool')
+    const question = messages.findIndex(({ id }) => id === message)
+    const results = messages.slice(question + 1).filter(({ role }) => role === 'tool')
     const calls = end.transcript.find(({ id }) => id === message)?.calls ?? []
     expect(results).toHaveLength(calls.length)
     expect(results.map(({ content }) => content)).toContain('Another result.')

@@ -34,9 +34,9 @@ export const accepted = { action: 'accept', content: { seat: '12A' } } as const
 export function book(asks: readonly Elicitation[] = [seat]) {
   const does: unknown[] = []
   const booking = tool('book', (input, execution) => {
-    const asked = findAsked(execution)
-    if (asked === undefined) return new Ask(asks, { flight: input['flight'] ?? null })
-    does.push([asked.memo, ...asked.answers.map((answer) => JSON.parse(answer ?? 'null') as unknown)])
+    const question = findAsked(execution)
+    if (question === undefined) return new Ask(asks, { flight: input['flight'] ?? null })
+    does.push([question.memo, ...question.answers.map((answer) => JSON.parse(answer ?? 'null') as unknown)])
     return 'booked'
   })
   return Object.assign(booking, { does })

@@ -7,8 +7,8 @@ export function distant(
   back?: () => Promise<void>,
 ): SessionStore {
   const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> => {
-    const asked = wait().then(ask)
-    return back ? asked.finally(back) : asked
+    const pending = wait().then(ask)
+    return back ? pending.finally(back) : pending
   }
   const { inbox, timers } = near
   return {

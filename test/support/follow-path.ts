@@ -11,8 +11,8 @@ export async function followPath(
   path: ReplayPath,
   segment: (events: AgentEvent[], context: AgentContext) => Promise<void>,
 ): Promise<AgentContext> {
-  const heard: AgentEvent[] = []
-  const harness = new AgentHarness(path.steps, (event) => heard.push(event))
+  const events: AgentEvent[] = []
+  const harness = new AgentHarness(path.steps, (event) => events.push(event))
   const context = (): AgentContext => (harness.snapshot() as unknown as { context: AgentContext }).context
   const outcome = await replay(path, {
     start: harness.start,
@@ -20,11 +20,11 @@ export async function followPath(
     settled: async () => {
       await harness.settled()
       const { state } = context()
-      if (state === 'WAITING_FOR_INPUT' || state === 'PAUSED') await segment(heard.splice(0), context())
+      if (state === 'WAITING_FOR_INPUT' || state === 'PAUSED') await segment(events.splice(0), context())
     },
     snapshot: harness.snapshot,
     stop: async () => {
-      if (heard.length > 0) await segment(heard.splice(0), context())
+      if (events.length > 0) await segment(events.splice(0), context())
       await harness.stop()
     },
   })

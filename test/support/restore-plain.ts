@@ -14,7 +14,7 @@ import { findHistoryProblem } from './history.js'
 import { settled } from './manual-model.js'
 
 /** A machine state as an app would store it. */
-export function kept({ value, status, context }: AnyMachineSnapshot): { context: AgentContext } {
+export function toStored({ value, status, context }: AnyMachineSnapshot): { context: AgentContext } {
   return JSON.parse(JSON.stringify({ value, status, context, children: {}, historyValue: {} })) as {
     context: AgentContext
   }

@@ -63,8 +63,8 @@ export class SlowProcess {
       model: 'manual-1',
       request: async ({ messages }, { signal }) => {
         await this.#alive(Promise.race([this.#place.way(), aborted(signal)]))
-        const said = messages.filter(({ role }: Message) => role === 'assistant').length
-        const toolCalls = answers[said] ?? []
+        const texts = messages.filter(({ role }: Message) => role === 'assistant').length
+        const toolCalls = answers[texts] ?? []
         return {
           ...plainAnswer,
           text: toolCalls.length === 0 ? last : '',

@@ -131,9 +131,9 @@ export class Recorded {
 
 /** The differences between the spans and the ended run. */
 export function unmeasured(recorded: Recorded, { usage }: { usage: Usage }): string[] {
-  const [told, used] = [JSON.stringify(recorded.tokens), JSON.stringify(tokensOf(usage))]
+  const [reported, used] = [JSON.stringify(recorded.tokens), JSON.stringify(tokensOf(usage))]
   const open = recorded.open === 0 ? [] : [`${recorded.open} spans are open`]
-  return told === used ? open : [...open, `the spans tell ${told}, the run ${used}`]
+  return reported === used ? open : [...open, `the spans tell ${reported}, the run ${used}`]
 }
 
 export const isFailed = ({ status }: ReadableSpan): boolean => status.code === SpanStatusCode.ERROR

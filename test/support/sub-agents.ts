@@ -28,7 +28,7 @@ export async function pair(
 export const priced = (words: string, tokens: number): Turn =>
   text(words, { usage: { input: tokens - 1, output: 1 } })
 /** A turn with this cost. */
-export const asked = (turn: Turn, tokens: number): Turn => ({
+export const costing = (turn: Turn, tokens: number): Turn => ({
   ...turn,
   usage: { input: tokens - 1, output: 1 },
 })

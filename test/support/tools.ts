@@ -40,10 +40,10 @@ export function call(name: string, input: object | string = {}, more: Turn = {})
 }
 
 export function calls(
-  asked: readonly (readonly [name: string, input?: object | string])[],
+  question: readonly (readonly [name: string, input?: object | string])[],
   more: Turn = {},
 ): Turn {
-  const toolCalls = asked.map(([name, input = {}]) => ({
+  const toolCalls = question.map(([name, input = {}]) => ({
     name,
     arguments: input as string | Record<string, unknown>,
   }))

@@ -6,9 +6,9 @@ const last = 0x10ffff - surrogates
 /** Any character except lone surrogates. */
 const anyCharacter = fc.nat({ max: last }).map(
   (n) => String.fromCodePoint(n < 0xd800 ? n : n + surrogates),
-  (given) => {
-    const point = typeof given === 'string' ? (given.codePointAt(0) ?? -1) : -1
-    if (point < 0 || (point >= 0xd800 && point <= 0xdfff) || String.fromCodePoint(point) !== given)
+  (input) => {
+    const point = typeof input === 'string' ? (input.codePointAt(0) ?? -1) : -1
+    if (point < 0 || (point >= 0xd800 && point <= 0xdfff) || String.fromCodePoint(point) !== input)
       throw new Error('It is not a character.')
     return point < 0xd800 ? point : point - surrogates
   },

@@ -10,8 +10,8 @@ import {
 import { type DbosLike, dbosSessions } from '../../src/dbos/index.js'
 import { type RestateLike, restateSessions } from '../../src/restate/index.js'
 
-type Work = (given: object) => Promise<SessionResult>
-type Handler = (context: object, given?: object) => Promise<unknown>
+type Work = (input: object) => Promise<SessionResult>
+type Handler = (context: object, input?: object) => Promise<unknown>
 
 /** The engines that drive sessions, each drive in a separate process, and the data that they store. */
 export class Engines {
@@ -31,8 +31,8 @@ export class Engines {
   goOn(answers: readonly SessionAnswer[], at: number): Promise<SessionResult> {
     this.#drives += 1
     const agents = defineAgents({ own: this.#process() })
-    const given = { session: 's', answers, at }
-    if (this.#drives % 2 === 0) return this.#written(createSessionRunner(agents).runSession(given))
+    const options = { session: 's', answers, at }
+    if (this.#drives % 2 === 0) return this.#written(createSessionRunner(agents).runSession(options))
     let work: Work | undefined
     const DBOS = {
       registerWorkflow: (registered: Work) => (work = registered),
@@ -41,7 +41,7 @@ export class Engines {
     }
     dbosSessions(DBOS as unknown as DbosLike, agents)
     if (!work) throw new Error('DBOS has no workflow.')
-    return this.#written(work({ ...given, base: 'answer', attempt: 0 }))
+    return this.#written(work({ ...options, base: 'answer', attempt: 0 }))
   }
 
   /** The data of an ended session that Restate receives. */

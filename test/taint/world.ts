@@ -221,8 +221,17 @@ class World {
       chunks.push(...this.#events.flatMap((event) => fold.handleEvent(event)), ...fold.end())
     }
     const agui = new AGUIFold({ threadId: 's', runId: 'r', history: [] })
-    const told = [agui.begin(), ...this.#events.map((event) => agui.handleEvent(event)), agui.end()].flat()
-    return { chunks, shown: toUIMessages(messages, run?.pending), told, aguiShown: toAGUIMessages(messages) }
+    const aguiEvents = [
+      agui.begin(),
+      ...this.#events.map((event) => agui.handleEvent(event)),
+      agui.end(),
+    ].flat()
+    return {
+      chunks,
+      shown: toUIMessages(messages, run?.pending),
+      told: aguiEvents,
+      aguiShown: toAGUIMessages(messages),
+    }
   }
 
   async close(): Promise<void> {
@@ -630,8 +639,8 @@ class World {
     ]
     const exits: Exits = {}
     for (const command of commands) {
-      const said = await cli([...command, '--store', `file:${this.#folder}`], { cwd: '/' })
-      exits[`statewright ${command.join(' ')}`] = said
+      const output = await cli([...command, '--store', `file:${this.#folder}`], { cwd: '/' })
+      exits[`statewright ${command.join(' ')}`] = output
     }
     return exits
   }
@@ -667,9 +676,9 @@ function say(run: Run, message: SessionMessage): void {
 
 /** From the log alone, after the end. */
 async function watchedIn(agent: Agent): Promise<unknown[]> {
-  const told: unknown[] = []
-  for await (const event of agent.watch('s')) told.push(event)
-  return told
+  const received: unknown[] = []
+  for await (const event of agent.watch('s')) received.push(event)
+  return received
 }
 
 const atRest =
@@ -679,12 +688,12 @@ const atRest =
 function createEmptyingBudget(waitsAt: () => number) {
   const id = 'tenant'
   const budget = createBudget({ id, tokens: 1e9, per: 'hour', onEmpty: 'wait', store: memoryStore() })
-  let asked = 0
-  const reserve: typeof budget.reserve = async (...given) => {
-    asked += 1
-    if (asked === waitsAt())
+  let reserveCount = 0
+  const reserve: typeof budget.reserve = async (...args) => {
+    reserveCount += 1
+    if (reserveCount === waitsAt())
       throw new BudgetError('budget_exceeded', 'It is empty.', id, { waitMs: 3_600_000 })
-    return budget.reserve(...given)
+    return budget.reserve(...args)
   }
   return { ...budget, reserve }
 }

@@ -124,7 +124,7 @@ test('a transition that is overridden by another region does not count as taken'
     },
   })
   const { coverage } = generatePaths(machine, { alphabet: [{ type: 'GO' }] })
-  expect(coverage.transitions.map(({ count }) => count).filter((taken) => taken > 0)).toHaveLength(1)
+  expect(coverage.transitions.map(({ count }) => count).filter((count) => count > 0)).toHaveLength(1)
 })
 
 test('transition pairs are those that can follow each other, and all are taken', () => {

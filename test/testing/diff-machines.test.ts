@@ -183,8 +183,8 @@ describe('diffMachines', () => {
       ],
       /^The machine after: The guard 'isOpen' threw on ENTER in hall: stuck/,
     ],
-  ])('refuses %s', (_, given, pattern) => {
-    const call = () => diffMachines(...(given as Parameters<typeof diffMachines>))
+  ])('refuses %s', (_, input, pattern) => {
+    const call = () => diffMachines(...(input as Parameters<typeof diffMachines>))
     expect(call).toThrow(PathError)
     expect(call).toThrow(pattern)
   })

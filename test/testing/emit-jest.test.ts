@@ -55,14 +55,14 @@ async function run(text: string, machine: typeof loop): Promise<Outcome> {
       },
     }),
   })
-  const given: Record<string, unknown> = { createMachineHarness, replay, loop: machine }
+  const options: Record<string, unknown> = { createMachineHarness, replay, loop: machine }
   const module = new vm.SourceTextModule(text, { context })
   await module.link(() => {
-    const names = Object.keys(given)
+    const names = Object.keys(options)
     return new vm.SyntheticModule(
       names,
       function link() {
-        for (const name of names) this.setExport(name, given[name])
+        for (const name of names) this.setExport(name, options[name])
       },
       { context },
     )
@@ -141,17 +141,17 @@ test('any JSON in an event arrives unchanged, and no label breaks the file', asy
         'replay(',
         'keep(',
       )
-      let kept: { steps: { event: { input?: unknown; payload?: unknown } }[] } | undefined
+      let stored: { steps: { event: { input?: unknown; payload?: unknown } }[] } | undefined
       const jest = {
         describe: (_: string, body: () => void) => body(),
         test: (_: string, body: () => Promise<void>) => void body(),
         expect: () => ({ toEqual: () => undefined }),
-        keep: (path: typeof kept) => (kept = path),
+        keep: (path: typeof stored) => (stored = path),
         harness: undefined,
       }
       vm.runInNewContext(text, jest)
-      expect(JSON.stringify(kept?.steps[0]?.event.input)).toBe(JSON.stringify(json))
-      expect(JSON.stringify(kept?.steps[1]?.event.payload)).toBe(JSON.stringify(json))
+      expect(JSON.stringify(stored?.steps[0]?.event.input)).toBe(JSON.stringify(json))
+      expect(JSON.stringify(stored?.steps[1]?.event.payload)).toBe(JSON.stringify(json))
     }),
     { numRuns: sampled(100) },
   )

@@ -80,18 +80,19 @@ test('emitted events are among the actions', () => {
   const machine = setup({ types: {} as { emitted: { type: 'told' } } }).createMachine({
     on: { GO: { actions: emit({ type: 'told' }) } },
   })
-  const told: unknown[] = []
+  const received: unknown[] = []
   checkInvariants(
     machine,
     [
       {
         name: 'x',
-        holds: (_, { actions }) => void told.push(...actions.filter(({ type }) => type === 'xstate.emit')),
+        holds: (_, { actions }) =>
+          void received.push(...actions.filter(({ type }) => type === 'xstate.emit')),
       },
     ],
     { alphabet: [{ type: 'GO' }] },
   )
-  expect(told).toMatchObject([{ params: { event: { type: 'told' } } }])
+  expect(received).toMatchObject([{ params: { event: { type: 'told' } } }])
 })
 
 test('a sentence and an error are reasons, and each invariant gets its own counterexample', () => {

@@ -79,11 +79,11 @@ async function refusal(playing: Promise<unknown>): Promise<ReplayError> {
   throw new Error('It was played.')
 }
 
-const asked = [call('weather', { city: 'Paris' }), text('It rains.')]
+const question = [call('weather', { city: 'Paris' }), text('It rains.')]
 
 describe('a recorded session', () => {
   it('plays without a model on the agent that it was recorded with', async () => {
-    const { recording, store } = await recorded(plainOptions(), asked)
+    const { recording, store } = await recorded(plainOptions(), question)
     expect(await played(plainOptions(), recording)).toEqual({
       session: 's',
       records: recording.records.length,
@@ -99,7 +99,7 @@ describe('a recorded session', () => {
   })
 
   it('fails after a change of its prompt, and names the line', async () => {
-    const { recording } = await recorded(plainOptions(), asked)
+    const { recording } = await recorded(plainOptions(), question)
     const error = await refusal(
       played({ ...plainOptions(), instructions: 'You are a careful analyst.\nAnswer at length.' }, recording),
     )
@@ -110,7 +110,7 @@ describe('a recorded session', () => {
   })
 
   it('reports removed and new tools, and changed descriptions and schemas', async () => {
-    const { recording } = await recorded(plainOptions(), asked)
+    const { recording } = await recorded(plainOptions(), question)
     const gone = await refusal(played({ ...plainOptions(), tools: [tool('clock')] }, recording))
     expect(gone.differences.map(({ by, subject, now }) => [by, subject, now])).toEqual([
       ['tools', 'weather', 'gone'],
@@ -141,7 +141,7 @@ describe('a recorded session', () => {
   })
 
   it('reports where a run diverges, and the changes of the agent', async () => {
-    const { recording } = await recorded(plainOptions(), asked)
+    const { recording } = await recorded(plainOptions(), question)
     const limits = await refusal(played({ ...plainOptions(), limits: { maxSteps: 1 } }, recording))
     expect(limits.differences).toMatchObject([{ by: 'state', step: 1, now: 'MAX_STEPS (done)' }])
     expect(limits.message).toContain('limits.maxSteps was 50 and is now 1')
@@ -159,7 +159,7 @@ describe('a recorded session', () => {
   })
 
   it('executes tools marked as live, and compares their results', async () => {
-    const { recording } = await recorded(plainOptions(), asked)
+    const { recording } = await recorded(plainOptions(), question)
     const inputs: unknown[] = []
     const live = weather({ execute: (input: unknown) => (inputs.push(input), 'Rain.') })
     await played({ ...plainOptions(), tools: [live] }, recording, { tools: 'live' })
@@ -182,14 +182,14 @@ describe('a recorded session', () => {
     const at = (time: string, id: string) => weather({ execute: () => `At ${time}, see ${id}.` })
     const { recording } = await recorded(
       { tools: [at('2026-05-01T10:00:00Z', '6f1cdd8c-6a6e-4a86-8df5-2f9e2a9a61c1')] },
-      asked,
+      question,
     )
     const now = at('2027-01-01T00:00:00.123Z', '00000000-6a6e-4a86-8df5-2f9e2a9a61c1')
     await played({ tools: [now] }, recording, { tools: 'live' })
   })
 
   it('plays on an agent created from the recording alone, until it changes', async () => {
-    const { recording } = await recorded(plainOptions(), asked)
+    const { recording } = await recorded(plainOptions(), question)
     expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
       state: 'COMPLETED',
       notCompared: [],
@@ -206,7 +206,7 @@ test('a recording plays parallel calls in any order', async () => {
 })
 
 describe('an unplayable recording is refused, with a remedy', () => {
-  const take = async () => (await recorded(plainOptions(), asked)).recording
+  const take = async () => (await recorded(plainOptions(), question)).recording
 
   test.each([
     ['a string', () => '{}' as unknown as object, /invalid_recording.*Parse it with JSON.parse/],
@@ -214,8 +214,8 @@ describe('an unplayable recording is refused, with a remedy', () => {
     ['an empty log', () => [], /invalid_recording.*no such session/],
     ['a list of other values', () => [1, 2], /invalid_recording.*store\.read/],
     ['a session as JSON', () => ({ version: 1, messages: [], usage: {} }), /invalid_recording.*no log/],
-  ])('%s', async (_what, given, expected) => {
-    const { code, message } = await refusal(played(plainOptions(), given()))
+  ])('%s', async (_what, input, expected) => {
+    const { code, message } = await refusal(played(plainOptions(), input()))
     expect(`${code} ${message}`).toMatch(expected)
   })
 
@@ -441,7 +441,7 @@ describe('a session plays with', () => {
 
   test('several runs, forks, and a limit of a run', async () => {
     const store = memoryStore() as SessionStore
-    const model = await modelOf([...asked, text('Still.'), call('weather', { city: 'Rome' })])
+    const model = await modelOf([...question, text('Still.'), call('weather', { city: 'Rome' })])
     const agent = createAgent({ ...plainOptions(), prices: null, model, store })
     await agent.run('How is it?', { session: 's' }).result
     await agent.run('And now?', { session: 's' }).result
@@ -458,15 +458,15 @@ describe('a session plays with', () => {
   })
 
   test('a changed chart, which is reported as such', async () => {
-    const { recording } = await recorded(plainOptions(), asked)
+    const { recording } = await recorded(plainOptions(), question)
     const { check: _check, ...rest } = recording
     const moved = recording.records.map((record) =>
       record.reached === 'RUNNING.asking.requesting' ? { ...record, reached: 'RUNNING.requesting' } : record,
     )
     const error = await refusal(played(plainOptions(), { ...rest, records: moved }))
     expect(error.differences).toMatchObject([{ by: 'chart', recorded: 'RUNNING.requesting' }])
-    const said = { ...rest, messages: (rest.messages ?? []).toSpliced(1, 1, 'another') }
-    expect((await refusal(played(plainOptions(), said))).differences).toMatchObject([
+    const edited = { ...rest, messages: (rest.messages ?? []).toSpliced(1, 1, 'another') }
+    expect((await refusal(played(plainOptions(), edited))).differences).toMatchObject([
       { by: 'chart', subject: 'm2' },
     ])
   })
@@ -476,7 +476,7 @@ describe('the report of a playback', () => {
   it('shows a change of the prompt as the documentation does', async () => {
     const store = memoryStore() as SessionStore
     const options = { ...plainOptions(), prices: null }
-    const agent = createAgent({ ...options, model: await modelOf(asked), store })
+    const agent = createAgent({ ...options, model: await modelOf(question), store })
     await agent.run('How is the weather in Paris?', { session: 'ann' }).result
     const changed = { ...plainOptions(), instructions: 'You are a careful analyst.\nAnswer at length.' }
     const { message } = await refusal(played(changed, await recordSession(agent, 'ann')))
@@ -506,7 +506,7 @@ describe('the report of a playback', () => {
     const execute = (_input: unknown, { context }: { context: unknown }) => (seen.push(context), 'Rain.')
     const options = { tools: [weather({ needsApproval, execute })] }
     const store = memoryStore() as SessionStore
-    const agent = createAgent({ ...options, prices: null, model: await modelOf(asked), store })
+    const agent = createAgent({ ...options, prices: null, model: await modelOf(question), store })
     await agent.run('Go.', { session: 's', context: 'the app' }).result
     const recording = await recordSession(agent, 's')
     await played(options, recording, { tools: 'live', context: 'the app' })
@@ -520,7 +520,7 @@ describe('the report of a playback', () => {
   })
 
   it('reports damaged records of a store as everywhere', async () => {
-    const { store } = await recorded(plainOptions(), asked)
+    const { store } = await recorded(plainOptions(), question)
     const records = (await store.read('s')).map((record) => ({
       ...record,
       data: record.data.replace('Rain', 'Sun'),

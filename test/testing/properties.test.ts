@@ -329,7 +329,7 @@ describe('stories as tests', () => {
 
   /** Runs a generated file, and returns the arguments of its expectations. */
   function run(machine: ReturnType<typeof machineOf>) {
-    const given: Record<string, unknown> = {}
+    const input: Record<string, unknown> = {}
     let name = ''
     const text = generateStoryTests(stories, { imports: [] })
     vm.runInNewContext(text, {
@@ -342,9 +342,9 @@ describe('stories as tests', () => {
         name = label
         body()
       },
-      expect: (actual: unknown) => ({ toEqual: () => (given[name] = actual) }),
+      expect: (actual: unknown) => ({ toEqual: () => (input[name] = actual) }),
     })
-    return given
+    return input
   }
 
   test('fail while the machine allows the story', () => {

@@ -70,7 +70,7 @@ test('the schema refuses invalid records', () => {
 
 test('the schema accepts the screening of a rejection, and a hosted call that a sub-agent asks about', () => {
   const screening = { action: 'allow' as const, message: null, findings: [] }
-  const taken: AgentMachineEvent[] = [
+  const used: AgentMachineEvent[] = [
     {
       type: 'xstate.done.actor.resultShields',
       output: [{ ...screening, content: 'Rejected by the user: No.', callId: 'c1', asInput: screening }],
@@ -91,6 +91,6 @@ test('the schema accepts the screening of a rejection, and a hosted call that a 
       ],
     },
   ]
-  const records = taken.map((event) => ({ seq: 2, at: 0, type: 'event', event: { now: 0, ...event } }))
+  const records = used.map((event) => ({ seq: 2, at: 0, type: 'event', event: { now: 0, ...event } }))
   expect(records.flatMap(faults)).toEqual([])
 })

@@ -21,10 +21,10 @@ describe('replayGuards', () => {
       tools: [tool('look', () => 'same', { readOnly: true }), tool('mail')],
     })
     const { findings } = replayGuards(live.result.messages, {}, { look: { readOnly: true } })
-    const said = live
+    const answerMessage = live
       .of('guardrail')
       .map(({ guard, action, rule, message, evidence }) => ({ guard, action, rule, message, evidence }))
-    expect(said.length).toBeGreaterThan(4)
+    expect(answerMessage.length).toBeGreaterThan(4)
     expect(
       findings.map(({ guard, action, rule, message, evidence }) => ({
         guard,
@@ -33,7 +33,7 @@ describe('replayGuards', () => {
         message,
         evidence,
       })),
-    ).toEqual(said)
+    ).toEqual(answerMessage)
   })
 
   it('returns the decisions under another configuration', async () => {
@@ -45,7 +45,7 @@ describe('replayGuards', () => {
   })
 
   it('starts a turn with each user message, and with no other', () => {
-    const asked = (id: string): Message[] => [
+    const callTurn = (id: string): Message[] => [
       {
         role: 'assistant',
         id,
@@ -55,19 +55,21 @@ describe('replayGuards', () => {
       },
       { role: 'tool', id: `${id}r`, createdAt: 0, tool_call_id: 'c', content: 'nothing' },
     ]
-    const said = (more: object): Message =>
+    const answerMessage = (more: object): Message =>
       ({ role: 'user', id: 'u', createdAt: 0, content: 'Go.', ...more }) as Message
     const transcript = (between: Message) => [
-      said({}),
-      ...asked('a'),
+      answerMessage({}),
+      ...callTurn('a'),
       between,
-      ...asked('b'),
+      ...callTurn('b'),
       between,
-      ...asked('c'),
+      ...callTurn('c'),
     ]
-    expect(replayGuards(transcript(said({}))).findings).toEqual([])
+    expect(replayGuards(transcript(answerMessage({}))).findings).toEqual([])
     for (const more of [{ internal: true }, { data: { reason: 'steering' } }]) {
-      expect(replayGuards(transcript(said(more))).findings).toMatchObject([{ action: 'nudge', step: 2 }])
+      expect(replayGuards(transcript(answerMessage(more))).findings).toMatchObject([
+        { action: 'nudge', step: 2 },
+      ])
     }
   })
 
@@ -136,7 +138,7 @@ describe('replaySteps', () => {
 })
 
 describe('compareGuards', () => {
-  const asked = (id: string): Message[] => [
+  const callTurn = (id: string): Message[] => [
     {
       role: 'assistant',
       id,
@@ -146,10 +148,10 @@ describe('compareGuards', () => {
     },
     { role: 'tool', id: `${id}r`, createdAt: 0, tool_call_id: `${id}c`, content: 'nothing' },
   ]
-  const said: Message = { role: 'user', id: 'u', createdAt: 0, content: 'Go.' }
+  const answerMessage: Message = { role: 'user', id: 'u', createdAt: 0, content: 'Go.' }
   const turn = (name: string, length: number): Message[] => [
-    said,
-    ...Array.from({ length }, (_, i) => asked(`${name}${i}`)).flat(),
+    answerMessage,
+    ...Array.from({ length }, (_, i) => callTurn(`${name}${i}`)).flat(),
   ]
   const transcript = [...turn('a', 5), ...turn('b', 2), ...turn('c', 4)]
   const usage = Array.from({ length: 11 }, () => ({ totalTokens: 10, cost: 0.5 }))

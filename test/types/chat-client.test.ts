@@ -38,9 +38,9 @@ const slips: readonly (readonly [code: string, complaint: RegExp | null])[] = [
 ]
 
 longTest('messages and transports fit the client of ai 6, and a transport of ai 7 does not', async () => {
-  const said = await compile(slips.map(([code]) => `${program}\n${code}`))
+  const errors = await compile(slips.map(([code]) => `${program}\n${code}`))
   for (const [at, [, complaint]] of slips.entries()) {
-    const codes = said[at]?.map(({ code }) => code)
+    const codes = errors[at]?.map(({ code }) => code)
     if (complaint) expect(codes).toEqual([expect.stringMatching(complaint)])
     else expect(codes).toEqual([])
   }

@@ -27,8 +27,8 @@ export async function compile(modules: readonly string[]): Promise<Complaint[][]
     await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig))
     await Promise.all(modules.map((code, index) => writeFile(join(folder, `module${index}.ts`), code)))
-    const said = complaintsIn(await tsc(folder))
-    return modules.map((_, index) => said.get(`module${index}.ts`) ?? [])
+    const errors = complaintsIn(await tsc(folder))
+    return modules.map((_, index) => errors.get(`module${index}.ts`) ?? [])
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -36,9 +36,9 @@ export async function compile(modules: readonly string[]): Promise<Complaint[][]
 
 /** By file. An indented line continues the previous one. */
 function complaintsIn(output: string): Map<string, Complaint[]> {
-  const said = new Map<string, Complaint[]>()
+  const errors = new Map<string, Complaint[]>()
   const form = /^(?:.*\/)?(\w+\.ts)\(\d+,\d+\): error (TS\d+): (.*(?:\n .*)*)/gm
   for (const [, file = '', code = '', message = ''] of output.matchAll(form))
-    said.set(file, [...(said.get(file) ?? []), { code, message }])
-  return said
+    errors.set(file, [...(errors.get(file) ?? []), { code, message }])
+  return errors
 }

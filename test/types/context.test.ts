@@ -153,15 +153,15 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
 ]
 
 longDescribe('where tools want a context, the compiler demands it', () => {
-  let said: string[]
+  let errors: string[]
 
   beforeAll(async () => {
     const complaints = await compile(snippets.map(([, code]) => `${prelude}${code}\n`))
-    said = complaints.map(([first]) => first?.message ?? '')
+    errors = complaints.map(([first]) => first?.message ?? '')
   }, 240_000)
 
   it.each(snippets.map(([name, , says], index) => ({ name, says, index })))('$name', ({ says, index }) => {
-    if (says === null) expect(said[index]).toBe('')
-    else expect(said[index]).toMatch(says)
+    if (says === null) expect(errors[index]).toBe('')
+    else expect(errors[index]).toMatch(says)
   })
 })

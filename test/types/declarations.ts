@@ -51,7 +51,7 @@ export async function tsc(folder: string): Promise<string> {
 }
 
 const cache = join(root, 'node_modules/.cache')
-const kept = 'statewright-declarations-'
+const stored = 'statewright-declarations-'
 
 /**
  * The `paths` of a tsconfig whose programs use the package through its declarations, like users. The sources are checked elsewhere,
@@ -59,7 +59,7 @@ const kept = 'statewright-declarations-'
  * changes.
  */
 export async function entryPaths(): Promise<Record<string, [string]>> {
-  const folder = join(cache, `${kept}${await sourceHash()}`)
+  const folder = join(cache, `${stored}${await sourceHash()}`)
   if (!existsSync(folder)) await writeDeclarations(folder)
   return Object.fromEntries(
     Object.entries(entries).map(([name, file]) => [name, [join(folder, file.replace(/\.ts$/, '.d.ts'))]]),
@@ -80,7 +80,7 @@ async function sourceHash(): Promise<string> {
 /** Two tests may write them concurrently. The first to finish wins. */
 async function writeDeclarations(folder: string): Promise<void> {
   await mkdir(cache, { recursive: true })
-  const old = (await readdir(cache)).filter((name) => name.startsWith(kept))
+  const old = (await readdir(cache)).filter((name) => name.startsWith(stored))
   const outDir = await mkdtemp(join(cache, 'writing-'))
   const tsconfig = {
     extends: join(root, 'tsconfig.json'),
@@ -98,8 +98,8 @@ async function writeDeclarations(folder: string): Promise<void> {
   }
   await writeFile(join(outDir, 'package.json'), '{ "type": "module" }')
   await writeFile(join(outDir, 'tsconfig.json'), JSON.stringify(tsconfig))
-  const said = await tsc(outDir)
-  if (said !== '') throw new Error(`The declarations cannot be written: ${said}`)
+  const errors = await tsc(outDir)
+  if (errors !== '') throw new Error(`The declarations cannot be written: ${errors}`)
   await rename(outDir, folder).catch(() => rm(outDir, { recursive: true, force: true }))
   for (const name of old) await rm(join(cache, name), { recursive: true, force: true })
 }

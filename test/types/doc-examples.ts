@@ -128,9 +128,9 @@ export async function methodsOf(name: string): Promise<{ name: string; comment: 
 
 /** Imports of all entry-point exports, for use in examples. The first export wins for duplicate names. */
 export async function importsOfAll({ types }: { types: boolean }): Promise<string> {
-  const taken = new Set<string>()
+  const usedNames = new Set<string>()
   const all = (await publicExports()).filter(
-    ({ name, isType }) => (types || !isType) && !taken.has(name) && taken.add(name),
+    ({ name, isType }) => (types || !isType) && !usedNames.has(name) && usedNames.add(name),
   )
   return Object.keys(entries)
     .map((entry) => {

@@ -69,9 +69,9 @@ longTest(
     const all = await examples()
     expect(all.length).toBeGreaterThan(200)
     const imports = await importsOfAll({ types: true })
-    const said = await compile(all.map((example) => moduleOf(example, imports, world)))
+    const errors = await compile(all.map((example) => moduleOf(example, imports, world)))
     const wrong = all.flatMap(({ place, code }, index) => {
-      const complaints = (said[index] ?? []).filter((complaint) => !isLeftOpen(complaint))
+      const complaints = (errors[index] ?? []).filter((complaint) => !isLeftOpen(complaint))
       return complaints.length === 0 ? [] : [{ place, code, complaints }]
     })
     expect(wrong).toEqual([])

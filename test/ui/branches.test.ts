@@ -71,7 +71,7 @@ async function refusal(response: Response): Promise<[number, string]> {
   return [response.status, error.code]
 }
 
-const user = (id: string, said: string) => ({ id, role: 'user', parts: [{ type: 'text', text: said }] })
+const user = (id: string, userId: string) => ({ id, role: 'user', parts: [{ type: 'text', text: userId }] })
 const again = (id: string, more: object = {}) => ({
   id: 'c1',
   trigger: 'regenerate-message',
@@ -141,8 +141,8 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
     )
     const chat = new Chat('c1', handler)
     await chat.sendMessage({ text: 'Hi.' })
-    const [said, answer] = chat.messages.map(({ id }) => id)
-    const regenerate = again(said ?? '', { messageId: answer })
+    const [userId, answer] = chat.messages.map(({ id }) => id)
+    const regenerate = again(userId ?? '', { messageId: answer })
     const both = await Promise.all([handler(post(regenerate)), handler(post(regenerate))])
     const first = await Promise.all(both.map(chunksOf))
     expect(JSON.stringify(first[0])).toContain('Two.')
@@ -151,15 +151,15 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
     const edit = {
       id: 'c1',
       trigger: 'submit-message',
-      messageId: said,
-      messages: [user(said ?? '', 'Hello.')],
+      messageId: userId,
+      messages: [user(userId ?? '', 'Hello.')],
     }
     for (let i = 0; i < 3; i++)
       expect(JSON.stringify(await chunksOf(await handler(post(edit))))).toContain('Three.')
     expect(theatre.requests).toHaveLength(3)
     expect(await theatre.agent.listBranches('c1')).toHaveLength(3)
     // Also only once from a page on an earlier branch.
-    const old = again(said ?? '', { branch: 1 })
+    const old = again(userId ?? '', { branch: 1 })
     expect((await handler(post({ ...old, branch: 9 }))).status).toBe(404)
   })
 })
@@ -271,10 +271,10 @@ describe('a chat refuses', () => {
     const { handler } = await opened(turns, { tools: [pay] })
     const chat = new Chat('c1', handler)
     await chat.sendMessage({ text: 'Pay.' })
-    const said = chat.messages[0]?.id ?? ''
-    expect(await refusal(await handler(post(again(said))))).toEqual([409, 'waiting_for_answers'])
-    const asked = chat.lastMessage?.parts.find(({ type }) => type === 'tool-pay') as never as Asked
-    await chat.addToolApprovalResponse({ id: asked.approval.id, approved: true })
+    const userId = chat.messages[0]?.id ?? ''
+    expect(await refusal(await handler(post(again(userId))))).toEqual([409, 'waiting_for_answers'])
+    const part = chat.lastMessage?.parts.find(({ type }) => type === 'tool-pay') as never as Asked
+    await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
     await until(() => chat.status === 'ready' && chat.text === 'Paid.')
     const answered = chat.messages
     await chat.regenerate()
@@ -299,7 +299,7 @@ describe('a chat refuses', () => {
               ...former,
               type: 'tool-pay',
               state: 'approval-responded',
-              approval: { id: asked.approval.id, approved: true },
+              approval: { id: part.approval.id, approved: true },
             },
           ],
         },
@@ -315,9 +315,9 @@ describe('a chat refuses', () => {
     const { handler } = await opened([text('Fine.')], { shields: { input: [shield] } })
     const chat = new Chat('c1', handler)
     await chat.sendMessage({ text: 'A secret.' })
-    const said = chat.messages[0]?.id ?? ''
-    expect(await refusal(await handler(post(again(said))))).toEqual([409, 'refused_by_shield'])
-    await chat.sendMessage({ text: 'Hello.', messageId: said })
+    const userId = chat.messages[0]?.id ?? ''
+    expect(await refusal(await handler(post(again(userId))))).toEqual([409, 'refused_by_shield'])
+    await chat.sendMessage({ text: 'Hello.', messageId: userId })
     expect(chat.text).toBe('Fine.')
     expect(JSON.stringify(await shown(handler, 1))).not.toContain('secret')
   })

@@ -37,9 +37,9 @@ function openServer(
   const clock = new SimulatedClock()
   const agent = createAgent({ model, store, clock, ...options }) as Agent
   const handler = chatHandler({ agent, authorize: 'none', protocol, ...more })
-  const asked = (count = 1): Promise<unknown> =>
+  const untilRequest = (count = 1): Promise<unknown> =>
     until(() => model.attempts.length >= count && !!model.pending)
-  return { model, clock, agent, handler, store, asked }
+  return { model, clock, agent, handler, store, untilRequest }
 }
 
 /** A page with `useChat` on the transport, over a network that can break. */
@@ -88,16 +88,16 @@ describe('chatTransport', () => {
   longTest(
     'sends only the last message, so a chat with three photos of 3 MB stays below the limit',
     async () => {
-      const { handler, model, asked } = openServer()
+      const { handler, model, untilRequest } = openServer()
       const page = openPage(handler)
       for (const [at, letter] of ['a', 'b', 'c', ''].entries()) {
-        const said =
+        const text =
           letter === ''
             ? page.chat.sendMessage({ text: 'Which is best?' })
             : page.chat.sendMessage({ parts: [photo(letter)] })
-        await asked(at + 1)
+        await untilRequest(at + 1)
         model.pending?.answer({ text: `Answer ${at}.` })
-        await said
+        await text
       }
       expect(page.chat.errors).toEqual([])
       expect(page.chat.text).toBe('Answer 3.')
@@ -190,13 +190,13 @@ describe('chatTransport', () => {
 
 describe('stop()', () => {
   it('stops the run on the server', async () => {
-    const { handler, model, agent, asked } = openServer()
+    const { handler, model, agent, untilRequest } = openServer()
     const page = openPage(handler)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     await until(() => page.network.requests.length === 1)
     await page.chat.stop()
-    await said
+    await sending
     await until(() => model.pending === null)
     await until(() => page.network.sentTo(/POST .*\/c\/stop/).length === 1)
     expect((await agent.replay('c')).run).toMatchObject({ state: 'CANCELLED' })
@@ -204,10 +204,10 @@ describe('stop()', () => {
   })
 
   it('also stops it after a reload', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const first = openPage(handler)
     void first.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    await untilRequest()
     const page = openPage(handler)
     const resumed = page.chat.resumeStream()
     await until(() => page.network.requests.length === 1 && page.chat.status === 'submitted')
@@ -217,16 +217,16 @@ describe('stop()', () => {
   })
 
   it('is not triggered by a second resumeStream() or by the end of an answer', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     const twice = openPage(handler)
     const resumed = Promise.all([twice.chat.resumeStream(), twice.chat.resumeStream()])
     await until(() => twice.network.requests.length === 2)
     await settled()
     model.pending?.answer({ text: 'Done.' })
-    await Promise.all([said, resumed])
+    await Promise.all([sending, resumed])
     await page.chat.stop()
     await settled()
     expect([page.chat.text, twice.chat.text]).toEqual(['Done.', 'Done.'])
@@ -234,12 +234,12 @@ describe('stop()', () => {
   })
 
   it('does not stop the run with stopRuns: false', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler, { stopRuns: false })
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     await page.chat.stop()
-    await said
+    await sending
     await settled()
     expect(page.network.sentTo(/stop/)).toEqual([])
     expect(model.pending).not.toBeNull()
@@ -248,15 +248,15 @@ describe('stop()', () => {
   })
 
   it('reports if the run could not be stopped', async () => {
-    const { handler, asked } = openServer()
+    const { handler, untilRequest } = openServer()
     const failed: ChatError[] = []
     const page = openPage(handler, { onStopError: (error) => failed.push(error) })
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     page.network.isAway = () =>
       Response.json({ error: { code: 'unauthorized', message: 'No.' } }, { status: 401 })
     await page.chat.stop()
-    await said
+    await sending
     await until(() => failed.length === 1)
     expect(failed[0]).toMatchObject({ code: 'unauthorized', status: 401, message: 'No.' })
   })
@@ -264,13 +264,13 @@ describe('stop()', () => {
 
 describe('while the server is unreachable', () => {
   it('retries a message until the server is back after 30 seconds, and it is answered once', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
     page.network.isAway = () => (page.clock.now() < 30_000 ? away() : null)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await passing(page.clock, asked())
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await passing(page.clock, untilRequest())
     model.pending?.answer({ text: 'Done.' })
-    await said
+    await sending
     expect([page.chat.text, page.chat.errors, page.states]).toEqual(['Done.', [], ['lost', 'open']])
     expect(model.attempts).toHaveLength(1)
     // Half a second, one, two, four, then at most five; at least half of the delay.
@@ -286,13 +286,13 @@ describe('while the server is unreachable', () => {
       () => Response.json({ error: { code: 'store_unavailable', message: 'x' } }, { status: 503 }),
     ],
   ])('retries if %s', async (_, instead) => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
     page.network.isAway = () => (page.clock.now() < 3000 ? instead() : null)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await passing(page.clock, asked())
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await passing(page.clock, untilRequest())
     model.pending?.answer({ text: 'Done.' })
-    await said
+    await sending
     expect([page.chat.text, page.chat.errors]).toEqual(['Done.', []])
   })
 
@@ -303,26 +303,26 @@ describe('while the server is unreachable', () => {
     await passing(page.clock, page.chat.sendMessage({ text: 'Go.' }))
     expect(page.chat.errors.map(codeOf)).toEqual(['server_away'])
     expect(page.chat.errors[0]?.message).toBe('The server cannot be reached. Try again later.')
-    const said = page.chat.sendMessage({ text: 'Go on.' })
+    const sending = page.chat.sendMessage({ text: 'Go on.' })
     await until(() => page.network.sentTo(/POST/).length > 3)
     await page.chat.stop()
-    await said
+    await sending
     expect([page.chat.status, page.chat.errors.length]).toEqual(['ready', 1])
   })
 
   it('fails with connection_lost during an answer, and resumeStream() returns all of it once the server is back', async () => {
     const look = tool('look')
-    const { handler, model, asked } = openServer({ tools: [look] })
+    const { handler, model, untilRequest } = openServer({ tools: [look] })
     const page = openPage(handler)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     model.pending?.answer({ text: 'First. ', toolCalls: [call('c1', 'look')] })
-    await asked(2)
+    await untilRequest(2)
     model.pending?.delta('And')
     await until(() => words(page)[1]?.startsWith('First. ') === true)
     page.network.isAway = () => (page.clock.now() < 30_000 ? away() : null)
     page.network.cut()
-    await said
+    await sending
     expect(page.chat.errors.map(codeOf)).toEqual(['connection_lost'])
     const resumed = page.chat.resumeStream()
     model.pending?.delta(' more')
@@ -337,14 +337,14 @@ describe('while the server is unreachable', () => {
   })
 
   it('returns an answer that ended during an outage', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     model.pending?.delta('Do')
     await until(() => page.chat.lastMessage?.role === 'assistant')
     page.network.cut()
-    await said
+    await sending
     model.pending?.answer({ text: 'Done.' })
     await until(() => model.pending === null)
     await page.chat.resumeStream()
@@ -353,9 +353,9 @@ describe('while the server is unreachable', () => {
   })
 
   it('also returns it to a page that only watches', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     void openPage(handler).chat.sendMessage({ text: 'Go.' })
-    await asked()
+    await untilRequest()
     model.pending?.delta('Do')
     const page = openPage(handler, {}, { messages: await openPage(handler).transport.readMessages('c') })
     const resumed = page.chat.resumeStream()
@@ -370,10 +370,10 @@ describe('while the server is unreachable', () => {
   })
 
   it('reads a branch of a chat', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
     const answer = async (text: string, n: number, work: Promise<void>) => {
-      await asked(n)
+      await untilRequest(n)
       model.pending?.answer({ text })
       await work
     }
@@ -396,8 +396,8 @@ describe('while the server is unreachable', () => {
   it('continues an answer of a dead process by resending its message', async () => {
     const first = openServer()
     const page = openPage(first.handler)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await first.asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await first.untilRequest()
     first.model.pending?.delta('Ha')
     await until(() => page.chat.lastMessage?.role === 'assistant')
     // The lease of a dead process expires. Here it is another store over the same log.
@@ -408,19 +408,19 @@ describe('while the server is unreachable', () => {
     const next = openServer({}, {}, copy)
     page.network.handler = next.handler
     page.network.cut()
-    await said
+    await sending
     const resumed = page.chat.resumeStream()
-    await next.asked()
+    await next.untilRequest()
     next.model.pending?.answer({ text: 'Half, and the rest.' })
     await resumed
     expect([words(page), page.chat.status]).toEqual([['Go.', 'Half, and the rest.'], 'ready'])
   })
 
   it('keeps waiting for the turn of a queued message if its connection breaks', async () => {
-    const { handler, model, asked } = openServer()
+    const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
     const first = page.chat.sendMessage({ text: 'One?' })
-    await asked()
+    await untilRequest()
     const other = openPage(handler)
     const second = other.chat.sendMessage({ text: 'Two?' })
     await until(() => other.network.requests.length === 1)
@@ -429,7 +429,7 @@ describe('while the server is unreachable', () => {
     await until(() => other.network.requests.length === 2)
     model.pending?.answer({ text: 'First.' })
     await first
-    await asked(2)
+    await untilRequest(2)
     model.pending?.answer({ text: 'Second.' })
     await second
     expect([other.chat.text, other.chat.errors, model.attempts.length]).toEqual(['Second.', [], 2])
@@ -441,13 +441,13 @@ describe('while the server is unreachable', () => {
         controller.enqueue(new TextEncoder().encode('data: {"type":"start","messageId":"a"}\n\n')),
     })
     const page = openPage(async () => new Response(silent))
-    const said = page.chat.sendMessage({ text: 'Go.' })
+    const sending = page.chat.sendMessage({ text: 'Go.' })
     await until(() => page.chat.messages.length === 2)
     page.clock.increment(44_000)
     await settled()
     expect(page.chat.errors).toEqual([])
     page.clock.increment(1000)
-    await said
+    await sending
     expect(page.chat.errors.map(codeOf)).toEqual(['connection_lost'])
   })
 })
@@ -456,15 +456,15 @@ describe('a client tool', () => {
   const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithToolCalls
 
   it('is requested once if it waits during a reload, and the run continues with its result', async () => {
-    const { handler, model, asked } = openServer({ tools: [clientTool('pick'), tool('look')] })
+    const { handler, model, untilRequest } = openServer({ tools: [clientTool('pick'), tool('look')] })
     const before = openPage(handler)
-    const said = before.chat.sendMessage({ text: 'Pick.' })
-    await asked()
+    const sending = before.chat.sendMessage({ text: 'Pick.' })
+    await untilRequest()
     model.pending?.answer({
       text: 'A moment.',
       toolCalls: [call('c1', 'pick', { of: 3 }), call('c2', 'look')],
     })
-    await said
+    await sending
     expect(before.calls.map(({ toolName }) => toolName)).toEqual(['pick', 'look'])
 
     const messages = await before.transport.readMessages('c')
@@ -473,14 +473,14 @@ describe('a client tool', () => {
     expect(page.calls).toMatchObject([{ toolName: 'pick', toolCallId: 'c1', input: { of: 3 } }])
     expect([page.chat.messages.length, page.chat.text, page.chat.status]).toEqual([2, 'A moment.', 'ready'])
     void page.chat.addToolOutput({ tool: 'pick', toolCallId: 'c1', output: 2 })
-    await asked(2)
+    await untilRequest(2)
     model.pending?.answer({ text: ' Two it is.' })
     await until(() => page.chat.status === 'ready' && page.chat.text === 'A moment. Two it is.')
     expect(page.chat.errors).toEqual([])
   })
 
   it('is requested once for a message sent while the chat is resumed, and the run continues', async () => {
-    const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
+    const { handler, model, untilRequest } = openServer({ tools: [clientTool('pick')] })
     const gate = latch()
     const later: Handler = async (request) => {
       if (request.method === 'GET') await gate.opened
@@ -488,29 +488,29 @@ describe('a client tool', () => {
     }
     const page = openPage(later, {}, { sendAutomaticallyWhen })
     const resumed = page.chat.resumeStream()
-    const said = page.chat.sendMessage({ text: 'Pick.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Pick.' })
+    await untilRequest()
     gate.open()
     await settled()
     expect(page.chat.status).toBe('submitted')
     model.pending?.answer({ toolCalls: [call('c1', 'pick')] })
     await until(() => page.calls.length > 0)
     void page.chat.addToolOutput({ tool: 'pick', toolCallId: 'c1', output: 2 })
-    await asked(2)
+    await untilRequest(2)
     model.pending?.answer({ text: 'Two it is.' })
-    await Promise.all([said, resumed])
+    await Promise.all([sending, resumed])
     expect([page.calls.length, page.chat.text, page.chat.status]).toEqual([1, 'Two it is.', 'ready'])
   })
 
   it('is not requested again during a replay if it has its result', async () => {
-    const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
+    const { handler, model, untilRequest } = openServer({ tools: [clientTool('pick')] })
     const before = openPage(handler, {}, { sendAutomaticallyWhen })
-    const said = before.chat.sendMessage({ text: 'Pick.' })
-    await asked()
+    const sending = before.chat.sendMessage({ text: 'Pick.' })
+    await untilRequest()
     model.pending?.answer({ toolCalls: [call('c1', 'pick')] })
-    await said
+    await sending
     void before.chat.addToolOutput({ tool: 'pick', toolCallId: 'c1', output: 2 })
-    await asked(2)
+    await untilRequest(2)
     const page = openPage(handler, {}, { messages: await before.transport.readMessages('c') })
     const resumed = page.chat.resumeStream()
     await until(() => page.chat.lastMessage?.role === 'assistant')
@@ -522,14 +522,14 @@ describe('a client tool', () => {
   it('is not requested again after the connection breaks if the page received it', async () => {
     const gate = latch()
     const slow = tool('slow', () => gate.opened)
-    const { handler, model, asked } = openServer({ tools: [clientTool('pick'), slow] })
+    const { handler, model, untilRequest } = openServer({ tools: [clientTool('pick'), slow] })
     const page = openPage(handler)
-    const said = page.chat.sendMessage({ text: 'Pick.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Pick.' })
+    await untilRequest()
     model.pending?.answer({ toolCalls: [call('c1', 'pick'), call('c2', 'slow')] })
     await until(() => page.calls.length === 2)
     page.network.cut()
-    await said
+    await sending
     const resumed = page.chat.resumeStream()
     gate.open()
     await resumed
@@ -542,12 +542,12 @@ describe('a client tool', () => {
 
   it('is not requested while another approval is pending, and the approval is shown', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
-    const { handler, model, asked } = openServer({ tools: [clientTool('pick'), pay] })
+    const { handler, model, untilRequest } = openServer({ tools: [clientTool('pick'), pay] })
     const before = openPage(handler)
-    const said = before.chat.sendMessage({ text: 'Pay.' })
-    await asked()
+    const sending = before.chat.sendMessage({ text: 'Pay.' })
+    await untilRequest()
     model.pending?.answer({ toolCalls: [call('c1', 'pick'), call('c2', 'pay', { to: 'ann' })] })
-    await said
+    await sending
     const page = openPage(handler, {}, { messages: await before.transport.readMessages('c') })
     await page.chat.resumeStream()
     const shown = page.chat.lastMessage?.parts.filter((part) => 'toolCallId' in part)
@@ -638,16 +638,16 @@ describe('a refused request', () => {
 it.each(['v6', 'v7'] as const)(
   'a server of protocol %s answers the client in that protocol, and no text appears twice',
   async (other) => {
-    const { handler, model, asked, clock } = openServer({}, { protocol: other })
+    const { handler, model, untilRequest, clock } = openServer({}, { protocol: other })
     const page = openPage(handler)
-    const said = page.chat.sendMessage({ text: 'Go.' })
-    await asked()
+    const sending = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
     model.pending?.delta('Half of')
     await settled()
     model.pending?.fail()
-    await passing(clock, asked(2))
+    await passing(clock, untilRequest(2))
     model.pending?.answer({ text: 'Whole.' })
-    await said
+    await sending
     expect(page.network.requests[0]?.headers.get('x-ai-sdk')).toBe(protocol === 'v6' ? '6' : '7')
     expect([page.chat.text, page.chat.errors]).toEqual(['Whole.', []])
   },

@@ -106,8 +106,8 @@ export async function messageOf(
     ...(message && { message }),
   })
   for await (const each of read) last = each
-  const told = chunks.flatMap((chunk) => (chunk.type === 'error' ? [chunk.errorText] : []))
-  const own = errors.filter((error) => !told.includes((error as Error).message))
+  const reported = chunks.flatMap((chunk) => (chunk.type === 'error' ? [chunk.errorText] : []))
+  const own = errors.filter((error) => !reported.includes((error as Error).message))
   if (own.length > 0) throw own[0]
   return last
 }

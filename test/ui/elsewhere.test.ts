@@ -22,7 +22,7 @@ const later = text('Done.')
 const at = (path: string, init?: RequestInit): Request =>
   new Request(`http://chat.test/api/chat${path}`, init)
 
-const said = (id: string, words: string): Request =>
+const messageRequest = (id: string, words: string): Request =>
   at('', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -78,9 +78,12 @@ describe('an answer of another process', () => {
     })
     const turns = [text('First. ', { toolCalls: [{ name: 'wait', arguments: {} }] }), later]
     const { handler, there, theatre } = await twoProcesses(turns, { tools: [wait] })
-    const first = chunksOf(await handler(said('u1', 'Go.')))
+    const first = chunksOf(await handler(messageRequest('u1', 'Go.')))
     await began.opened
-    const [joined, repeated] = [await there.handler(at('/c1/stream')), await there.handler(said('u1', 'Go.'))]
+    const [joined, repeated] = [
+      await there.handler(at('/c1/stream')),
+      await there.handler(messageRequest('u1', 'Go.')),
+    ]
     expect([joined.status, repeated.status]).toEqual([200, 200])
     const page = new Chat('c1', there.handler)
     const resumed = page.resumeStream()
@@ -98,7 +101,10 @@ describe('an answer of another process', () => {
 
   it('is the only answer to a message that both processes received', async () => {
     const { handler, there, theatre } = await twoProcesses([text('One.'), text('Two.')])
-    const both = Promise.all([handler(said('u1', 'Go.')), there.handler(said('u1', 'Go.'))])
+    const both = Promise.all([
+      handler(messageRequest('u1', 'Go.')),
+      there.handler(messageRequest('u1', 'Go.')),
+    ])
     const read = both.then((responses) => Promise.all(responses.map((response) => chunksOf(response))))
     const [here, other] = await passing(there.clock, read)
     expect([here, other].map((chunks = []) => wordsOf(chunks).join(''))).toEqual(['One.', 'One.'])
@@ -114,16 +120,16 @@ describe('an answer of another process', () => {
     })
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { handler, there } = await twoProcesses([call('look'), call('pay'), later], { tools: [look, pay] })
-    await handler(said('u1', 'Go.'))
+    await handler(messageRequest('u1', 'Go.'))
     await began.opened
     const page = new Chat('c1', there.handler)
     const resumed = page.resumeStream()
     gate.open()
     await passing(there.clock, resumed)
-    const asked = page.lastMessage?.parts.find(({ type }) => type === 'tool-pay') as unknown
-    expect(asked).toMatchObject({ state: 'approval-requested' })
+    const part = page.lastMessage?.parts.find(({ type }) => type === 'tool-pay') as unknown
+    expect(part).toMatchObject({ state: 'approval-requested' })
     await page.addToolApprovalResponse({
-      id: (asked as { approval: { id: string } }).approval.id,
+      id: (part as { approval: { id: string } }).approval.id,
       approved: true,
     })
     await until(() => page.status === 'ready' && page.text === 'Done.')
@@ -132,7 +138,7 @@ describe('an answer of another process', () => {
 
   it('continues here for the same page if that process dies', async () => {
     const { handler, there, theatre, time } = await twoProcesses([text('Never', { hang: 2 }), text('Whole.')])
-    await handler(said('u1', 'Go.'))
+    await handler(messageRequest('u1', 'Go.'))
     await theatre.arrival()
     const joined = chunksOf(await there.handler(at('/c1/stream')))
     there.clock.increment(5000)
@@ -148,7 +154,7 @@ describe('an answer of another process', () => {
 
   it('is no longer polled after the page has disconnected', async () => {
     const { handler, there, theatre } = await twoProcesses([text('Never', { hang: 2 })])
-    await handler(said('u1', 'Go.'))
+    await handler(messageRequest('u1', 'Go.'))
     await theatre.arrival()
     const joined = await there.handler(at('/c1/stream'))
     const reader = joined.body?.getReader()
@@ -159,9 +165,9 @@ describe('an answer of another process', () => {
       looks += 1
       return store.get(id)
     }
-    there.store.read = (...asked) => {
+    there.store.read = (...args) => {
       looks += 1
-      return store.read(...asked)
+      return store.read(...args)
     }
     const pass = async (): Promise<void> => {
       for (let times = 0; times < 20; times += 1) {
@@ -178,7 +184,7 @@ describe('an answer of another process', () => {
 
   it('breaks off if the log becomes unreadable', async () => {
     const { handler, there, theatre } = await twoProcesses([text('Never', { hang: 2 })])
-    await handler(said('u1', 'Go.'))
+    await handler(messageRequest('u1', 'Go.'))
     await theatre.arrival()
     const joined = chunksOf(await there.handler(at('/c1/stream')))
     there.store.read = () => {
@@ -195,9 +201,9 @@ describe('simultaneous answers to different requests, sent to two processes', ()
   /** The page's message with its answer to the call at this place. */
   function approving(history: readonly UIMessage[], place: number): Request {
     const last = history.at(-1) as UIMessage
-    const asked = last.parts.filter((part) => 'state' in part && part.state === 'approval-requested')
+    const approval = last.parts.filter((part) => 'state' in part && part.state === 'approval-requested')
     const parts = last.parts.map((part) =>
-      part === asked[place] && 'approval' in part
+      part === approval[place] && 'approval' in part
         ? { ...part, state: 'approval-responded', approval: { ...part.approval, approved: true } }
         : part,
     )
@@ -209,7 +215,7 @@ describe('simultaneous answers to different requests, sent to two processes', ()
 
   it('are both accepted if the second arrives while the first is applied, and each call runs once', async () => {
     const acquired = [0, 0]
-    const told = { now: false }
+    const isOver = { now: false }
     /** For a limited time if the condition stays false. */
     const soon = async (isTrue: () => boolean): Promise<void> => {
       for (let left = 300; left > 0 && !isTrue(); left -= 1)
@@ -229,22 +235,22 @@ describe('simultaneous answers to different requests, sent to two processes', ()
       const place = opened++
       return {
         ...store,
-        acquire: async (...given) => {
-          if (told.now) acquired[place] = (acquired[place] ?? 0) + 1
-          if (told.now) await hooks[place]?.acquire()
-          return store.acquire(...given)
+        acquire: async (...args) => {
+          if (isOver.now) acquired[place] = (acquired[place] ?? 0) + 1
+          if (isOver.now) await hooks[place]?.acquire()
+          return store.acquire(...args)
         },
-        append: async (...given) => {
-          if (told.now) await hooks[place]?.append()
-          return store.append(...given)
+        append: async (...args) => {
+          if (isOver.now) await hooks[place]?.append()
+          return store.append(...args)
         },
       }
     })
     const clocks = { increment: (ms: number) => [there.clock, theatre.clock].map((one) => one.increment(ms)) }
     const passed = <Value>(work: Promise<Value>): Promise<Value> => passing(clocks as never, work)
-    await passed(handler(said('u1', 'Go.')).then(chunksOf))
+    await passed(handler(messageRequest('u1', 'Go.')).then(chunksOf))
     const history = await passed(historyOf(handler))
-    told.now = true
+    isOver.now = true
     const answered = [handler, there.handler].map(async (send, place) => {
       const response = await send(approving(history, place))
       return { status: response.status, chunks: await chunksOf(response) }

@@ -10,23 +10,23 @@ interface Told {
 
 /** The events of an `EventSource`. */
 async function toldBy(response: Response, most = Infinity): Promise<Told[]> {
-  const told: Told[] = []
+  const events: Told[] = []
   let buffered = ''
   const reader = (response.body as ReadableStream<BufferSource>)
     .pipeThrough(new TextDecoderStream())
     .getReader()
-  while (told.length < most) {
+  while (events.length < most) {
     const { done: isOver, value = '' } = await reader.read()
     const frames = (buffered + value).split('\n\n')
     buffered = frames.pop() ?? ''
     for (const frame of frames) {
       const [, id = '', data = ''] = /^id: (.*)\ndata: (.*)$/.exec(frame) ?? []
-      if (data !== '') told.push({ id, event: JSON.parse(data) as AgentEvent })
+      if (data !== '') events.push({ id, event: JSON.parse(data) as AgentEvent })
     }
     if (isOver) break
   }
   await reader.cancel()
-  return told
+  return events
 }
 
 const fold = (events: readonly AgentEvent[]): Transcript | undefined =>
@@ -44,19 +44,19 @@ it('sends every event unchanged, across rests, until the end', async () => {
   const play = (await asking()).run('Pay.')
   const response = toEventStreamResponse(play.run)
   expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/)
-  const told = toldBy(response)
-  for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
+  const frames = toldBy(response)
+  for (const question of (await play.rest()).pending ?? []) play.run.approve(question)
   await play.end(2)
-  const events = (await told).map(({ event }) => event)
+  const events = (await frames).map(({ event }) => event)
   expect(fold(events)).toEqual(fold(play.events))
   expect(events.at(-1)).toEqual(play.events.at(-1))
-  expect((await told).map(({ id }) => id)).toEqual(events.map(({ id }) => id))
+  expect((await frames).map(({ id }) => id)).toEqual(events.map(({ id }) => id))
 })
 
 it('sends a reconnecting page the events that it missed, and nothing after the end', async () => {
   const play = (await asking()).run('Pay.')
   const first = toldBy(toEventStreamResponse(play.run))
-  for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
+  for (const question of (await play.rest()).pending ?? []) play.run.approve(question)
   await play.end(2)
   await first
   const whole = fold(play.events)

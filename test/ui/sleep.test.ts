@@ -38,8 +38,8 @@ test('pages see the wake time of a sleeping run', async () => {
   })
 
   const page = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
-  const told = [...page.begin(), ...events.flatMap((event) => page.handleEvent(event)), ...page.end()]
-  expect(told.at(-1)).toMatchObject({
+  const reported = [...page.begin(), ...events.flatMap((event) => page.handleEvent(event)), ...page.end()]
+  expect(reported.at(-1)).toMatchObject({
     outcome: {
       type: 'interrupt',
       interrupts: [

@@ -52,7 +52,7 @@ async function seen(
 
 function approveAll(run: Run, { pending = [] }: RunResult): void {
   if (pending.length === 0) run.resume()
-  for (const asked of pending) run.approve(asked)
+  for (const question of pending) run.approve(question)
 }
 
 const kinds = (chunks: readonly UIMessageChunk[]): string[] =>
@@ -93,7 +93,7 @@ const scenarios: Record<string, () => Promise<Seen>> = {
     seen([call('pay', { to: 'Ann' }), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }),
   'a rejection': () =>
     seen([call('pay'), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }, own, {
-      answer: (run, { pending = [] }) => pending.forEach((asked) => run.reject(asked, 'No.')),
+      answer: (run, { pending = [] }) => pending.forEach((question) => run.reject(question, 'No.')),
     }),
   'a retry in the middle of a text': () => seen([text('Half of', { cutAfter: 1 }), text('Whole.')]),
   'a limit': () => seen([call('look')], { tools: [tool('look')], limits: { maxSteps: 1 } }),
@@ -211,8 +211,8 @@ it('a sub-agent shows its activity next to its call, and its requests in the sam
       input: { to: 'Ann' },
     }),
   )
-  const asked = toUIMessages(messages, pending).at(-1)?.parts.at(-1)
-  expect(asked).toMatchObject({ type: 'dynamic-tool', state: 'approval-requested', title: 'research › pay' })
+  const part = toUIMessages(messages, pending).at(-1)?.parts.at(-1)
+  expect(part).toMatchObject({ type: 'dynamic-tool', state: 'approval-requested', title: 'research › pay' })
   for (const each of pending) run.approve(each)
   for await (const chunk of toUIMessageStream(run)) chunks.push(chunk)
   const message = await messageOf(chunks as never)

@@ -30,9 +30,9 @@ const openStream = (mayContinue: boolean): Request =>
 /** A page's answer to the first pending call. */
 async function answer({ agent }: Stage, approved = true): Promise<Request> {
   const { run } = await agent.replay('ann:c1')
-  const [asked] = run?.pending ?? []
-  const id = `${asked?.callId}~${asked?.fingerprint}`
-  const part = { type: 'tool-pay', toolCallId: asked?.callId, state: 'approval-responded', input: {} }
+  const [question] = run?.pending ?? []
+  const id = `${question?.callId}~${question?.fingerprint}`
+  const part = { type: 'tool-pay', toolCallId: question?.callId, state: 'approval-responded', input: {} }
   return post({
     id: 'c1',
     messages: [{ id: 'a', role: 'assistant', parts: [{ ...part, approval: { id, approved } }] }],
@@ -49,8 +49,8 @@ async function openWaitingChat(
   const failures = { next: 0 }
   const store: SessionStore = {
     ...inner,
-    acquire: (...given) => {
-      if (failures.next === 0) return inner.acquire(...given)
+    acquire: (...args) => {
+      if (failures.next === 0) return inner.acquire(...args)
       failures.next -= 1
       throw new Error('The database is away.')
     },
@@ -131,46 +131,46 @@ describe.each([{ inbox: 'an inbox' }, { inbox: 'no inbox' }])(
       }
       const pay = tool('pay', refuse, { needsApproval: true })
       const turns = [call('pay'), text('Sorry.')]
-      const told: unknown[] = []
+      const received: unknown[] = []
       const theatre = await stage(turns, { store, tools: [pay] })
       const handler: Handler = chatHandler({
         agent: theatre.agent,
         authorize,
         expose: { toolErrors: (error) => `<${(error as Error).constructor.name}>` },
-        onError: (error, { where }) => told.push([where, (error as Error).constructor.name]),
-        onStart: () => told.push('onStart'),
-        onSettle: ({ state }) => told.push(state),
+        onError: (error, { where }) => received.push([where, (error as Error).constructor.name]),
+        onStart: () => received.push('onStart'),
+        onSettle: ({ state }) => received.push(state),
       })
       await (await handler(send('Pay.'))).text()
-      told.length = 0
+      received.length = 0
       const shown = await (await handler(await answer(theatre))).text()
       expect(shown).toContain('10%')
       expect(shown).toContain('<RangeError>')
       expect(shown).toContain('"text-delta"')
-      expect(told).toEqual(['onStart', ['tool', 'RangeError'], 'COMPLETED'])
+      expect(received).toEqual(['onStart', ['tool', 'RangeError'], 'COMPLETED'])
     })
   },
 )
 
 describe('an answer that leaves the run waiting', () => {
   it('calls no hook until the last answer continues the run', async () => {
-    const told: string[] = []
+    const lines: string[] = []
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const asking = calls([1, 2].map((n) => ['pay', { n }] as const))
     const theatre = await stage([asking, text('Done.')], { store: memoryStore(), tools: [pay] })
     const handler: Handler = chatHandler({
       agent: theatre.agent,
       authorize,
-      onStart: () => told.push('onStart'),
-      onSettle: ({ state }) => told.push(state),
+      onStart: () => lines.push('onStart'),
+      onSettle: ({ state }) => lines.push(state),
     })
     await (await handler(send('Pay.'))).text()
-    told.length = 0
+    lines.length = 0
     await (await handler(await answer(theatre))).text()
-    expect([await getState(theatre), told]).toEqual(['WAITING_FOR_INPUT', []])
+    expect([await getState(theatre), lines]).toEqual(['WAITING_FOR_INPUT', []])
     const last = await handler(await answer(theatre))
     expect(await last.text()).toContain('Done.')
-    expect(told).toEqual(['onStart', 'COMPLETED'])
+    expect(lines).toEqual(['onStart', 'COMPLETED'])
   })
 })
 
@@ -182,10 +182,10 @@ it('hooks receive the run’s total usage so far', async () => {
   })
   await (await handler(await answer(theatre))).text()
   const { run } = await theatre.agent.replay('ann:c1')
-  const [asked = 0, ...ended] = totals
-  expect(asked).toBeGreaterThan(0)
+  const [first = 0, ...ended] = totals
+  expect(first).toBeGreaterThan(0)
   expect(ended).toEqual([run?.usage.totalTokens, run?.usage.totalTokens])
-  expect(ended[0]).toBeGreaterThan(asked)
+  expect(ended[0]).toBeGreaterThan(first)
 })
 
 it('a subscriber right after resume() receives every event caused by inbox messages', async () => {

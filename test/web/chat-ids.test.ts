@@ -3,7 +3,7 @@ import { type Authorize, chatHandler } from '../../src/ui/index.js'
 import { stage } from '../support/play.js'
 import { text } from '../support/tools.js'
 
-async function asked(id: string, authorize: Authorize) {
+async function requestChat(id: string, authorize: Authorize) {
   const { agent } = await stage([text('Hello.')], { store: memoryStore() })
   const handler = chatHandler({ agent, authorize })
   const body = { id, messages: [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Hi.' }] }] }
@@ -22,18 +22,18 @@ async function asked(id: string, authorize: Authorize) {
 it.each(['-V1StGXR8_Z5jdHi6B-myT', '-', '--a'])(
   'a page that generates its ids at random may generate %s, behind a prefix',
   async (id) => {
-    expect(await asked(id, () => 'ann')).toEqual({ status: 200, history: 200 })
-    expect(await asked(id, 'none')).toEqual({ status: 400, history: 400 })
+    expect(await requestChat(id, () => 'ann')).toEqual({ status: 200, history: 200 })
+    expect(await requestChat(id, 'none')).toEqual({ status: 400, history: 400 })
   },
 )
 
 it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is not a valid chat id', async (id) => {
-  expect((await asked(id, () => 'ann')).status).toBe(400)
+  expect((await requestChat(id, () => 'ann')).status).toBe(400)
 })
 
 it('a chat id has 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and 200 with its prefix and the colon', async () => {
   const statusOf = async (id: string, prefix: string): Promise<number> =>
-    (await asked(id, () => prefix)).status
+    (await requestChat(id, () => prefix)).status
   expect(await statusOf('Az09._@-', 'ann')).toBe(200)
   expect(await statusOf('a'.repeat(128), 'ann')).toBe(200)
   expect(await statusOf('a'.repeat(129), 'ann')).toBe(400)

@@ -119,7 +119,7 @@ function open(store: SessionStore, { options = {} }: Pick<End, 'options'> = {}) 
     model,
     clock,
     agent,
-    asked: () => until(() => model.pending !== null),
+    untilRequest: () => until(() => model.pending !== null),
     say: (id: string, text: string) => chat(send('chat', words(id, text))),
     stop: () => chat(send('chat/c/stop')),
     regenerate: (id: string, text: string) =>
@@ -163,11 +163,11 @@ const page = async (response: Response): Promise<AGUIPage> => {
 const stateOf = ({ state }: AGUIPage): { ends?: AGUIEnds } =>
   (state['statewright'] ?? {}) as { ends?: AGUIEnds }
 
-const rows = sampledKinds(stores).flatMap(([kind, kept]) =>
-  Object.entries(ends).map(([name, end]) => [name, kind, end, kept] as const),
+const rows = sampledKinds(stores).flatMap(([kind, createStore]) =>
+  Object.entries(ends).map(([name, end]) => [name, kind, end, createStore] as const),
 )
 
-describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) => {
+describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, createStore) => {
   const data = {
     type: 'run_ended',
     state: end.state,
@@ -177,10 +177,10 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
   const shown = [[], [data]]
 
   it('shows its end to a chat page that reads, reconnects or continues', async () => {
-    const store = kept()
+    const store = createStore()
     const here = open(store, end)
     const answer = here.say('u1', 'Go.').then(chunksOf)
-    await here.asked()
+    await here.untilRequest()
     await end.lead({ ...here, cancel: here.stop })
     const live = await messageOf(await answer)
     expect(endsOf([live ?? { parts: [] }])).toEqual([[data]])
@@ -194,7 +194,7 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
     }
     const again = open(store)
     const next = again.say('u2', 'Go on.').then(chunksOf)
-    await again.asked()
+    await again.untilRequest()
     // In the middle of the next answer, and after it.
     expect(endsOf(await again.history())).toEqual([[], [data], []])
     again.model.pending?.answer({ text: 'Done.' })
@@ -202,7 +202,7 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
     expect(endsOf(await again.history())).toEqual([[], [data], [], []])
     const branched = open(store)
     const other = branched.regenerate('u1', 'Go.').then(chunksOf)
-    await branched.asked()
+    await branched.untilRequest()
     branched.model.pending?.answer({ text: 'Now it works.' })
     await other
     expect(endsOf(await branched.history())).toEqual([[], []])
@@ -210,10 +210,10 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
   })
 
   it('shows its end to useChat if no page saw the failure', async () => {
-    const store = kept()
+    const store = createStore()
     const here = open(store, end)
     void here.say('u1', 'Go.').then((response) => response.body?.cancel())
-    await here.asked()
+    await here.untilRequest()
     await end.lead({ ...here, cancel: here.stop })
     while (!(await here.hasEnded())) await settled()
     const later = new Chat('c', () => here.stream(), { messages: (await here.history()) as never[] })
@@ -223,7 +223,7 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
   })
 
   it('shows its end to an AG-UI page', async () => {
-    const store = kept()
+    const store = createStore()
     const here = open(store, end)
     const known = {
       messageId: 'u1',
@@ -232,7 +232,7 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
       message: expect.any(String) as string,
     }
     const answer = here.aguiSay([{ id: 'u1', role: 'user', content: 'Go.' }]).then(page)
-    await here.asked()
+    await here.untilRequest()
     await end.lead({ ...here, cancel: here.aguiStop })
     expect(stateOf(await answer).ends).toMatchObject([known])
     for (const process of [here, open(store)]) {
@@ -241,20 +241,20 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
     }
     const again = open(store)
     const next = again.aguiSay([{ id: 'u2', role: 'user', content: 'Go on.' }]).then(page)
-    await again.asked()
+    await again.untilRequest()
     again.model.pending?.answer({ text: 'Done.' })
     expect(stateOf(await next).ends).toMatchObject([known])
     expect((await again.aguiRead()).ends).toMatchObject([known])
   })
 
   it('shows its end to pages that read events', async () => {
-    const { agent, model, clock, asked } = open(kept(), end)
+    const { agent, model, clock, untilRequest } = open(createStore(), end)
     const run = agent.run('Go.')
     const events: AgentEvent[] = []
     run.events$.subscribe((event) => events.push(event))
     const chunks = toUIMessageStream(run, { protocol })
     const agui = toAGUI(run)
-    await asked()
+    await untilRequest()
     await end.lead({ model, clock, cancel: () => run.cancel() })
     const result = await run.result
     const transcript = events.reduce<Transcript | undefined>(foldTranscript, undefined)
@@ -262,10 +262,10 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
     const read: object[] = []
     for await (const chunk of chunks) read.push(chunk)
     expect(read).toContainEqual({ type: 'data-statewright', id: 'run_ended', data })
-    const told: AGUIEvent[] = []
-    for await (const event of agui) told.push(event)
+    const emitted: AGUIEvent[] = []
+    for await (const event of agui) emitted.push(event)
     const last = new AGUIPage()
-    await last.take(told)
+    await last.take(emitted)
     expect(stateOf(last).ends).toMatchObject([{ state: end.state, reason: result.reason }])
   })
 })

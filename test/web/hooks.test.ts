@@ -44,13 +44,13 @@ const protocols = [
 
 /** The hook calls, in order. */
 function noting() {
-  const told: [string, string | null, HookContext][] = []
+  const calls: [string, string | null, HookContext][] = []
   const hooks: HandlerHooks = {
-    onStart: (at) => told.push(['onStart', null, at]),
-    onSettle: ({ state }, at) => told.push(['onSettle', state, at]),
-    onFinish: ({ state }, at) => told.push(['onFinish', state, at]),
+    onStart: (at) => calls.push(['onStart', null, at]),
+    onSettle: ({ state }, at) => calls.push(['onSettle', state, at]),
+    onFinish: ({ state }, at) => calls.push(['onFinish', state, at]),
   }
-  return { told, hooks, names: () => told.map(([name, state]) => [name, state].filter(Boolean).join(' ')) }
+  return { calls, hooks, names: () => calls.map(([name, state]) => [name, state].filter(Boolean).join(' ')) }
 }
 
 describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, say }) => {
@@ -67,13 +67,13 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
   }
 
   it('are called with the principal when a run starts, rests and ends', async () => {
-    const { told, hooks, names } = noting()
+    const { calls, hooks, names } = noting()
     const { handler } = await opened([text('One.'), text('Two.')], hooks)
     await (await handler(post(say('u1', 'Go.')))).text()
     expect(names()).toEqual(['onStart', 'onSettle COMPLETED', 'onFinish COMPLETED'])
     await (await handler(post(say('u2', 'Again.'), 'ben'))).text()
     expect(names().slice(3)).toEqual(['onStart', 'onSettle COMPLETED', 'onFinish COMPLETED'])
-    const ats = told.map(([, , at]) => at)
+    const ats = calls.map(([, , at]) => at)
     expect(ats.map(({ session }) => session)).toEqual(Array(6).fill('team:c1'))
     const people = ['ann', 'ann', 'ann', 'ben', 'ben', 'ben']
     expect(ats.map(({ principal }) => principal)).toEqual(
@@ -82,7 +82,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect(new Set(ats.map(({ runId }) => runId)).size).toBe(2)
     // A repeated message starts nothing.
     await (await handler(post(say('u2', 'Again.')))).text()
-    expect(told).toHaveLength(6)
+    expect(calls).toHaveLength(6)
   })
 
   it('a rest that waits for a person does not call onFinish', async () => {
@@ -92,9 +92,14 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     await (await handler(post(say('u1', 'Pay.')))).text()
     expect(names()).toEqual(['onStart', 'onSettle WAITING_FOR_INPUT'])
     const { run } = await theatre.agent.replay('team:c1')
-    const [asked] = run?.pending ?? []
-    const id = `${asked?.callId}~${asked?.fingerprint}`
-    const approval = { type: 'tool-pay', toolCallId: asked?.callId, state: 'approval-responded', input: {} }
+    const [question] = run?.pending ?? []
+    const id = `${question?.callId}~${question?.fingerprint}`
+    const approval = {
+      type: 'tool-pay',
+      toolCallId: question?.callId,
+      state: 'approval-responded',
+      input: {},
+    }
     const answer =
       path === '/api/chat'
         ? {
@@ -115,14 +120,14 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
   })
 
   it('stopping a waiting run ends it for the person who stops it', async () => {
-    const { told, hooks, names } = noting()
+    const { calls, hooks, names } = noting()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { inbox, ...rest } = memoryStore()
     for (const store of [{ ...rest, inbox }, rest]) {
       const { handler } = await opened([call('pay')], hooks, { tools: [pay], store })
       const id = store === rest ? 'c1' : 'c2'
       await (await handler(post({ ...say('u1', 'Pay.'), id, threadId: id }))).text()
-      told.length = 0
+      calls.length = 0
       const stop = new Request(`http://chat.test${path}/${id}/stop`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'x-user': 'ben' },
@@ -130,11 +135,11 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
       const again = stop.clone() as Request
       expect((await handler(stop)).status).toBe(204)
       expect(names()).toEqual(['onSettle CANCELLED', 'onFinish CANCELLED'])
-      expect(told.map(([, , { session, principal }]) => [session, principal.context])).toEqual(
+      expect(calls.map(([, , { session, principal }]) => [session, principal.context])).toEqual(
         [1, 2].map(() => [`team:${id}`, { user: 'ben' }]),
       )
       expect((await handler(again)).status).toBe(204)
-      expect(told).toHaveLength(2)
+      expect(calls).toHaveLength(2)
     }
   })
 
@@ -200,20 +205,20 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
   })
 
   it('a refused request calls no hook', async () => {
-    const { told, hooks } = noting()
+    const { calls, hooks } = noting()
     const { handler, theatre } = await opened([text('One.', { hang: 1 })], { ...hooks, whenBusy: 'refuse' })
     const first = await handler(post(say('u1', 'Go.')))
     expect((await handler(post(say('u2', 'Again.')))).status).toBe(409)
     await first.body?.cancel()
-    expect(told.map(([name]) => name)).toEqual(['onStart'])
+    expect(calls.map(([name]) => name)).toEqual(['onStart'])
     await theatre.agent.send('team:c1', { type: 'cancel' })
   })
 
   it('an unknown option is refused with a suggestion', async () => {
     const { theatre } = await opened([text('One.')], {})
-    const made = (options: object) => () => serve(theatre.agent, options as never)
-    expect(made({ onFinnish: () => undefined })).toThrow(ConfigError)
-    expect(made({ onFinnish: () => undefined })).toThrow(/'onFinnish'.*Did you mean onFinish/)
-    expect(made({ onSettle: 'later' })).toThrow('onSettle must be a function.')
+    const create = (options: object) => () => serve(theatre.agent, options as never)
+    expect(create({ onFinnish: () => undefined })).toThrow(ConfigError)
+    expect(create({ onFinnish: () => undefined })).toThrow(/'onFinnish'.*Did you mean onFinish/)
+    expect(create({ onSettle: 'later' })).toThrow('onSettle must be a function.')
   })
 })

@@ -10,7 +10,7 @@ type Handler = (request: Request) => Promise<Response>
 /** A user's knowledge of a chat: messages and approval requests. */
 interface Seen {
   messages: object[]
-  asked: { approvalId: string; callId: string; input: unknown }[]
+  approvals: { approvalId: string; callId: string; input: unknown }[]
 }
 
 interface Protocol {
@@ -26,10 +26,10 @@ const protocols: Record<string, Protocol> = {
   useChat: {
     path: '/api/chat',
     serve: (agent) => chatHandler({ agent, authorize, whenBusy: 'refuse', onError: () => undefined }),
-    requests: ({ messages, asked }, id, n) => {
+    requests: ({ messages, approvals }, id, n) => {
       const user = { id: `u${n % 6}`, role: 'user', parts: [{ type: 'text', text: `Pay ${n % 6}.` }] }
       const answers = (more: object) =>
-        asked.slice(-3).map(({ approvalId, callId: toolCallId, input }) => ({
+        approvals.slice(-3).map(({ approvalId, callId: toolCallId, input }) => ({
           id,
           messages: [
             {
@@ -61,15 +61,20 @@ const protocols: Record<string, Protocol> = {
   'AG-UI': {
     path: '/api/agui',
     serve: (agent) => aguiHandler({ agent, authorize, onError: () => undefined }),
-    requests: ({ messages, asked }, threadId, n) => {
+    requests: ({ messages, approvals }, threadId, n) => {
       const user = { id: `u${n % 6}`, role: 'user', content: `Pay ${n % 6}.` }
       const run = { threadId, runId: `r${n}` }
-      const answers = asked.slice(-3).map(({ approvalId: interruptId }) => ({
+      const answers = approvals.slice(-3).map(({ approvalId: interruptId }) => ({
         ...run,
         messages,
         resume: [{ interruptId, status: 'resolved', payload: { approved: true } }],
       }))
-      const output = { id: 't', role: 'tool', toolCallId: asked.at(-1)?.callId ?? 'call_0', content: 'paid' }
+      const output = {
+        id: 't',
+        role: 'tool',
+        toolCallId: approvals.at(-1)?.callId ?? 'call_0',
+        content: 'paid',
+      }
       return [
         { ...run, messages: [...messages.slice(-2), user] },
         { ...run, messages: [user], forwardedProps: { regenerateFrom: user.id } },
@@ -90,8 +95,8 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
   const payer = paying({ shielding })
   const handler = protocol.serve(payer.agent)
   const seen: Record<string, Seen> = {
-    ann: { messages: [], asked: [] },
-    ben: { messages: [], asked: [] },
+    ann: { messages: [], approvals: [] },
+    ben: { messages: [], approvals: [] },
   }
   /** How far the log of each session was read. */
   const heads = new Map<string, number>()
@@ -132,7 +137,7 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
     expect([new Set(paid).size, place]).toEqual([paid.length, place])
     for (const { sessionId, callId } of payer.payments) {
       const [person = ''] = sessionId.split(':')
-      const ids = seen[person]?.asked.filter((one) => one.callId === callId) ?? []
+      const ids = seen[person]?.approvals.filter((one) => one.callId === callId) ?? []
       const isGranted = granted[person]?.some(
         (sent) => sent.includes('"approved":true') && ids.some(({ approvalId }) => sent.includes(approvalId)),
       )
@@ -157,8 +162,8 @@ async function note(
     person.messages = messages.map(({ id: key, role, content }) => ({ id: key, role, content }))
     for (const { callId, messageId, fingerprint, arguments: input } of run?.pending ?? []) {
       const approvalId = `${callId}~${messageId}~${fingerprint}`
-      if (!person.asked.some((one) => one.approvalId === approvalId))
-        person.asked.push({ approvalId, callId, input: JSON.parse(input) as unknown })
+      if (!person.approvals.some((one) => one.approvalId === approvalId))
+        person.approvals.push({ approvalId, callId, input: JSON.parse(input) as unknown })
     }
   }
 }

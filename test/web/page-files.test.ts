@@ -12,7 +12,7 @@ interface Answered {
 }
 
 /** Sends one message part in the format of a protocol. */
-type Send = (given: { address?: string; id?: string }, options?: PageFileOptions) => Promise<Answered>
+type Send = (input: { address?: string; id?: string }, options?: PageFileOptions) => Promise<Answered>
 
 async function sent(
   serve: typeof chatHandler | typeof aguiHandler,
@@ -112,15 +112,15 @@ describe('a file id from a page', () => {
   })
 
   it('is mapped by the server for this session and user', async () => {
-    const asked: unknown[] = []
+    const requests: unknown[] = []
     const fileIds: FileIds = async (id, who) => {
-      asked.push([id, who])
+      requests.push([id, who])
       return id === 'report' ? 'file-8Jq2' : null
     }
     const { status, theatre } = await send({ id: 'report' }, { fileIds })
     expect(status).toBe(200)
     expect(theatre.wire(0).at(-1)).toMatchObject({ content: [look, { file: { file_id: 'file-8Jq2' } }] })
-    expect(asked).toEqual([['report', { session: 'ann:c1', prefix: 'ann', context: { user: 'Ann' } }]])
+    expect(requests).toEqual([['report', { session: 'ann:c1', prefix: 'ann', context: { user: 'Ann' } }]])
     const other = await send({ id: 'file-8Jq2' }, { fileIds })
     expect([other.status, JSON.parse(other.body)]).toEqual([400, refusal(key)])
     expect(other.theatre.requests).toEqual([])

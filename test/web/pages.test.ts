@@ -31,7 +31,7 @@ const canaries = {
 
 type Canary = keyof typeof canaries
 
-const said = 'The order is not known.'
+const errorText = 'The order is not known.'
 const protocols = {
   chat: {
     path: '/api/chat',
@@ -110,7 +110,7 @@ async function played(
         throw thrown
       }),
       tool('known', () => {
-        throw new ToolError('failed', canaries.tool, { publicMessage: said })
+        throw new ToolError('failed', canaries.tool, { publicMessage: errorText })
       }),
       child.asTool({ name: 'ask', description: 'Asks.' }) as never,
       tool('wait', () => {
@@ -211,17 +211,17 @@ it.each(cases)(
     ).toEqual(may.filter((canary) => !optional.includes(canary)).toSorted())
     // The model reads the full result, and onError receives the details that the page does not see.
     expect(model).toContain(canaries.tool)
-    expect(page).toContain(said)
+    expect(page).toContain(errorText)
     expect(page.includes('"usage":')).toBe(expose.usage === true)
-    const heard = (where: ErrorContext['where']) => errors.filter(({ at }) => at.where === where)
-    expect(heard('tool').length > 0).toBe(expose.toolErrors !== true)
-    expect(heard('run').length > 0).toBe(expose.errors !== true)
-    expect(heard('retry').length > 0).toBe(expose.retries !== true)
+    const errorsAt = (where: ErrorContext['where']) => errors.filter(({ at }) => at.where === where)
+    expect(errorsAt('tool').length > 0).toBe(expose.toolErrors !== true)
+    expect(errorsAt('run').length > 0).toBe(expose.errors !== true)
+    expect(errorsAt('retry').length > 0).toBe(expose.retries !== true)
     if (expose.toolErrors !== true) {
-      const original = heard('tool').find(({ error }) => error === thrown)
+      const original = errorsAt('tool').find(({ error }) => error === thrown)
       expect(original?.at).toMatchObject({ session: `${canaries.prefix}:c1`, callId: expect.any(String) })
     }
-    expect(heard('request').map(({ error }) => (error as StatewrightError).code)).toContain(
+    expect(errorsAt('request').map(({ error }) => (error as StatewrightError).code)).toContain(
       'store_unavailable',
     )
   },
@@ -308,8 +308,8 @@ it.each(['chat', 'agui'] as const)(
     await ask('/c1')
     await ask('', { ...message('u3', 'More.'), runId: 'r4', branch: 9, forwardedProps: { branch: 9 } })
     expect(isOneOf(pages.join('\n'))).toEqual([])
-    const heard = new Set(errors.map(({ where }) => where))
-    expect([...heard].toSorted()).toEqual(['hook', 'run', 'tool'])
+    const errorsAt = new Set(errors.map(({ where }) => where))
+    expect([...errorsAt].toSorted()).toEqual(['hook', 'run', 'tool'])
   },
 )
 
@@ -385,12 +385,12 @@ it('the public message of a tool is left out if shields check results', async ()
   const handler = chatHandler({ agent, authorize: 'none', onError: () => undefined })
   const { path, message } = protocols.chat
   const headers = { 'content-type': 'application/json' }
-  const said = new Request(`http://chat.test${path}`, {
+  const chatRequest = new Request(`http://chat.test${path}`, {
     method: 'POST',
     headers,
     body: JSON.stringify(message('u1', 'Go.')),
   })
-  const page = await (await handler(said)).text()
+  const page = await (await handler(chatRequest)).text()
   const history = await (await handler(new Request(`http://chat.test${path}/c1`))).text()
   for (const shown of [page, history]) {
     expect(shown).toContain('The tool failed. (error)')

@@ -30,15 +30,15 @@ function open(store: SessionStore, options: AnyOptions = {}, more: Partial<ChatH
   const clock = new SimulatedClock()
   const agent = createAgent({ model, store, clock, ...options }) as Agent
   const handler = chatHandler({ agent, authorize: 'none', protocol, ...more })
-  const asked = (): Promise<unknown> => until(() => model.pending !== null)
+  const untilRequest = (): Promise<unknown> => until(() => model.pending !== null)
   const answer = (text: string): void => model.pending?.answer({ text })
-  return { model, clock, agent, handler, asked, answer }
+  return { model, clock, agent, handler, untilRequest, answer }
 }
 
 const at = (path: string, init?: RequestInit): Request =>
   new Request(`http://chat.test/api/chat${path}`, init)
 const json = { method: 'POST', headers: { 'content-type': 'application/json' } }
-const said = (id: string, words: string): Request =>
+const messageRequest = (id: string, words: string): Request =>
   at('', {
     ...json,
     body: JSON.stringify({
@@ -76,10 +76,10 @@ const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
 
 it('a queued message waits when a page reads its stream, because reading does not restart a stopped queue', async () => {
   const store = memoryStore()
-  const { handler, asked, model } = open(store)
-  const first = handler(said('u1', 'One?')).then(chunksOf)
-  await asked()
-  const second = handler(said('u2', 'Two?')).then(chunksOf)
+  const { handler, untilRequest, model } = open(store)
+  const first = handler(messageRequest('u1', 'One?')).then(chunksOf)
+  await untilRequest()
+  const second = handler(messageRequest('u2', 'Two?')).then(chunksOf)
   await untilLater(async () => (await history(handler)).length === 2)
   await handler(at('/c/stop', json))
   await Promise.all([first, second])
@@ -93,12 +93,12 @@ it('a queued message waits when a page reads its stream, because reading does no
   expect((await handler(at('/c/stream?of=u9'))).status).toBe(204)
 })
 
-describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
+describe.each(sampledKinds(stores))('a chat over %s', (_, createStore) => {
   it('answers an early message when its turn comes, and useChat shows both in order', async () => {
-    const { handler, asked, answer, model } = open(kept())
+    const { handler, untilRequest, answer, model } = open(createStore())
     const chat = new Chat('c', handler)
     const first = chat.sendMessage({ text: 'One?' })
-    await asked()
+    await untilRequest()
     model.pending?.delta('First')
     await until(() => chat.lastMessage?.role === 'assistant')
     const second = chat.sendMessage({ text: 'Two?' })
@@ -110,9 +110,9 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
       ['user', 'Three?', true],
     ])
     answer('First.')
-    await asked()
+    await untilRequest()
     answer('Second.')
-    await asked()
+    await untilRequest()
     answer('Third.')
     await Promise.all([first, second, third])
     expect(chat.errors).toEqual([])
@@ -129,13 +129,13 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   })
 
   it('answers a queued message once if it is sent again, and shows the queue to every page', async () => {
-    const { handler, asked, answer, model } = open(kept())
-    const responses = [handler(said('u1', 'One?'))]
-    await asked()
-    responses.push(handler(said('u2', 'Two?')), handler(said('u2', 'Two?')))
+    const { handler, untilRequest, answer, model } = open(createStore())
+    const responses = [handler(messageRequest('u1', 'One?'))]
+    await untilRequest()
+    responses.push(handler(messageRequest('u2', 'Two?')), handler(messageRequest('u2', 'Two?')))
     await untilLater(async () => (await history(handler)).length === 2)
     answer('First.')
-    await asked()
+    await untilRequest()
     // Both requests subscribe to the answer before it ends.
     await Promise.all(responses)
     await settled()
@@ -146,19 +146,19 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   })
 
   it('pauses the queue after a stop until the user writes, then continues in order', async () => {
-    const { handler, asked, answer } = open(kept())
-    const first = handler(said('u1', 'One?'))
-    await asked()
-    const second = await handler(said('u2', 'Two?'))
+    const { handler, untilRequest, answer } = open(createStore())
+    const first = handler(messageRequest('u1', 'One?'))
+    await untilRequest()
+    const second = await handler(messageRequest('u2', 'Two?'))
     expect((await handler(at('/c/stop', json))).status).toBe(204)
     await chunksOf(await first)
     expect(await chunksOf(second)).toEqual([])
     expect((await handler(at('/c/stream'))).status).toBe(204)
     expect((await history(handler)).at(-1)).toEqual(['user', 'Two?', true])
-    const third = handler(said('u3', 'Three?'))
-    await asked()
+    const third = handler(messageRequest('u3', 'Three?'))
+    await untilRequest()
     answer('Second.')
-    await asked()
+    await untilRequest()
     answer('Third.')
     expect(JSON.stringify(await chunksOf(await third))).toContain('Third.')
     expect((await history(handler)).slice(-4).map(([, words]) => words)).toEqual([
@@ -171,20 +171,20 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
 
   it('keeps a message while an approval is pending, and sends it after the run has ended', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
-    const { handler, asked, answer, model } = open(kept(), { tools: [pay] })
+    const { handler, untilRequest, answer, model } = open(createStore(), { tools: [pay] })
     const chat = new Chat('c', handler)
     const first = chat.sendMessage({ text: 'Pay.' })
-    await asked()
-    const second = await handler(said('u2', 'Two?'))
+    await untilRequest()
+    const second = await handler(messageRequest('u2', 'Two?'))
     model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
     await first
     expect(await chunksOf(second)).toEqual([])
     expect((await history(handler)).at(-1)).toEqual(['user', 'Two?', true])
     const part = chat.lastMessage?.parts.find((each) => 'approval' in each) as { approval: { id: string } }
     await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
-    await asked()
+    await untilRequest()
     answer('Paid.')
-    await asked()
+    await untilRequest()
     answer('Second.')
     await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
   })
@@ -193,23 +193,23 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     'queues a message sent during an approval, with whenBusy: %s',
     async (whenBusy) => {
       const pay = tool('pay', () => 'paid', { needsApproval: true })
-      const { handler, asked, answer, model } = open(kept(), { tools: [pay] }, { whenBusy })
+      const { handler, untilRequest, answer, model } = open(createStore(), { tools: [pay] }, { whenBusy })
       const chat = new Chat('c', handler)
       const first = chat.sendMessage({ text: 'Pay.' })
-      await asked()
+      await untilRequest()
       model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
       await first
-      expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
-      expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
+      expect(await chunksOf(await handler(messageRequest('u2', 'Two?')))).toEqual([])
+      expect(await chunksOf(await handler(messageRequest('u2', 'Two?')))).toEqual([])
       expect((await history(handler)).filter(([, words]) => words === 'Two?')).toEqual([
         ['user', 'Two?', true],
       ])
       expect(model.pending).toBeNull()
       const part = chat.lastMessage?.parts.find((each) => 'approval' in each) as { approval: { id: string } }
       await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
-      await asked()
+      await untilRequest()
       answer('Paid.')
-      await asked()
+      await untilRequest()
       answer('Second.')
       await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
       expect((await history(handler)).slice(-2)).toEqual([
@@ -221,44 +221,44 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
 
   it('refuses a message while an approval is pending with whenBusy: refuse', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
-    const { handler, asked, model } = open(kept(), { tools: [pay] }, { whenBusy: 'refuse' })
-    const first = handler(said('u1', 'Pay.'))
-    await asked()
+    const { handler, untilRequest, model } = open(createStore(), { tools: [pay] }, { whenBusy: 'refuse' })
+    const first = handler(messageRequest('u1', 'Pay.'))
+    await untilRequest()
     model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
     await chunksOf(await first)
-    const refused = await handler(said('u2', 'Two?'))
+    const refused = await handler(messageRequest('u2', 'Two?'))
     expect(refused.status).toBe(409)
     expect(await refused.json()).toMatchObject({ error: { code: 'waiting_for_answers' } })
   })
 
   it('sends queued messages of a dead process once a page may continue the chat', async () => {
-    const store = kept()
+    const store = createStore()
     const before = open(store)
-    const first = before.handler(said('u1', 'One?'))
-    await before.asked()
+    const first = before.handler(messageRequest('u1', 'One?'))
+    await before.untilRequest()
     before.answer('First.')
     await chunksOf(await first)
     await before.agent.send('c', { type: 'message', when: 'next', input: 'Two?' })
-    const { handler, asked, answer } = open(store)
+    const { handler, untilRequest, answer } = open(store)
     const stream = handler(at('/c/stream'))
-    await asked()
+    await untilRequest()
     answer('Second.')
     expect(JSON.stringify(await chunksOf(await stream))).toContain('Second.')
   })
 })
 
 it('steers the active run with whenBusy: steer', async () => {
-  const { handler, asked, answer, model } = open(
+  const { handler, untilRequest, answer, model } = open(
     memoryStore(),
     { tools: [tool('look')] },
     { whenBusy: 'steer' },
   )
-  const first = handler(said('u1', 'One?'))
-  await asked()
-  const second = handler(said('u2', 'Mind the gap.'))
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
+  const second = handler(messageRequest('u2', 'Mind the gap.'))
   await settled()
   model.pending?.answer({ toolCalls: [call('a', 'look')] })
-  await asked()
+  await untilRequest()
   expect(JSON.stringify(model.pending?.request.messages)).toContain('Mind the gap.')
   answer('Done.')
   await Promise.all([chunksOf(await first), chunksOf(await second)])
@@ -266,15 +266,15 @@ it('steers the active run with whenBusy: steer', async () => {
 })
 
 it('queues an image with whenBusy: steer', async () => {
-  const { handler, asked, answer } = open(memoryStore(), {}, { whenBusy: 'steer' })
-  const first = handler(said('u1', 'One?'))
-  await asked()
+  const { handler, untilRequest, answer } = open(memoryStore(), {}, { whenBusy: 'steer' })
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
   const picture = { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,iVBORw0KGgo=' }
   const body = { id: 'c', messages: [{ id: 'u2', role: 'user', parts: [picture] }] }
   const second = await handler(at('', { ...json, body: JSON.stringify(body) }))
   answer('First.')
   await chunksOf(await first)
-  await asked()
+  await untilRequest()
   answer('Second.')
   expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
 })
@@ -284,8 +284,8 @@ describe('a queued message of a dead process', () => {
   async function abandoned(grant: { prefix: string; context?: unknown }) {
     const store = memoryStore()
     const before = open(store, {}, { authorize: () => grant })
-    const first = before.handler(said('u1', 'One?'))
-    await before.asked()
+    const first = before.handler(messageRequest('u1', 'One?'))
+    await before.untilRequest()
     before.answer('First.')
     await chunksOf(await first)
     const message = { type: 'message', when: 'next', input: 'Two?', messageId: 'u2' } as const
@@ -293,27 +293,27 @@ describe('a queued message of a dead process', () => {
     const after = open(store, {}, { authorize: () => grant })
     expect((await after.handler(at('/c/stream'))).status).toBe(204)
     /** Advances the clock until the next model request. */
-    const asked = () =>
+    const untilRequest = () =>
       until(() => {
         after.clock.increment(1000)
         return after.model.pending !== null
       })
-    return { ...after, asked }
+    return { ...after, untilRequest }
   }
 
   it('is sent before the next message if requests have no context', async () => {
-    const { handler, asked, answer } = await abandoned({ prefix: 'team' })
-    const third = await handler(said('u3', 'Three?'))
-    await asked()
+    const { handler, untilRequest, answer } = await abandoned({ prefix: 'team' })
+    const third = await handler(messageRequest('u3', 'Three?'))
+    await untilRequest()
     answer('Second.')
-    await asked()
+    await untilRequest()
     answer('Third.')
     expect(JSON.stringify(await chunksOf(third))).toContain('Third.')
   })
 
   it('never uses the context of another message, and waits until its page sends it again', async () => {
-    const { handler, asked, answer, clock, model } = await abandoned({ prefix: 'team', context: {} })
-    const third = await handler(said('u3', 'Three?'))
+    const { handler, untilRequest, answer, clock, model } = await abandoned({ prefix: 'team', context: {} })
+    const third = await handler(messageRequest('u3', 'Three?'))
     let isOver = false
     const chunks = chunksOf(third).finally(() => (isOver = true))
     await until(() => {
@@ -328,11 +328,11 @@ describe('a queued message of a dead process', () => {
       'Two?',
       'Three?',
     ])
-    const second = await handler(said('u2', 'Two?'))
-    await asked()
+    const second = await handler(messageRequest('u2', 'Two?'))
+    await untilRequest()
     answer('Second.')
     expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
-    await asked()
+    await untilRequest()
     answer('Third.')
     await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Third.')
   })
@@ -342,10 +342,10 @@ it.each(['refuse', 'queue'] as const)(
   'refuses a message that it cannot queue or start, with whenBusy: %s',
   async (whenBusy) => {
     const interactive = whenBusy === 'queue'
-    const { handler, asked, answer } = open(memoryStore(), { interactive }, { whenBusy })
-    const first = handler(said('u1', 'One?'))
-    await asked()
-    const second = await handler(said('u2', 'Two?'))
+    const { handler, untilRequest, answer } = open(memoryStore(), { interactive }, { whenBusy })
+    const first = handler(messageRequest('u1', 'One?'))
+    await untilRequest()
+    const second = await handler(messageRequest('u2', 'Two?'))
     expect(second.status).toBe(409)
     expect(await second.json()).toMatchObject({ error: { code: 'run_in_progress' } })
     answer('First.')
@@ -354,13 +354,13 @@ it.each(['refuse', 'queue'] as const)(
 )
 
 it('returns 429 when too many messages are queued', async () => {
-  const { handler, asked, agent } = open(memoryStore())
-  const first = handler(said('u1', 'One?'))
-  await asked()
+  const { handler, untilRequest, agent } = open(memoryStore())
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
   for (let i = 0; i < 100; i += 1)
     // oxlint-disable-next-line no-await-in-loop -- sequential
     await agent.send('c', { type: 'message', when: 'next', input: 'x' })
-  const refused = await handler(said('u2', 'Two?'))
+  const refused = await handler(messageRequest('u2', 'Two?'))
   expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'queue_full' } }])
   await handler(at('/c/stop', json))
   await chunksOf(await first)
@@ -376,19 +376,19 @@ it('passes tools the context of the request that sent the message', async () => 
     const user = request.headers.get('x-user') ?? 'ann'
     return { prefix: 'team', context: { user } }
   }
-  const { handler, asked, answer, model } = open(memoryStore(), { tools: [pay] }, { authorize })
+  const { handler, untilRequest, answer, model } = open(memoryStore(), { tools: [pay] }, { authorize })
   const from = (user: string, request: Request): Request => {
     request.headers.set('x-user', user)
     return request
   }
-  const first = handler(from('ann', said('u1', 'One?')))
-  await asked()
-  const second = handler(from('ben', said('u2', 'Two?')))
+  const first = handler(from('ann', messageRequest('u1', 'One?')))
+  await untilRequest()
+  const second = handler(from('ben', messageRequest('u2', 'Two?')))
   await second
   answer('First.')
-  await asked()
+  await untilRequest()
   model.pending?.answer({ toolCalls: [call('a', 'pay')] })
-  await asked()
+  await untilRequest()
   answer('Second.')
   await Promise.all([chunksOf(await first), chunksOf(await second)])
   expect(users).toEqual(['ben'])
@@ -417,8 +417,8 @@ describe('a queued message keeps its sender if another person sends its id', () 
   })
 
   it.each([
-    ['with the same text', said('u2', 'Two?'), 200, undefined],
-    ['with different text', said('u2', 'Three?'), 409, 'message_changed'],
+    ['with the same text', messageRequest('u2', 'Two?'), 200, undefined],
+    ['with different text', messageRequest('u2', 'Three?'), 409, 'message_changed'],
     ['with an invalid file', picture, 400, 'invalid_input'],
   ])('%s', async (_, request, status, code) => {
     const users: unknown[] = []
@@ -431,18 +431,18 @@ describe('a queued message keeps its sender if another person sends its id', () 
       context: { user: asking.headers.get('x-user') },
       mayContinue: false,
     })
-    const { handler, asked, answer, model } = open(memoryStore(), { tools: [pay] }, { authorize })
-    const first = handler(from('ann', said('u1', 'One?')))
-    await asked()
-    const second = await handler(from('ann', said('u2', 'Two?')))
+    const { handler, untilRequest, answer, model } = open(memoryStore(), { tools: [pay] }, { authorize })
+    const first = handler(from('ann', messageRequest('u1', 'One?')))
+    await untilRequest()
+    const second = await handler(from('ann', messageRequest('u2', 'Two?')))
     const again = await handler(from('ben', request))
     expect(again.status).toBe(status)
     const refusal = status === 200 ? {} : ((await again.json()) as { error?: { code?: string } })
     expect(refusal.error?.code).toBe(code)
     answer('First.')
-    await asked()
+    await untilRequest()
     model.pending?.answer({ toolCalls: [call('a', 'pay')] })
-    await asked()
+    await untilRequest()
     answer('Second.')
     await Promise.all([chunksOf(await first), chunksOf(second)])
     expect(users).toEqual(['ann'])
@@ -464,22 +464,26 @@ it.each([
     mayContinue,
   })
   const options = { authorize, whenBusy: 'steer' } as const
-  const { handler, asked, answer, model } = open(memoryStore(), { tools: [pay, tool('look')] }, options)
+  const { handler, untilRequest, answer, model } = open(
+    memoryStore(),
+    { tools: [pay, tool('look')] },
+    options,
+  )
   const from = (user: string, request: Request): Request => {
     request.headers.set('x-user', user)
     return request
   }
-  const first = handler(from('ann', said('u1', 'One?')))
-  await asked()
-  const second = handler(from('ben', said('u2', 'Pay me.')))
+  const first = handler(from('ann', messageRequest('u1', 'One?')))
+  await untilRequest()
+  const second = handler(from('ben', messageRequest('u2', 'Pay me.')))
   await settled()
   model.pending?.answer({ toolCalls: [call('a', 'look')] })
-  await asked()
+  await untilRequest()
   // The model follows the message and confirms it.
   for (let asks = 0; users.length === 0 && asks < 3; asks += 1) {
     const isTold = JSON.stringify(model.pending?.request.messages).includes('Pay me.')
     model.pending?.answer(isTold ? { toolCalls: [call('b', 'pay')] } : { text: 'First.' })
-    await asked()
+    await untilRequest()
   }
   answer('Done.')
   await Promise.all([first, second].map(async (response) => chunksOf(await response)))
@@ -487,35 +491,37 @@ it.each([
 })
 
 it('refuses different text under the id of the message in progress', async () => {
-  const { handler, asked, answer } = open(memoryStore())
-  const first = handler(said('u1', 'One?'))
-  await asked()
-  const other = await handler(said('u1', 'Two?'))
+  const { handler, untilRequest, answer } = open(memoryStore())
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
+  const other = await handler(messageRequest('u1', 'Two?'))
   expect([other.status, await other.json()]).toMatchObject([409, { error: { code: 'message_changed' } }])
   answer('First.')
   await chunksOf(await first)
 })
 
 it('sends a repeated steering message once', async () => {
-  const { agent, handler, asked, answer, model } = open(
+  const { agent, handler, untilRequest, answer, model } = open(
     memoryStore(),
     { tools: [tool('look')] },
     { whenBusy: 'steer' },
   )
-  const first = handler(said('u1', 'One?'))
-  await asked()
-  const second = handler(said('u2', 'Mind the gap.'))
-  const again = handler(said('u2', 'Mind the gap.'))
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
+  const second = handler(messageRequest('u2', 'Mind the gap.'))
+  const again = handler(messageRequest('u2', 'Mind the gap.'))
   await settled()
   model.pending?.answer({ toolCalls: [call('a', 'look')] })
-  await asked()
+  await untilRequest()
   expect(JSON.stringify(model.pending?.request.messages).split('Mind the gap.')).toHaveLength(2)
   answer('Done.')
   await Promise.all([first, second, again].map(async (response) => chunksOf(await response)))
-  expect(JSON.stringify(await chunksOf(await handler(said('u2', 'Mind the gap.'))))).toContain('Done.')
+  expect(JSON.stringify(await chunksOf(await handler(messageRequest('u2', 'Mind the gap.'))))).toContain(
+    'Done.',
+  )
   expect(model.pending).toBeNull()
-  const told = { type: 'message', when: 'next', input: 'Mind the gap.', messageId: 'u2' } as const
-  expect(await agent.send('c', told)).toMatchObject({ status: 'applied' })
+  const steering = { type: 'message', when: 'next', input: 'Mind the gap.', messageId: 'u2' } as const
+  expect(await agent.send('c', steering)).toMatchObject({ status: 'applied' })
 })
 
 it('leaves a message to the process that received it, which sends it with its own context', async () => {
@@ -532,9 +538,9 @@ it('leaves a message to the process that received it, which sends it with its ow
     open(store, { tools: [pay] }, person('ann')),
     open(store, { tools: [pay] }, person('ben')),
   ]
-  const first = ann.handler(said('u1', 'One?'))
-  await ann.asked()
-  const second = await ben.handler(said('u2', 'Two?'))
+  const first = ann.handler(messageRequest('u1', 'One?'))
+  await ann.untilRequest()
+  const second = await ben.handler(messageRequest('u2', 'Two?'))
   ann.answer('First.')
   await chunksOf(await first)
   await settled()
@@ -544,7 +550,7 @@ it('leaves a message to the process that received it, which sends it with its ow
     return ben.model.pending !== null
   })
   ben.model.pending?.answer({ toolCalls: [call('a', 'pay')] })
-  await ben.asked()
+  await ben.untilRequest()
   ben.answer('Second.')
   await chunksOf(second)
   expect(users).toEqual(['ben'])
@@ -552,14 +558,14 @@ it('leaves a message to the process that received it, which sends it with its ow
 
 it('does not show text that input shields have not checked', async () => {
   const shields = { input: [patternShield({ patterns: [/secret/], action: 'redact' })] }
-  const { handler, asked, answer } = open(memoryStore(), { shields })
-  const first = handler(said('u1', 'One?'))
-  await asked()
-  const second = handler(said('u2', 'the secret'))
+  const { handler, untilRequest, answer } = open(memoryStore(), { shields })
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
+  const second = handler(messageRequest('u2', 'the secret'))
   await second
   expect(JSON.stringify(await history(handler))).not.toContain('secret')
   answer('First.')
-  await asked()
+  await untilRequest()
   answer('Second.')
   await Promise.all([chunksOf(await first), chunksOf(await second)])
   expect(JSON.stringify(await history(handler))).not.toContain('secret')
@@ -569,10 +575,10 @@ it('reports to the page and to onError when a queued message cannot be answered'
   const errors: unknown[] = []
   const onError = (error: unknown): unknown => errors.push((error as Error).message)
   const store = memoryStore()
-  const { handler, asked, answer, model } = open(store, {}, { onError })
-  const first = handler(said('u1', 'One?'))
-  await asked()
-  const second = await handler(said('u2', 'Two?'))
+  const { handler, untilRequest, answer, model } = open(store, {}, { onError })
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
+  const second = await handler(messageRequest('u2', 'Two?'))
   Object.assign(model, {
     check: () => {
       throw new Error('The key of db.internal is missing.')
@@ -589,13 +595,13 @@ it('reports to the page and to onError when a queued message cannot be answered'
 })
 
 it('also answers messages that agent.send queued', async () => {
-  const { handler, asked, answer, agent } = open(memoryStore())
-  const first = handler(said('u1', 'One?'))
-  await asked()
+  const { handler, untilRequest, answer, agent } = open(memoryStore())
+  const first = handler(messageRequest('u1', 'One?'))
+  await untilRequest()
   await agent.send('c', { type: 'message', when: 'next', input: 'Two?' })
   answer('First.')
   await chunksOf(await first)
-  await asked()
+  await untilRequest()
   answer('Second.')
   await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
   await settled()

@@ -83,7 +83,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     expect((await reader(at('/c1'))).status).toBe(200)
     const opened = await reader(at('/c1/stream'))
     expect(opened.status).toBe(200)
-    const told = opened.text()
+    const stream = opened.text()
     for (let second = 0; second < 60; second += 1) {
       clock.increment(1000)
       await new Promise((resolve) => setImmediate(resolve))
@@ -93,7 +93,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     const owner = serve(agent, person('ann'))
     await (await owner(post('', body('u1', 'Pay.')))).text()
     expect([theatre.requests.length, users]).toEqual([3, ['ann']])
-    expect(await passing(clock, told)).toContain('Done.')
+    expect(await passing(clock, stream)).toContain('Done.')
   })
 
   it('is continued by a stream whose grant sets mayContinue, with the context of that grant', async () => {
@@ -105,14 +105,14 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
 
   it('calls the hooks of the handler that continues it', async () => {
     const { agent } = await interrupted()
-    const told: string[] = []
+    const lines: string[] = []
     const hooks: HandlerHooks = {
-      onStart: () => told.push('onStart'),
-      onSettle: ({ state }) => told.push(state),
+      onStart: () => lines.push('onStart'),
+      onSettle: ({ state }) => lines.push(state),
     }
     const owner = serve(agent, person('ann', true), hooks)
     expect(await (await owner(at('/c1/stream'))).text()).toContain('Done.')
-    expect(told).toEqual(['onStart', 'COMPLETED'])
+    expect(lines).toEqual(['onStart', 'COMPLETED'])
   })
 
   it.each([
@@ -129,9 +129,9 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
 
   it('can be stopped while a reader watches it, and the reader sees the end', async () => {
     const { theatre, agent, clock } = await interrupted()
-    const told = (await serve(agent, person('bob'))(at('/c1/stream'))).text()
+    const stream = (await serve(agent, person('bob'))(at('/c1/stream'))).text()
     expect((await serve(agent, person('ann'))(post('/c1/stop', {}))).status).toBe(204)
-    expect(await passing(clock, told)).toMatch(/"abort"|"cancelled"/)
+    expect(await passing(clock, stream)).toMatch(/"abort"|"cancelled"/)
     expect(theatre.requests).toHaveLength(1)
   })
 

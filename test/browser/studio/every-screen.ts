@@ -73,10 +73,10 @@ export function describeEveryScreen(): void {
       await page.waitForSelector('.picture [data-state="RUNNING.asking.requesting"].active')
       await soon(() => page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
       // A fault of a state is not repeated for each of its transitions.
-      const { description: told } = await get<ChartView>(paths.chart)
-      expect(told).not.toBe('')
+      const { description: reported } = await get<ChartView>(paths.chart)
+      expect(reported).not.toBe('')
       await soon(() => page.locator('.transitions').allTextContents()).not.toContainEqual(
-        expect.stringContaining(told),
+        expect.stringContaining(reported),
       )
     })
 

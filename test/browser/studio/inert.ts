@@ -92,7 +92,7 @@ export function describeInert(): void {
       const found = await page.evaluate(() => {
         const unseen = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
         const elements = [...document.querySelectorAll('*')]
-        const said = ['title', 'aria-label', 'alt', 'aria-valuetext']
+        const lines = ['title', 'aria-label', 'alt', 'aria-valuetext']
         return {
           hit: 'hit' in window,
           alien: elements
@@ -102,7 +102,7 @@ export function describeInert(): void {
             .map((one) => one.getAttribute('href') ?? '')
             .filter((href) => /^\s*(?:javascript|vbscript|data:text)/i.test(href)),
           texts: [
-            ...elements.flatMap((one) => said.map((name) => one.getAttribute(name) ?? '')),
+            ...elements.flatMap((one) => lines.map((name) => one.getAttribute(name) ?? '')),
             ...elements.flatMap((one) =>
               one.matches('script, style')
                 ? []

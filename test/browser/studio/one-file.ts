@@ -17,8 +17,8 @@ export function describeOneFile(): void {
         const file = join(folder, 'stuck.html')
         await writeFile(file, await stage.exported('stuck'))
         const { rows } = await get<SessionView>(paths.session('stuck'))
-        const asked: string[] = []
-        page.on('request', (request) => asked.push(request.url()))
+        const requests: string[] = []
+        page.on('request', (request) => requests.push(request.url()))
         await page.goto(pathToFileURL(file).href)
         await page.waitForSelector('.panel .message')
         await page.keyboard.press('Home')
@@ -30,7 +30,7 @@ export function describeOneFile(): void {
           ])
           await page.keyboard.press('ArrowRight')
         }
-        expect(asked.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
+        expect(requests.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
         await soon(() => page.locator('.actions, .edit, .live').count()).toBe(0)
         forgive('asked elsewhere')
       } finally {

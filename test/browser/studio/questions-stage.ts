@@ -19,7 +19,7 @@ type Script = (answers: number, messages: readonly Message[]) => Turn
  * The user message of each session. Their readers ask, in order: why it stopped, its cost, its failure,
  * what-if.
  */
-const asked = {
+const prompts = {
   rollout: 'Roll out version 4.2, and tell me when it is healthy.',
   report: 'Write the sales report of October.',
   trips: 'What did the trips of last week cost, in euros?',
@@ -41,11 +41,11 @@ const textOf = (message: Message | undefined): string =>
 const usage = (input: number, output: number) => ({ usage: { input, output } })
 
 const scripts: Record<string, Script> = {
-  [asked.rollout]: (answers) =>
+  [prompts.rollout]: (answers) =>
     answers === 0
       ? { text: 'I roll it out.', toolCalls: [call('roll_out', { version: '4.2' })], ...usage(410, 30) }
       : { toolCalls: [call('check_health', { service: 'shop' })], ...usage(450 + answers * 20, 18) },
-  [asked.report]: (answers) =>
+  [prompts.report]: (answers) =>
     [
       { text: 'First the outline.', toolCalls: [call('list_tables', {})], ...usage(900, 60) },
       {
@@ -65,7 +65,7 @@ const scripts: Record<string, Script> = {
       },
       { text: 'October brought **48,210 EUR**, 6 % more than September.', ...usage(10_400, 320) },
     ][answers] ?? { text: 'That is all.' },
-  [asked.trips]: (answers) => {
+  [prompts.trips]: (answers) => {
     if (answers === 0)
       return {
         text: 'I read the receipts.',
@@ -85,21 +85,21 @@ const scripts: Record<string, Script> = {
       return { text: 'I note the sum.', toolCalls: [call('write_note', { sum: 603.84 })], ...usage(710, 40) }
     return { text: 'All trips together cost 603.84 EUR.', ...usage(760, 20) }
   },
-  [asked.chairs]: (answers, messages) => {
+  [prompts.chairs]: (answers, messages) => {
     if (answers === 0)
       return {
         text: 'I ask all three.',
         toolCalls: Object.keys(quotes).map((supplier) => call('get_quote', { supplier, chairs: 40 })),
         ...usage(400, 80),
       }
-    const told = messages
+    const costliest = messages
       .filter(({ role }) => role === 'tool')
       .flatMap((message) => {
         const [, supplier, price] = /(\w+) asks ([\d.]+) EUR/.exec(textOf(message)) ?? []
         return supplier && price ? [{ supplier, price: Number(price) }] : []
       })
       .sort((a, b) => a.price - b.price)
-    const [best] = told
+    const [best] = costliest
     return { text: `Take **${best?.supplier}**: ${best?.price} EUR for forty chairs.`, ...usage(560, 30) }
   },
 }
@@ -164,7 +164,7 @@ export async function openQuestionsStage(): Promise<QuestionsStage> {
       }),
     ],
   })
-  for (const [session, words] of Object.entries(asked)) {
+  for (const [session, words] of Object.entries(prompts)) {
     // oxlint-disable-next-line no-await-in-loop -- sequential, as the clock advances
     await agent.run(words, { session }).result
     skewMs += 40_000

@@ -33,12 +33,12 @@ export function describeRun(): void {
         expect(row.transitionIds.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
         const moment = await get<MomentView>(paths.moment(session, row.seq))
         // The page fetches a moment's transcript when it shows the moment.
-        const told = moment.instructions && moment.transcript.length > 0 ? 1 : 0
+        const offset = moment.instructions && moment.transcript.length > 0 ? 1 : 0
         await page.waitForFunction(
-          ([said, told]) =>
-            document.querySelectorAll('.message:not(.instructions)').length === said &&
-            document.querySelectorAll('.message.instructions').length === told,
-          [moment.transcript.length, told] as const,
+          ([count, reported]) =>
+            document.querySelectorAll('.message:not(.instructions)').length === count &&
+            document.querySelectorAll('.message.instructions').length === reported,
+          [moment.transcript.length, offset] as const,
         )
         if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
       }

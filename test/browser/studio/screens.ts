@@ -54,9 +54,9 @@ export const screens: readonly Screen[] = [
       await page.click('.filters summary')
       await page.fill('.search input', 'lisbon tool:pay')
       await page.waitForFunction(() => {
-        const said = document.querySelector('.lead')?.textContent ?? ''
-        const [, found, all] = /^(\d+) of (\d+) sessions/.exec(said) ?? []
-        return found !== '0' && found !== all && !said.includes('not read yet')
+        const text = document.querySelector('.lead')?.textContent ?? ''
+        const [, found, all] = /^(\d+) of (\d+) sessions/.exec(text) ?? []
+        return found !== '0' && found !== all && !text.includes('not read yet')
       })
       await page.click('.sub-agents')
       await page.waitForSelector('.session.inner')

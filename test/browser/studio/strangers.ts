@@ -51,8 +51,8 @@ export function describeStrangers(): void {
       const { page, base } = await elsewhere(host)
       const tried = await page.evaluate(
         async ({ origin, answers, sessions, live }) => {
-          const outcomeOf = (asked: Promise<Response>) =>
-            asked.then(
+          const outcomeOf = (pending: Promise<Response>) =>
+            pending.then(
               async (response) => `${response.type} ${response.status} ${(await response.text()).length}`,
               () => 'refused',
             )
@@ -145,9 +145,9 @@ export function describeStrangers(): void {
       const file = join(folder, 'session.html')
       await writeFile(file, await exportSession(stage.store, 'html'))
       const page = await context.newPage()
-      const asked: string[] = []
+      const requests: string[] = []
       const faults: string[] = []
-      page.on('request', (request) => asked.push(request.url()))
+      page.on('request', (request) => requests.push(request.url()))
       page.on('pageerror', ({ message }) => faults.push(message))
       page.on('console', (message) => {
         if (message.type() === 'error') faults.push(message.text())
@@ -156,7 +156,7 @@ export function describeStrangers(): void {
       await page.waitForSelector('svg')
       await page.getByText('It says <img src=x').first().waitFor()
       await soon(() => page.evaluate(() => (globalThis as { hit?: unknown }).hit)).toBeUndefined()
-      expect(asked.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
+      expect(requests.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
       expect(faults).toEqual([])
       await rm(folder, { recursive: true })
     })

@@ -50,7 +50,7 @@ export function describeTranscript(): void {
     let page: Page
     let address: string
     const faults: string[] = []
-    const asked: string[] = []
+    const requests: string[] = []
     const close: (() => Promise<void>)[] = []
 
     beforeAll(async () => {
@@ -79,18 +79,18 @@ export function describeTranscript(): void {
           }),
         ],
       })
-      const said = [
+      const lines = [
         { type: 'text' as const, text: 'What fills *the disk*?' },
         { type: 'image' as const, image: point },
       ]
-      await agent.run(said, { session: 'texts' }).result
+      await agent.run(lines, { session: 'texts' }).result
       studio = await startStudio({ store, agent })
       page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
       page.on('pageerror', ({ message }) => faults.push(message))
       page.on('console', (message) => {
         if (message.type() === 'error') faults.push(message.text())
       })
-      page.on('request', (request) => asked.push(request.url()))
+      page.on('request', (request) => requests.push(request.url()))
       await page.goto(studio.url)
       await page.waitForSelector('.sessions')
       address = `${page.url().replace(/#.*/, '')}#/session/texts`
@@ -114,20 +114,20 @@ export function describeTranscript(): void {
 
     afterEach(() => {
       expect(faults).toEqual([])
-      expect(asked.filter((url) => !/^(?:about|data):|^http:\/\/127\.0\.0\.1:/.test(url))).toEqual([])
+      expect(requests.filter((url) => !/^(?:about|data):|^http:\/\/127\.0\.0\.1:/.test(url))).toEqual([])
     })
 
     it('shows Markdown, pictures and code, and the source on demand', async () => {
-      const said = page.locator('.message.assistant .markdown').first()
-      await soon(() => said.locator('strong').textContent()).toBe('largest')
-      expect((await said.locator('td').allTextContents()).map((text) => text.trim())).toEqual([
+      const message = page.locator('.message.assistant .markdown').first()
+      await soon(() => message.locator('strong').textContent()).toBe('largest')
+      expect((await message.locator('td').allTextContents()).map((text) => text.trim())).toEqual([
         'app.log',
         '3 GB',
       ])
-      await soon(() => said.locator('pre[data-language=sh]').textContent()).toContain('du -h /var/log')
-      await soon(() => said.locator('a').getAttribute('href')).toBe('https://example.com/manual')
+      await soon(() => message.locator('pre[data-language=sh]').textContent()).toContain('du -h /var/log')
+      await soon(() => message.locator('a').getAttribute('href')).toBe('https://example.com/manual')
       // Underscores in names are not emphasis.
-      await soon(() => said.locator('em').count()).toBe(0)
+      await soon(() => message.locator('em').count()).toBe(0)
       const pictures = page.locator('.message img')
       await soon(() => pictures.count()).toBe(3)
       expect(

@@ -150,7 +150,7 @@ describe('tools of the AI SDK', () => {
     ],
     [{ type: 'other' }, { content: expect.stringMatching(/the type "other", which is not supported/) }],
   ])('toModelOutput %j is the text that the model reads', async (output, message) => {
-    const asked: unknown[] = []
+    const requests: unknown[] = []
     const { result } = await run(
       {
         weather: tool({
@@ -158,14 +158,14 @@ describe('tools of the AI SDK', () => {
           inputSchema: city,
           execute: () => 7,
           toModelOutput: (options) => {
-            asked.push(options)
+            requests.push(options)
             return output as never
           },
         }),
       },
       { city: 'Lisbon' },
     )
-    expect(asked).toEqual([{ toolCallId: 'c1', input: { city: 'Lisbon', days: 1 }, output: 7 }])
+    expect(requests).toEqual([{ toolCallId: 'c1', input: { city: 'Lisbon', days: 1 }, output: 7 }])
     expect(result).toMatchObject({ role: 'tool', ...message })
   })
 
@@ -174,12 +174,12 @@ describe('tools of the AI SDK', () => {
     const asks = ({ events }: typeof client) => events.some(({ type }) => type === 'approval_requested')
     expect((await client.run.result).pending).toMatchObject([{ name: 'pick' }])
     expect(asks(client)).toBe(false)
-    const asked: unknown[] = []
+    const requests: unknown[] = []
     const book = tool({
       description: 'B.',
       inputSchema: city,
       needsApproval: ({ city: name }, options) => {
-        asked.push(options)
+        requests.push(options)
         return name === 'Lisbon'
       },
       execute: () => 'booked',
@@ -187,7 +187,7 @@ describe('tools of the AI SDK', () => {
     const waits = await run({ book }, { city: 'Lisbon' }, { user: 'ann' })
     expect((await waits.run.result).pending).toMatchObject([{ name: 'book' }])
     expect(asks(waits)).toBe(true)
-    expect(asked[0]).toMatchObject({ messages: [], experimental_context: { user: 'ann' } })
+    expect(requests[0]).toMatchObject({ messages: [], experimental_context: { user: 'ann' } })
     const free = await run({ book }, { city: 'Porto' })
     expect(free.result).toMatchObject({ content: 'booked' })
   })

@@ -11,9 +11,9 @@ const picture = {
   data: png,
   providerMetadata: { mine: { signature: 'sig' } },
 }
-const said = { type: 'text', text: 'A heron:' }
+const caption = { type: 'text', text: 'A heron:' }
 
-async function made(parts: object[], options: Partial<AgentOptions> = {}) {
+async function answerOf(parts: object[], options: Partial<AgentOptions> = {}) {
   const sent: CallOptions[] = []
   const model = languageModel(sdkModel(parts, { sent }))
   const store = memoryStore()
@@ -31,7 +31,7 @@ const shielded = (word: RegExp): Partial<AgentOptions> => ({
 
 describe('files and sources of an answer', () => {
   it('are in the message, also in the store, and are sent back to their provider', async () => {
-    const { result, again, sent } = await made([said, picture, source('https://herons.test')])
+    const { result, again, sent } = await answerOf([caption, picture, source('https://herons.test')])
     expect(result.messages[1]).toMatchObject({
       content: 'A heron:',
       media,
@@ -39,13 +39,13 @@ describe('files and sources of an answer', () => {
     })
     expect(again.messages[1]).toEqual(result.messages[1])
     expect(sent[1]?.prompt[1]?.content).toEqual([
-      said,
+      caption,
       { type: 'file', mediaType: 'image/png', data: png, providerOptions: { mine: { signature: 'sig' } } },
     ])
   })
 
   it('are not an empty answer if there is nothing else', async () => {
-    const { result, sent } = await made([picture])
+    const { result, sent } = await answerOf([picture])
     expect(result).toMatchObject({
       state: 'COMPLETED',
       steps: 1,
@@ -55,21 +55,24 @@ describe('files and sources of an answer', () => {
   })
 
   it('are held by output shields: refused sources stay hidden, and pictures appear once the answer is cleared', async () => {
-    const { result } = await made([said, picture, source('https://forbidden.test')], shielded(/forbidden/))
+    const { result } = await answerOf(
+      [caption, picture, source('https://forbidden.test')],
+      shielded(/forbidden/),
+    )
     expect(result.messages[1]).toMatchObject({ content: 'A heron:', media })
     expect(result.messages[1]).not.toHaveProperty('annotations')
   })
 
   it('contain the document whose text a shield may refuse', async () => {
     const csv = { type: 'file', mediaType: 'text/csv', data: btoa('name,code\nann,forbidden') }
-    const { result } = await made([said, csv], shielded(/forbidden/))
+    const { result } = await answerOf([caption, csv], shielded(/forbidden/))
     expect(result.messages[1]).toMatchObject({ content: 'A heron:' })
     expect(result.messages[1]).not.toHaveProperty('media')
   })
 
   it('are removed if the answer is refused', async () => {
     const block = patternShield({ name: 'heron', patterns: [/heron/], action: 'block' })
-    const { result } = await made([said, picture], { shields: { output: [block] } })
+    const { result } = await answerOf([caption, picture], { shields: { output: [block] } })
     expect(result.state).toBe('BLOCKED')
     expect(JSON.stringify(result.messages)).not.toContain(png)
   })

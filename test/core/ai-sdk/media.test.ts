@@ -8,9 +8,9 @@ const url = 'https://herons.test/heron.png'
 describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
   const isV4 = version === 'v4'
 
-  async function sentOf(content: ContentPart[], given: object = {}) {
+  async function sentOf(content: ContentPart[], options: object = {}) {
     const sent: CallOptions[] = []
-    await askOnce(languageModel(sdkModel([], { version, sent, ...given })), {
+    await askOnce(languageModel(sdkModel([], { version, sent, ...options })), {
       messages: [message('user', { content })],
     })
     return sent[0]?.prompt[0]?.content

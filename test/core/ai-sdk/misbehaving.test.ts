@@ -78,8 +78,8 @@ it('a wrapper of the model sees its stream end', async () => {
 
 it.each([null, undefined, {}, { stream: [] }])(
   'a package that returns %j as a stream is named',
-  async (given) => {
-    const model = { ...sdkModel([]), doStream: () => Promise.resolve(given) }
+  async (input) => {
+    const model = { ...sdkModel([]), doStream: () => Promise.resolve(input) }
     await expect(askOnce(languageModel(model))).rejects.toMatchObject({
       failure: {
         kind: 'fatal',
@@ -113,11 +113,11 @@ it.each([
 
 it('a header that an error repeats is not shown', async () => {
   const headers = { 'x-tenant': 'heron-tenant-4711', 'anthropic-beta': 'context-1m-2025' }
-  const said = Object.values(headers).join(' and ')
-  const refused = Object.assign(new Error(`Refused: ${said}`), {
+  const text = Object.values(headers).join(' and ')
+  const refused = Object.assign(new Error(`Refused: ${text}`), {
     name: 'AI_APICallError',
     statusCode: 400,
-    responseBody: JSON.stringify({ error: { message: `What is ${said}?`, code: 'bad_header' } }),
+    responseBody: JSON.stringify({ error: { message: `What is ${text}?`, code: 'bad_header' } }),
   })
   const model = { ...sdkModel([]), doStream: () => Promise.reject(refused) }
   const error: unknown = await askOnce(languageModel(model, { headers })).catch((caught: unknown) => caught)

@@ -55,8 +55,8 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     expect(response.annotations).toEqual([
       { type: 'url_citation', url_citation: { url: 'https://herons.test' } },
     ])
-    const said = message('assistant', { content: response.text, media, provider_items: items })
-    await askOnce(provider, { messages: [user, said, user] })
+    const answer = message('assistant', { content: response.text, media, provider_items: items })
+    await askOnce(provider, { messages: [user, answer, user] })
     expect(sent[1]?.prompt[1]).toEqual({
       role: 'assistant',
       content: [
@@ -101,10 +101,10 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       { type: 'tool-call', toolCallId: 's5', toolName: 'later', input: '{}', providerExecuted: true },
     ]
     const model = sdkModel(parts, { version })
-    const { response, hosted: told } = await askOnce(languageModel(model), { stream })
+    const { response, hosted: reported } = await askOnce(languageModel(model), { stream })
     expect(response.toolCalls).toEqual([])
     const item = { type: 'tool-result', toolName: 'web_search', result: 'none' }
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { id: 's1', name: 'web_search', item: null },
       { id: 's1', name: 'web_search', item: { ...item, input: { query: 'herons' } } },
       { id: 's2', name: 'fetch', item: null },
@@ -122,12 +122,12 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       const sent: CallOptions[] = []
       const provider = languageModel(sdkModel(parts, { version, sent }))
       const { response } = await askOnce(provider, { stream: false })
-      const said = message('assistant', {
+      const answer = message('assistant', {
         content: null,
         ...(response.toolCalls.length > 0 && { tool_calls: response.toolCalls }),
         ...(response.providerItems && { provider_items: response.providerItems }),
       })
-      await askOnce(provider, { messages: [user, said] })
+      await askOnce(provider, { messages: [user, answer] })
       const back = sent[1]?.prompt.find(({ role }) => role === 'assistant')?.content
       const ids = parts.length === 2 ? [begun.toolCallId, 'c1'].map((toolCallId) => ({ toolCallId })) : []
       expect(back ?? []).toMatchObject(ids)
@@ -144,11 +144,11 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     ]
     const provider = languageModel(sdkModel(parts, { version, sent }))
     const { response } = await askOnce(provider, { stream: false })
-    const said = message('assistant', {
+    const answer = message('assistant', {
       content: 'The code is [hidden].',
       provider_items: response.providerItems ?? { from: '', items: [] },
     })
-    await askOnce(provider, { messages: [user, said, user] })
+    await askOnce(provider, { messages: [user, answer, user] })
     expect(sent[1]?.prompt[1]).toEqual({
       role: 'assistant',
       content: [{ type: 'text', text: 'The code is [hidden].' }],
@@ -169,13 +169,13 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     const calls = response.toolCalls.map((call, i) =>
       i === 0 ? { ...call, function: { name: 'look', arguments: '{"at":"[hidden]"}' } } : call,
     )
-    const said = message('assistant', {
+    const answer = message('assistant', {
       content: null,
       tool_calls: calls,
       ...(response.providerItems && { provider_items: response.providerItems }),
     })
     const results = calls.map(({ id }) => message('tool', { tool_call_id: id, content: 'Seen.' }))
-    await askOnce(provider, { messages: [user, said, ...results] })
+    await askOnce(provider, { messages: [user, answer, ...results] })
     expect(sent[1]?.prompt[1]?.content).toEqual([
       { type: 'tool-call', toolCallId: 'a', toolName: 'look', input: { at: '[hidden]' } },
       {
@@ -383,8 +383,8 @@ it('options that the package omits cause a warning, and pings and empty parts ar
     { type: 'raw', rawValue: {} },
     { type: 'of the future' },
   ]
-  const { response, warnings: told, activity } = await askOnce(languageModel(sdkModel(parts)))
-  expect(told).toEqual([
+  const { response, warnings: notices, activity } = await askOnce(languageModel(sdkModel(parts)))
+  expect(notices).toEqual([
     'unsupported_setting: seed is ignored by the provider',
     'unsupported_setting: topK is ignored by the provider: not here',
     'provider_warning: Beware.',

@@ -12,8 +12,8 @@ interface Given {
 }
 
 /** An AI SDK model that returns these parts, streamed or whole. */
-export function sdkModel(parts: readonly object[], given: Given = {}): AiSdkModel {
-  const { version = 'v3', provider = 'mine.chat', urls = {}, sent = [] } = given
+export function sdkModel(parts: readonly object[], input: Given = {}): AiSdkModel {
+  const { version = 'v3', provider = 'mine.chat', urls = {}, sent = [] } = input
   const finish = { type: 'finish', finishReason: ending(version), usage: {} }
   return {
     specificationVersion: version,

@@ -15,11 +15,11 @@ test('a provider’s warning is shown once per run', async () => {
   })
   for (const session of ['a', 'b']) {
     const run = agent.run('Go.', { session })
-    const told: string[] = []
+    const lines: string[] = []
     run.events$.subscribe((event) => {
-      if (event.type === 'warning' && event.code === 'unsupported_setting') told.push(event.message)
+      if (event.type === 'warning' && event.code === 'unsupported_setting') lines.push(event.message)
     })
     expect((await run.result).steps).toBe(3)
-    expect(told).toEqual(['seed is ignored by the provider'])
+    expect(lines).toEqual(['seed is ignored by the provider'])
   }
 })

@@ -1,67 +1,67 @@
 import { runAbortable, findCallAbort, CallAbort, attachSignal } from '../../../src/core/base/abort.js'
 
 describe('a lazily created signal', () => {
-  const made = () => {
+  const create = () => {
     const abort = new CallAbort()
-    return { abort, told: attachSignal({ callId: 'call_1' }, abort) }
+    return { abort, execution: attachSignal({ callId: 'call_1' }, abort) }
   }
 
   test('is always the same object, also on a copy', () => {
-    const { abort, told } = made()
-    const copy = { ...told }
-    expect(copy.signal).toBe(told.signal)
+    const { abort, execution } = create()
+    const copy = { ...execution }
+    expect(copy.signal).toBe(execution.signal)
     abort.abort(new Error('enough'))
-    expect(told.signal.aborted).toBe(true)
+    expect(execution.signal.aborted).toBe(true)
     expect(copy.signal.reason).toEqual(new Error('enough'))
   })
 
   test('is already aborted if the abort came before the first access', () => {
-    const { abort, told } = made()
+    const { abort, execution } = create()
     abort.abort('early')
-    expect(told.signal.reason).toBe('early')
+    expect(execution.signal.reason).toBe('early')
   })
 
   test('is the only visible part of its implementation', () => {
-    const { told } = made()
-    expect(Reflect.ownKeys({ ...told })).toEqual(['callId', 'signal'])
-    expect(JSON.stringify(told)).toBe('{"callId":"call_1","signal":{}}')
+    const { execution } = create()
+    expect(Reflect.ownKeys({ ...execution })).toEqual(['callId', 'signal'])
+    expect(JSON.stringify(execution)).toBe('{"callId":"call_1","signal":{}}')
   })
 
   test('is linked to its abort, unless it has been replaced', () => {
-    const { abort, told } = made()
-    expect(findCallAbort(told)).toBe(abort)
-    expect(findCallAbort({ ...told, signal: new AbortController().signal })).toBeUndefined()
+    const { abort, execution } = create()
+    expect(findCallAbort(execution)).toBe(abort)
+    expect(findCallAbort({ ...execution, signal: new AbortController().signal })).toBeUndefined()
     expect(findCallAbort({ signal: new AbortController().signal })).toBeUndefined()
   })
 
   test('works through a proxy and an heir, which tracing libraries create', () => {
-    const { told } = made()
-    expect(new Proxy(told, {}).signal).toBe(told.signal)
-    expect((Object.create(told) as typeof told).signal).toBe(told.signal)
+    const { execution } = create()
+    expect(new Proxy(execution, {}).signal).toBe(execution.signal)
+    expect((Object.create(execution) as typeof execution).signal).toBe(execution.signal)
   })
 })
 
 describe('an abort listener', () => {
   test('is called once, in order of registration, and not after it was removed', () => {
     const abort = new CallAbort()
-    const told: string[] = []
-    const stop = abort.follow(() => told.push('first'))
+    const calls: string[] = []
+    const stop = abort.follow(() => calls.push('first'))
     abort.follow(() => {
-      told.push('second')
+      calls.push('second')
       stopThird()
     })
-    const stopThird = abort.follow(() => told.push('third'))
+    const stopThird = abort.follow(() => calls.push('third'))
     stop()
     abort.abort('now')
     abort.abort('again')
-    expect(told).toEqual(['second'])
+    expect(calls).toEqual(['second'])
   })
 
   test.each([
     ['a signal', () => new AbortController()],
     ['an abort', () => new CallAbort()],
-  ])('rejects immediately while it waits for %s', async (_, made) => {
-    const outer = made()
+  ])('rejects immediately while it waits for %s', async (_, create) => {
+    const outer = create()
     let own: CallAbort | undefined
     const waiting = runAbortable(outer instanceof CallAbort ? outer : outer.signal, (abort) => {
       own = abort

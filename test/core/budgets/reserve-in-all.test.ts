@@ -38,11 +38,11 @@ async function pass(turns: number): Promise<void> {
 
 it('concurrent reservations in several budgets never exceed a limit, all end, and none remains', async () => {
   await fc.assert(
-    fc.asyncProperty(requests, async (asked) => {
+    fc.asyncProperty(requests, async (plans) => {
       const budgets = openBudgets()
       const held: Record<Id, number> = { a: 0, b: 0, c: 0 }
       const overdrawn: string[] = []
-      const ends = asked.map(async ({ ids, tokens, turns, stopAfter }) => {
+      const ends = plans.map(async ({ ids, tokens, turns, stopAfter }) => {
         const stop = new AbortController()
         if (stopAfter !== null) void pass(stopAfter).then(() => stop.abort(new Error('Stopped.')))
         try {
@@ -64,7 +64,7 @@ it('concurrent reservations in several budgets never exceed a limit, all end, an
       })
       const outcomes = await Promise.all(ends)
       expect(outcomes.filter((outcome) => outcome !== 'held' && outcome !== 'refused')).toEqual([])
-      asked.forEach(({ ids, tokens }, i) => {
+      plans.forEach(({ ids, tokens }, i) => {
         if (ids.some((id) => tokens > limits[id])) expect(outcomes[i]).toBe('refused')
       })
       expect(overdrawn).toEqual([])

@@ -10,8 +10,8 @@ describe('nearest', () => {
     ['timeout', 'timeoutMs'],
     ['tokenBugdet', 'tokenBudget'],
     ['outputToken', 'outputTokens'],
-  ])('%s is corrected to %s', (name, meant) => {
-    expect(findNearestName(name, keys)).toBe(meant)
+  ])('%s is corrected to %s', (name, expected) => {
+    expect(findNearestName(name, keys)).toBe(expected)
   })
 
   test.each(['colour', '', '_', 'x'.repeat(1_000_000)])('nothing is close to %.20s', (name) => {

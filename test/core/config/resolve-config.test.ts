@@ -219,9 +219,9 @@ describe('resolveConfig', () => {
 
   test.each(off)('guardrails.%s is off by default, and {} enables it', (guard) => {
     expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(enabledGuards[guard])
-    const given = resolveConfig({ guardrails: { progress: null } })
-    expect(resolveConfig({ guardrails: { [guard]: {} } }, given).guardrails).toEqual({
-      ...given.guardrails,
+    const resolved = resolveConfig({ guardrails: { progress: null } })
+    expect(resolveConfig({ guardrails: { [guard]: {} } }, resolved).guardrails).toEqual({
+      ...resolved.guardrails,
       [guard]: enabledGuards[guard],
     })
   })
@@ -238,10 +238,10 @@ describe('resolveConfig', () => {
     ],
   ] as [AgentConfigInput['guardrails'], string[]][])(
     'setting %j disables the matching part of progress',
-    (given, parts) => {
-      const { progress } = resolveConfig({ guardrails: given }).guardrails
-      const taken = Object.fromEntries(parts.map((part) => [part, null]))
-      expect(progress).toEqual({ ...defaultConfig.guardrails.progress, ...taken })
+    (input, parts) => {
+      const { progress } = resolveConfig({ guardrails: input }).guardrails
+      const overrides = Object.fromEntries(parts.map((part) => [part, null]))
+      expect(progress).toEqual({ ...defaultConfig.guardrails.progress, ...overrides })
     },
   )
 
@@ -476,13 +476,13 @@ describe('overrideLimits', () => {
 
 // Compile-time check that the schema's input and output match the plain types in both directions.
 type Input = KindInput<typeof agentSchema>
-const taken = (input: Input): AgentConfigInput => input
+const toInput = (input: Input): AgentConfigInput => input
 const written = (input: AgentConfigInput): Input => input
-const given = (config: GivenConfig): AgentConfigInput => config
+const toConfig = (config: GivenConfig): AgentConfigInput => config
 const whole = (config: AgentConfig): Input => config
 
 test('the schema and the plain types agree', () => {
-  for (const check of [taken, written, given, whole]) expect(check).toBeInstanceOf(Function)
+  for (const check of [toInput, written, toConfig, whole]) expect(check).toBeInstanceOf(Function)
 })
 
 describe('preset:', () => {

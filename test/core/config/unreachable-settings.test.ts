@@ -12,8 +12,8 @@ import { playScene } from './knobs/play-scene.js'
 import { progressKnobs } from './knobs/progress-knobs.js'
 import { runKnobs } from './knobs/run-knobs.js'
 
-const find = (given: AgentConfigInput): string[] =>
-  findUnreachableSettings(given, resolveConfig(given)).map(({ sentence }) => sentence)
+const find = (input: AgentConfigInput): string[] =>
+  findUnreachableSettings(input, resolveConfig(input)).map(({ sentence }) => sentence)
 
 describe('a setting that other settings make ineffective', () => {
   test.each<[AgentConfigInput, string]>([
@@ -65,8 +65,8 @@ describe('a setting that other settings make ineffective', () => {
       { limits: { maxSteps: 2 }, completion: { maxOutputRepairs: 2 } },
       'completion.maxOutputRepairs (2) has no effect: limits.maxSteps (2) ends the run first.',
     ],
-  ])('is named: %j', (given, sentence) => {
-    expect(find(given)).toEqual([sentence])
+  ])('is named: %j', (input, sentence) => {
+    expect(find(input)).toEqual([sentence])
   })
 
   test('does not exist among the defaults or the presets, with any limits', () => {
@@ -92,7 +92,7 @@ describe('a setting that other settings make ineffective', () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     const create = (any: number) =>
       createAgent({ model: new ManualModel(), limits: { maxSteps: 7 }, guardrails: { failing: { any } } })
-    const told = (any: number) => [
+    const reported = (any: number) => [
       `guardrails.failing.any (${any}) has no effect: limits.maxSteps (7) ends the run first.`,
       { type: 'StatewrightWarning', code: 'unreachable_setting' },
     ]
@@ -101,7 +101,7 @@ describe('a setting that other settings make ineffective', () => {
     create(8)
     create(9)
     await until(() => warn.mock.calls.length === 2)
-    expect(warn.mock.calls).toEqual([told(8), told(9)])
+    expect(warn.mock.calls).toEqual([reported(8), reported(9)])
     warn.mockRestore()
   })
 

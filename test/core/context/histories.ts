@@ -34,7 +34,7 @@ const batch = fc.array(words, { minLength: 1, maxLength: 3 }).map((results): Dra
   ...results.map((content, i) => ({ role: 'tool' as const, tool_call_id: `call_${i}`, content })),
 ])
 const answer = words.map((content): Draft[] => [{ role: 'assistant', content }])
-const said = fc.oneof(
+const texts = fc.oneof(
   { weight: 6, arbitrary: words.map((content): Draft => ({ role: 'user', content })) },
   {
     weight: 1,
@@ -56,7 +56,7 @@ const goOn = words.map((content): Draft[] => [
 ])
 const step = fc.oneof({ weight: 5, arbitrary: batch }, answer, steering, goOn)
 const turn = fc
-  .tuple(fc.array(said, { minLength: 1, maxLength: 2 }), fc.array(step, { maxLength: 8 }))
+  .tuple(fc.array(texts, { minLength: 1, maxLength: 2 }), fc.array(step, { maxLength: 8 }))
   .map(([opening, steps]) => [...opening, ...steps.flat()])
 
 /** A transcript as the loop writes it, at a point where a request can follow. */

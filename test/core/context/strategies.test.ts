@@ -30,8 +30,8 @@ const strategies: [string, FitStrategy][] = [
 
 /** The parts that must stay: lead, newest user message, steering, newest unit. */
 function indispensable(messages: readonly Message[]): Set<Message> {
-  const { lead, userIndices: said, latest } = findLandmarks(messages)
-  return new Set(messages.filter((_, i) => i < lead || i >= latest || said.includes(i)))
+  const { lead, userIndices, latest } = findLandmarks(messages)
+  return new Set(messages.filter((_, i) => i < lead || i >= latest || userIndices.includes(i)))
 }
 
 function leastSize(messages: readonly Message[]): number {
@@ -237,7 +237,7 @@ describe('compact', () => {
   })
 
   it('keeps the first user message of every history that has room for it', () => {
-    let kept = 0
+    let count = 0
     fc.assert(
       fc.property(histories, windows, (messages, window) => {
         const fit = nextFit(fitCompact, messages, window)
@@ -245,12 +245,12 @@ describe('compact', () => {
         if (fit?.note == null || first === undefined) return
         const marker = counter.text(fit.note) + 50
         if (leastSize(messages) + counter.message(first) + marker > window) return
-        kept++
+        count++
         expect(contains(fitMessages(messages, fit), first)).toBe(true)
       }),
       { numRuns: sampled(200) },
     )
-    expect(kept).toBeGreaterThan(fewest)
+    expect(count).toBeGreaterThan(fewest)
   })
 })
 

@@ -127,11 +127,11 @@ describe('a request for a summary', () => {
     extraBody: { tools: [], a: 1 },
   }
   const plan = { gap: { head: 0, from: 4 }, fresh, earlier: 'He likes files.', limit: 100 }
-  const asked = (window: number) =>
+  const requestFor = (window: number) =>
     createSummaryRequest(base, plan, (request) => counter.request(request) <= window)
 
   it('contains the earlier notes and the new messages, without tools or a forced format', () => {
-    const request = asked(100_000)
+    const request = requestFor(100_000)
     expect(request).toMatchObject({
       tools: [],
       nudges: [],
@@ -153,9 +153,9 @@ describe('a request for a summary', () => {
   })
 
   it('truncates tool results until it fits the window, and fails if nothing helps', () => {
-    const request = asked(400)
+    const request = requestFor(400)
     expect(counter.request(request ?? base)).toBeLessThanOrEqual(400)
     expect(textOf(request?.messages[0])).toContain('user: Read a.txt.')
-    expect(asked(100)).toBeNull()
+    expect(requestFor(100)).toBeNull()
   })
 })

@@ -77,7 +77,7 @@ function program() {
   return { store, model, agent, inputs, agents: defineAgents({ payer: agent }) }
 }
 
-async function asked(model: ManualModel) {
+async function untilRequest(model: ManualModel) {
   // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   return model.pending
@@ -87,7 +87,7 @@ async function asked(model: ManualModel) {
 async function untilItAsks(own: DbosSessions, queue: Queue, model: ManualModel) {
   await own.enqueue({ session: 's', input: 'Pay.' })
   const first = queue.run(0)
-  ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+  ;(await untilRequest(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
   await first
 }
 
@@ -139,7 +139,7 @@ describe('DBOS', () => {
     await own.enqueue({ session: 's', input: 'Pay.' })
     expect(queue.rows).toMatchObject([{ workflowID: 'drive:s:1.0' }])
     const first = queue.run(0)
-    const attempt = await asked(model)
+    const attempt = await untilRequest(model)
     // Another process has it.
     expect(await queue.run(0)).toEqual({ later: 500, refused: 1 })
     expect(queue.rows[1]).toMatchObject({ workflowID: 'drive:s:1.1', delaySeconds: 0.5 })
@@ -152,7 +152,7 @@ describe('DBOS', () => {
     expect(await own.answer('s', answers, { at: rest.head, id: 'one' })).toEqual(waiting)
     expect(queue.rows).toHaveLength(3)
     const last = queue.run(2)
-    ;(await asked(model))?.answer({ text: 'Paid.' })
+    ;(await untilRequest(model))?.answer({ text: 'Paid.' })
     expect(await last).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
     expect(store.get('s')?.holder).toBeNull()
     // Again, much later.
@@ -170,22 +170,22 @@ describe('DBOS', () => {
     const [{ head }, [call]] = [store.get('s') ?? { head: 0 }, await pendingOf(agents)]
     const approve = { type: 'approve', callId: 'a' } as const
     const bound = { ...approve, fingerprint: call?.fingerprint ?? '' }
-    const said = (...given: Parameters<DbosSessions['answer']>) =>
-      own.answer(...given).then(
+    const answerOutcome = (...args: Parameters<DbosSessions['answer']>) =>
+      own.answer(...args).then(
         (receipts) => receipts.map(({ status }) => status).join(),
         ({ code }: { code: string }) => code,
       )
     expect([
-      await said('nobody', [bound]),
-      await said('s', [approve]),
-      await said('s', [{ ...bound, callId: 'x' }]),
-      await said('s', [{ ...approve, fingerprint: 'other' }]),
-      await said('s', [approve], { at: head - 1 }),
-      await said('s', [bound], { at: head }),
-      await said('s', [bound], { at: head }),
-      await said('s', [{ type: 'reject', callId: 'a', fingerprint: bound.fingerprint }]),
-      await said('s', [{ type: 'cancel' }]),
-      await said('s', [bound]),
+      await answerOutcome('nobody', [bound]),
+      await answerOutcome('s', [approve]),
+      await answerOutcome('s', [{ ...bound, callId: 'x' }]),
+      await answerOutcome('s', [{ ...approve, fingerprint: 'other' }]),
+      await answerOutcome('s', [approve], { at: head - 1 }),
+      await answerOutcome('s', [bound], { at: head }),
+      await answerOutcome('s', [bound], { at: head }),
+      await answerOutcome('s', [{ type: 'reject', callId: 'a', fingerprint: bound.fingerprint }]),
+      await answerOutcome('s', [{ type: 'cancel' }]),
+      await answerOutcome('s', [bound]),
     ]).toEqual([
       'unknown_session',
       'unbound_answer',
@@ -228,7 +228,7 @@ describe('DBOS', () => {
     )()
     expect(found).toEqual(['s', 's'])
     const driving = queue.drive({ session: 's', base: 'found', attempt: 0 })
-    ;(await asked(model))?.answer({ text: 'Paid.' })
+    ;(await untilRequest(model))?.answer({ text: 'Paid.' })
     expect(await driving).toMatchObject({ state: 'COMPLETED' })
     expect(store.inbox.read('s')).toEqual([])
     await createInboxPoll(agents, store, options)()
@@ -245,11 +245,11 @@ describe('DBOS', () => {
       { type: 'steer', text: 'Be quick.' },
     ] as const
     await own.answer('s', answers, { at: store.get('s')?.head ?? 0 })
-    const heard = queue.run(1)
-    await asked(model)
+    const running = queue.run(1)
+    await untilRequest(model)
     // The process ends during the model request.
     await own.drain()
-    expect(await heard).toMatchObject({ stopped: true })
+    expect(await running).toMatchObject({ stopped: true })
     expect(queue.rows[2]?.queued).toMatchObject({ session: 's', attempt: 1 })
     expect(queue.rows[2]?.queued).not.toHaveProperty('answers')
   })
@@ -266,7 +266,7 @@ describe('DBOS', () => {
   test('recovers the work of dead processes', async () => {
     const { agents, agent, model, store } = program()
     const run = agent.run('Go.', { session: 'done' })
-    ;(await asked(model))?.answer({ text: 'Done.' })
+    ;(await untilRequest(model))?.answer({ text: 'Done.' })
     await run.result
     const gone = store.acquire('orphan', { holder: 'dead', ttlMs: 60_000 })
     const { summary } = store.get('done') ?? {}
@@ -309,7 +309,7 @@ describe('the queue of DBOS', () => {
     await own.enqueue({ session: 's', input: 'Pay.' })
     const first = queue.run(0)
     const refusal = { kind: 'rate_limit', code: 'http_429', status: 429, retryAfterMs: 50_000 } as const
-    ;(await asked(model))?.fail(refusal)
+    ;(await untilRequest(model))?.fail(refusal)
     expect(await first).toMatchObject({ state: 'RUNNING', stopped: true })
     expect(queue.rows).toHaveLength(2)
     const [, waiting] = queue.rows
@@ -355,13 +355,13 @@ describe('the queue of DBOS', () => {
     await look()
     expect(found).toEqual([])
     const driven = queue.drive({ session: 's', turn: 2, base: 'again', attempt: 0 })
-    ;(await asked(model))?.answer({ text: 'Nothing.' })
+    ;(await untilRequest(model))?.answer({ text: 'Nothing.' })
     expect(await driven).toMatchObject({ turn: 2, output: 'Nothing.' })
     await agent.send('s', { type: 'message', when: 'next', input: 'Really?' })
     await look()
     expect(found).toEqual(['s'])
     const last = queue.drive({ session: 's', base: 'found', attempt: 0 })
-    ;(await asked(model))?.answer({ text: 'Yes.' })
+    ;(await untilRequest(model))?.answer({ text: 'Yes.' })
     expect(await last).toMatchObject({ turn: 3, output: 'Yes.' })
   })
 
@@ -369,7 +369,7 @@ describe('the queue of DBOS', () => {
     const { agents } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
-    for (const [given, expected] of [
+    for (const [input, expected] of [
       [undefined, { code: 'invalid_option', subject: 'session' }],
       [{ session: '-' }, { code: 'invalid_session' }],
       [
@@ -390,9 +390,9 @@ describe('the queue of DBOS', () => {
       ],
     ] as const) {
       // oxlint-disable-next-line no-await-in-loop -- sequential
-      await expect(own.enqueue(given as never)).rejects.toMatchObject({ ...expected, retryable: false })
+      await expect(own.enqueue(input as never)).rejects.toMatchObject({ ...expected, retryable: false })
       // oxlint-disable-next-line no-await-in-loop -- as above
-      await expect(queue.drive(given)).rejects.toMatchObject(expected)
+      await expect(queue.drive(input)).rejects.toMatchObject(expected)
     }
     await expect(own.answer('s', 'yes' as never)).rejects.toMatchObject({ subject: 'answers' })
     expect(queue.rows).toEqual([])
@@ -462,7 +462,7 @@ describe('data of a session that the app loads and the engine does not have', ()
     expect(queue.rows).toMatchObject([{ workflowID: 'drive:s:1.0', priority: 10 }])
     expect(JSON.stringify(queue.rows[0]?.queued).length).toBeLessThan(1000)
     const first = queue.run(0)
-    const attempt = await asked(model)
+    const attempt = await untilRequest(model)
     expect(attempt?.request.messages.at(-1)).toMatchObject({ content: `${long}for s` })
     attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
     await first
@@ -471,7 +471,7 @@ describe('data of a session that the app loads and the engine does not have', ()
       { type: 'approve', ...(run?.pending?.[0] as { callId: string; fingerprint: string }) },
     ])
     const last = queue.run(1)
-    const next = await asked(model)
+    const next = await untilRequest(model)
     expect(next?.request.messages.at(-1)).toMatchObject({ role: 'tool', content: 'paid by user of s' })
     next?.answer({ text: 'Paid.' })
     expect(await last).toMatchObject({ state: 'COMPLETED' })
@@ -490,13 +490,13 @@ describe('data of a session that the app loads and the engine does not have', ()
       loadInput: (session) => `${long}for ${session}`,
     })
     const running = run(context('s'), {})
-    const attempt = await asked(model)
+    const attempt = await untilRequest(model)
     expect(attempt?.request.messages.at(-1)).toMatchObject({ content: `${long}for s` })
     attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
     // oxlint-disable-next-line no-await-in-loop -- until it waits
     for (let i = 0; i < 1000 && !state.has('waiting'); i += 1) await settled()
     await tell(context('s'), { type: 'approve', callId: 'a' })
-    const next = await asked(model)
+    const next = await untilRequest(model)
     expect(next?.request.messages.at(-1)).toMatchObject({ content: 'paid by user of s' })
     next?.answer({ text: 'Paid.' })
     expect(await running).toMatchObject({ output: 'Paid.' })
@@ -511,7 +511,7 @@ describe('data of a session that the app loads and the engine does not have', ()
     })
     await own.enqueue({ session: 's', input: 'Said.' })
     const first = queue.run(0)
-    const attempt = await asked(model)
+    const attempt = await untilRequest(model)
     expect(attempt?.request.messages.at(-1)).toMatchObject({ content: 'Said.' })
     attempt?.answer({ text: 'Done.' })
     await first
@@ -539,7 +539,7 @@ describe('data of a session that the app loads and the engine does not have', ()
     })
     isAway = false
     const again = queue.run(1)
-    ;(await asked(model))?.answer({ text: 'Done.' })
+    ;(await untilRequest(model))?.answer({ text: 'Done.' })
     expect(await again).toMatchObject({ output: 'Done.' })
   })
 
@@ -553,7 +553,7 @@ describe('data of a session that the app loads and the engine does not have', ()
 
 /** The object's handlers, and contexts for them whose steps run at once. */
 function restated(agents: Agents, options: RestateSessionsOptions<never> | RestateSessionsOptions = {}) {
-  type Handler = (context: RestateContext, given?: object) => Promise<unknown>
+  type Handler = (context: RestateContext, input?: object) => Promise<unknown>
   const handlers: Record<string, Handler> = {}
   const state = new Map<string, unknown>()
   const waits: number[] = []
@@ -611,18 +611,18 @@ describe('Restate', () => {
     const { agents, model, store } = program()
     const { run, tell, context, state } = restated(agents)
     const running = run(context('s'), { input: 'Pay.', agent: 'payer' })
-    ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    ;(await untilRequest(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
     // oxlint-disable-next-line no-await-in-loop -- until it waits
     for (let i = 0; i < 1000 && !state.has('waiting'); i += 1) await settled()
     await settled()
     expect(store.get('s')?.holder).toBeNull()
     expect(await tell(context('s'), { type: 'approve', callId: 'a' })).toMatchObject({ status: 'waiting' })
-    ;(await asked(model))?.answer({ text: 'Paid.' })
+    ;(await untilRequest(model))?.answer({ text: 'Paid.' })
     expect(await running).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
     expect(state.has('waiting')).toBe(false)
 
     const hanging = run(context('t'), { input: 'Pay.' })
-    await asked(model)
+    await untilRequest(model)
     expect(await tell(context('t'), { type: 'cancel' })).toMatchObject({ status: 'sent' })
     expect(await hanging).toMatchObject({ state: 'CANCELLED' })
     await expect(run(context('-'), { input: 'Pay.' })).rejects.toThrow('invalid_session')
@@ -632,18 +632,18 @@ describe('Restate', () => {
     const { agents, model } = program()
     const { run, tell, context, sent } = restated(agents)
     const running = run(context('s'), { input: 'Hello.' })
-    await asked(model)
+    await untilRequest(model)
     const next = (input: string) => tell(context('s'), { type: 'message', when: 'next', input })
     expect(await next('Two?')).toMatchObject({ status: 'sent' })
-    ;(await asked(model))?.answer({ text: 'One.' })
+    ;(await untilRequest(model))?.answer({ text: 'One.' })
     await settled()
-    ;(await asked(model))?.answer({ text: 'Two.' })
+    ;(await untilRequest(model))?.answer({ text: 'Two.' })
     expect(await running).toMatchObject({ turn: 2, output: 'Two.' })
     expect(sent).toEqual([])
     expect(await next('Three?')).toMatchObject({ status: 'waiting' })
     expect(sent).toMatchObject([{ service: 'session', method: 'run', key: 's' }])
     const again = run(context('s'))
-    ;(await asked(model))?.answer({ text: 'Three.' })
+    ;(await untilRequest(model))?.answer({ text: 'Three.' })
     expect(await again).toMatchObject({ turn: 3, output: 'Three.' })
   })
 
@@ -665,16 +665,16 @@ describe('Restate', () => {
 
 describe('a person that Restate waits for', () => {
   async function waiting(options: RestateSessionsOptions) {
-    const given = program()
-    const host = restated(given.agents, options)
+    const parts = program()
+    const host = restated(parts.agents, options)
     const running = host.run(host.context('s'), { input: 'Pay.' })
-    ;(await asked(given.model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    ;(await untilRequest(parts.model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
     const until = async (holds: () => boolean) => {
       // oxlint-disable-next-line no-await-in-loop -- until it waits
       for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
     }
     await until(() => host.patience.length === 1)
-    return { ...given, ...host, running, until }
+    return { ...parts, ...host, running, until }
   }
 
   test('has a time limit that other messages do not extend', async () => {
@@ -696,10 +696,10 @@ describe('a person that Restate waits for', () => {
     await agent.send('s', { type: 'approve', callId: 'a' })
     late()
     const again = [call('b', 'pay', { again: true })]
-    ;(await asked(model))?.answer({ toolCalls: again, finishReason: 'tool_calls' })
+    ;(await untilRequest(model))?.answer({ toolCalls: again, finishReason: 'tool_calls' })
     await until(() => patience.length === 2)
     await tell(context('s'), { type: 'approve', callId: 'b' })
-    ;(await asked(model))?.answer({ text: 'Paid.' })
+    ;(await untilRequest(model))?.answer({ text: 'Paid.' })
     expect(await running).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
   })
 
@@ -721,7 +721,7 @@ describe('a person that Restate waits for', () => {
     expect(await tell(dying, message)).toMatchObject({ message: 1 })
     if (message.type === 'steer')
       expect(await tell(context('s'), { type: 'approve', callId: 'a' })).toMatchObject({ message: 2 })
-    if (end === 'COMPLETED') (await asked(model))?.answer({ text: 'Done.' })
+    if (end === 'COMPLETED') (await untilRequest(model))?.answer({ text: 'Done.' })
     expect(await running).toMatchObject({ state: end })
   })
 
@@ -735,7 +735,7 @@ describe('a person that Restate waits for', () => {
         // The session has since continued elsewhere, and the message has left its inbox.
         await agent.send('s', { type: 'approve', callId: 'a' })
         const resumed = await agent.resume('s')
-        ;(await asked(model))?.answer({ toolCalls: [call('b', 'pay')], finishReason: 'tool_calls' })
+        ;(await untilRequest(model))?.answer({ toolCalls: [call('b', 'pay')], finishReason: 'tool_calls' })
         await resumed.result
         expect(store.inbox.read('s')).toEqual([])
         return step()
@@ -744,7 +744,7 @@ describe('a person that Restate waits for', () => {
     expect(await tell(dying, { type: 'steer', text: 'Hurry.' })).toMatchObject({ status: 'applied' })
     expect(store.inbox.read('s')).toEqual([])
     await tell(context('s'), { type: 'approve', callId: 'b' })
-    ;(await asked(model))?.answer({ text: 'Done.' })
+    ;(await untilRequest(model))?.answer({ text: 'Done.' })
     expect(await running).toMatchObject({ state: 'COMPLETED' })
     const { messages } = await agent.replay('s')
     expect(messages.filter(({ content }) => content === 'Hurry.')).toHaveLength(1)
@@ -761,7 +761,7 @@ describe('a person that Restate waits for', () => {
       'told',
       expect.stringContaining('already_answered'),
     ])
-    ;(await asked(model))?.answer({ text: 'Done.' })
+    ;(await untilRequest(model))?.answer({ text: 'Done.' })
     expect(await running).toMatchObject({ state: 'COMPLETED' })
     expect(inputs).toEqual([{ amount: 1 }])
   })

@@ -22,7 +22,7 @@ function program() {
   return { clock, store, model, agent: sleeper, agents: defineAgents({ sleeper }) }
 }
 
-async function asked(model: ManualModel) {
+async function untilRequest(model: ManualModel) {
   // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   return model.pending
@@ -36,7 +36,7 @@ function createQueue() {
   let work: (queued: never) => Promise<unknown>
   const queue = {
     executorID: 'me',
-    registerWorkflow: (given: typeof work) => (work = given),
+    registerWorkflow: (input: typeof work) => (work = input),
     registerQueue: () => Promise.resolve({}),
     runStep: <Result>(step: () => Promise<Result>) => step(),
     listWorkflows: () => Promise.resolve([]),
@@ -56,7 +56,7 @@ test('DBOS schedules a sleeping run, again if the time was too early, and wakes 
   const own = dbosSessions(queue, agents, { answerTimeoutMs: 1000 })
   await own.enqueue({ session: 's', input: 'Go.' })
   const first = run(0)
-  ;(await asked(model))?.answer(asksToSleep)
+  ;(await untilRequest(model))?.answer(asksToSleep)
   expect(await first).toMatchObject({ state: 'PAUSED', wakeMs: hour })
   expect(rows.slice(1)).toMatchObject([{ delaySeconds: 3600, queued: { session: 's' } }])
   clock.increment(hour - 60_000)
@@ -64,7 +64,7 @@ test('DBOS schedules a sleeping run, again if the time was too early, and wakes 
   expect(rows.slice(2)).toMatchObject([{ delaySeconds: 60 }])
   clock.increment(60_000)
   const last = run(2)
-  ;(await asked(model))?.answer({ text: 'Done.' })
+  ;(await untilRequest(model))?.answer({ text: 'Done.' })
   expect(await last).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   expect(await run(1)).toMatchObject({ state: 'COMPLETED' })
   expect(model.attempts).toHaveLength(2)
@@ -73,7 +73,7 @@ test('DBOS schedules a sleeping run, again if the time was too early, and wakes 
 test('runs that other programs put to sleep are passed to an engine when they are due, then forgotten', async () => {
   const { agents, agent, model, clock, store } = program()
   const run = agent.run('Go.', { session: 's' })
-  ;(await asked(model))?.answer(asksToSleep)
+  ;(await untilRequest(model))?.answer(asksToSleep)
   await run.result
   store.timers.set([
     { id: 'wake:stranger', at: start, data: '{"agent":"other"}' },
@@ -101,8 +101,8 @@ test('runs that other programs put to sleep are passed to an engine when they ar
 
 test('Restate waits for the wake time of a run, or for an earlier message', async () => {
   const { agents, model, clock } = program()
-  const handlers: Record<string, (context: RestateContext, given?: object) => Promise<unknown>> = {}
-  const waits: { ms: number; over: () => void; told: () => void }[] = []
+  const handlers: Record<string, (context: RestateContext, options?: object) => Promise<unknown>> = {}
+  const waits: { ms: number; over: () => void; wake: () => void }[] = []
   const restate = {
     TerminalError: class extends Error {},
     handlers: {
@@ -122,7 +122,7 @@ test('Restate waits for the wake time of a run, or for an earlier message', asyn
         orTimeout: (ms: number) =>
           new Promise((resolve, reject) => {
             const over = () => reject(Object.assign(new Error('late'), { name: 'TimeoutError' }))
-            waits.push({ ms, over, told: () => resolve(null) })
+            waits.push({ ms, over, wake: () => resolve(null) })
           }),
       },
     }),
@@ -132,7 +132,7 @@ test('Restate waits for the wake time of a run, or for an earlier message', asyn
     for (let i = 0; i < 1000 && waits.length < count; i += 1) await settled()
   }
   const running = handlers['run']?.(context, { input: 'Go.' })
-  ;(await asked(model))?.answer(asksToSleep)
+  ;(await untilRequest(model))?.answer(asksToSleep)
   await until(1)
   clock.increment(hour - 60_000)
   // Too early according to another clock.
@@ -141,7 +141,7 @@ test('Restate waits for the wake time of a run, or for an earlier message', asyn
   expect(waits.map(({ ms }) => ms)).toEqual([hour, 60_000])
   clock.increment(60_000)
   waits[1]?.over()
-  ;(await asked(model))?.answer({ text: 'Done.' })
+  ;(await untilRequest(model))?.answer({ text: 'Done.' })
   expect(await running).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   expect(model.attempts).toHaveLength(2)
 })

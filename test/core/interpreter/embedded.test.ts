@@ -30,7 +30,7 @@ function play(
   nextEvent: (snapshot: AnyMachineSnapshot) => AnyEventObject | undefined,
 ): unknown[] {
   machine.transition = transition
-  const told: unknown[] = []
+  const received: unknown[] = []
   const parent = createMachine({
     initial: 'working',
     states: {
@@ -41,7 +41,7 @@ function play(
           input,
           onDone: 'done',
           onError: 'failed',
-          onSnapshot: { actions: ({ event }) => told.push('snapshot for the parent', event.snapshot) },
+          onSnapshot: { actions: ({ event }) => received.push('snapshot for the parent', event.snapshot) },
         },
         on: { LEAVE: 'left' },
       },
@@ -55,28 +55,28 @@ function play(
     inspect: (inspected) => {
       if ((inspected.actorRef as AnyActorRef).id === 'app') return
       const { type, actorRef } = inspected
-      told.push(type, actorRef)
-      if ('event' in inspected) told.push(inspected.event)
-      if ('snapshot' in inspected) told.push(inspected.snapshot)
-      if ('action' in inspected) told.push((inspected as { action: unknown }).action)
+      received.push(type, actorRef)
+      if ('event' in inspected) received.push(inspected.event)
+      if ('snapshot' in inspected) received.push(inspected.snapshot)
+      if ('action' in inspected) received.push((inspected as { action: unknown }).action)
       if (inspected.type === '@xstate.microstep') {
         const { _transitions: transitions } = inspected
-        told.push(transitions)
+        received.push(transitions)
       }
     },
   })
   actor.start()
   const agent = actor.getSnapshot().children['agent'] as AnyActorRef
-  agent.on('*', (emitted: unknown) => told.push('emitted', emitted))
+  agent.on('*', (emitted: unknown) => received.push('emitted', emitted))
   for (;;) {
     const event = nextEvent(agent.getSnapshot() as AnyMachineSnapshot)
     if (event === undefined) break
     if (event.type === 'LEAVE') actor.send(event)
     else agent.send(event)
   }
-  told.push(agent.getPersistedSnapshot(), actor.getSnapshot().value)
+  received.push(agent.getPersistedSnapshot(), actor.getSnapshot().value)
   actor.stop()
-  return told
+  return received
 }
 
 test(`${runs} random runs inside another machine emit the same events`, () => {

@@ -115,8 +115,8 @@ describe('the XState internals that the tables rely on', () => {
     ['scope.actionExecutor', [machine, snapshot, { ...scope, actionExecutor: undefined }]],
     ['scope.defer', [machine, snapshot, { ...scope, defer: undefined }]],
     ['scope.system._sendInspectionEvent', [machine, snapshot, { ...scope, system: {} }]],
-  ])('are named if a version changes them: %s', (what, given) => {
-    const found = findChangedInternal(...(given as Parameters<typeof findChangedInternal>))
+  ])('are named if a version changes them: %s', (what, input) => {
+    const found = findChangedInternal(...(input as Parameters<typeof findChangedInternal>))
     expect(found).toMatch(/^this version of XState has different internals\. This is no longer true: /)
     expect(found).toContain(what)
   })

@@ -14,7 +14,7 @@ import { findDifference } from './side-by-side.js'
 
 /** An app's view of a child and its actions on it. */
 interface Stage {
-  told: unknown[]
+  reports: unknown[]
   /** How the effect ends, and which events its callback may send. */
   settle: { resolve: (value: unknown) => void; reject: (error: unknown) => void }
   sendBack: (event: AnyEventObject) => void
@@ -24,22 +24,22 @@ interface Stage {
 
 /** A parent that starts a child in a transition, with tables or with XState. */
 function open(kind: 'effect' | 'callback' | 'throwing', isLight: boolean): Stage {
-  const stage = { told: [] as unknown[] } as Stage
+  const stage = { reports: [] as unknown[] } as Stage
   const logics: Record<typeof kind, AnyActorLogic> = {
     effect: fromEffect(({ input, abort }) => {
-      stage.told.push(['works', input])
-      abort.signal.addEventListener('abort', () => stage.told.push('aborted'))
+      stage.reports.push(['works', input])
+      abort.signal.addEventListener('abort', () => stage.reports.push('aborted'))
       return new Promise((resolve, reject) => {
         stage.settle = { resolve, reject }
       })
     }),
     callback: toLightLogic(
       fromCallback(({ sendBack, receive, input }) => {
-        stage.told.push(['works', input])
+        stage.reports.push(['works', input])
         stage.sendBack = sendBack
-        receive((event) => stage.told.push(['received', event]))
+        receive((event) => stage.reports.push(['received', event]))
         sendBack({ type: 'BEGUN' })
-        return () => stage.told.push('disposed')
+        return () => stage.reports.push('disposed')
       }),
     ),
     throwing: toLightLogic(
@@ -67,16 +67,16 @@ function open(kind: 'effect' | 'callback' | 'throwing', isLight: boolean): Stage
       const { id } = inspected.actorRef as AnyActorRef
       const { type } = inspected
       const { event, snapshot } = inspected as { event?: unknown; snapshot?: { status: string } }
-      stage.told.push([type, id === 'child' ? id : 'parent', event, snapshot?.status])
+      stage.reports.push([type, id === 'child' ? id : 'parent', event, snapshot?.status])
     },
   }).start()
   parent.send({ type: 'GO' })
   stage.parent = parent
   stage.child = parent.getSnapshot().children['child'] as AnyActorRef
   stage.child?.subscribe({
-    next: (snapshot: unknown) => stage.told.push(['next', snapshot]),
-    error: (error: unknown) => stage.told.push(['error', String(error)]),
-    complete: () => stage.told.push('complete'),
+    next: (snapshot: unknown) => stage.reports.push(['next', snapshot]),
+    error: (error: unknown) => stage.reports.push(['error', String(error)]),
+    complete: () => stage.reports.push('complete'),
   })
   return stage
 }
@@ -118,19 +118,19 @@ test.each(Object.entries(deeds))(
         const stage = open(kind, isLight)
         act(stage)
         await settled()
-        const { told, child, parent } = stage
+        const { reports, child, parent } = stage
         // Late, after the end.
         child?.subscribe({
-          complete: () => told.push('complete at once'),
-          error: () => told.push('error at once'),
+          complete: () => reports.push('complete at once'),
+          error: () => reports.push('error at once'),
         })
         child?.send({ type: 'LATE' })
-        told.push(JSON.parse(JSON.stringify([child, child?.getPersistedSnapshot()]) ?? 'null'))
-        told.push(Object.keys(parent.getSnapshot().children as object), parent.getSnapshot().value)
+        reports.push(JSON.parse(JSON.stringify([child, child?.getPersistedSnapshot()]) ?? 'null'))
+        reports.push(Object.keys(parent.getSnapshot().children as object), parent.getSnapshot().value)
         const stop = (): unknown => child?.stop?.()
         expect(child === undefined || stop).toBeTruthy()
         if (child) expect(stop).toThrow('A non-root actor cannot be stopped directly.')
-        return told.map((each) => JSON.parse(JSON.stringify(each) ?? 'null') as unknown)
+        return reports.map((each) => JSON.parse(JSON.stringify(each) ?? 'null') as unknown)
       }),
     )
     expect(findDifference(expected, actual, 'told')).toBeNull()

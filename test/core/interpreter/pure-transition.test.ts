@@ -12,7 +12,7 @@ test('an event leads to the snapshot and the actions that the transition functio
   const takeEvent = createPureTransition(agentMachine)
   const random = createRandom(7)
   const events = new EventPool(random)
-  let taken = 0
+  let count = 0
   for (const input of Object.values(inputs)) {
     let [snapshot] = initialTransition(agentMachine, input)
     for (let length = 0; length < sampled(40); length++) {
@@ -22,10 +22,10 @@ test('an event leads to the snapshot and the actions that the transition functio
       expect(findDifference(expected, actual, 'snapshot')).toBeNull()
       expect(actions.map(toShown)).toEqual(actionsByXState.map(toShown))
       snapshot = actual
-      taken++
+      count++
     }
   }
-  expect(taken).toBeGreaterThan(sampled(500))
+  expect(count).toBeGreaterThan(sampled(500))
 })
 
 /** Each has a different `self` actor. */

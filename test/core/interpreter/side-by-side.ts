@@ -37,7 +37,7 @@ export class SideBySide {
   /** The number of events that both interpreters processed. */
   macrosteps = 0
   /** The transitions that XState took. */
-  readonly taken = new Set<AnyTransitionDefinition>()
+  readonly seen = new Set<AnyTransitionDefinition>()
 
   constructor(machine: AnyStateMachine, tables?: ChartTables) {
     this.machine = machine
@@ -62,7 +62,7 @@ export class SideBySide {
       findDifference(expected.seen, actual.seen, 'seen') ??
       findDifference(expected.snapshot, actual.snapshot, 'snapshot') ??
       findDifference(expected.snapshot === before, actual.snapshot === before, 'whether it stays the same')
-    for (const transition of expected.transitions) this.taken.add(transition)
+    for (const transition of expected.transitions) this.seen.add(transition)
     if (where !== null) return new Difference(before, event, where, expected, actual)
     return (this.macrosteps % 2 === 0 ? expected : actual).snapshot ?? before
   }

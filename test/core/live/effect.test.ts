@@ -46,11 +46,11 @@ test('A stopped effect aborts, and ignores later results', async () => {
     })
   }).start()
   const [abort] = aborts
-  const told: unknown[] = []
-  abort?.signal.addEventListener('abort', () => told.push(abort.signal.reason))
+  const received: unknown[] = []
+  abort?.signal.addEventListener('abort', () => received.push(abort.signal.reason))
   expect(abort?.aborted).toBe(false)
   actor.send({ type: 'STOP' })
-  expect(told).toEqual([expect.objectContaining({ name: 'AbortError' })])
+  expect(received).toEqual([expect.objectContaining({ name: 'AbortError' })])
   expect(() => abort?.throwIfAborted()).toThrow(abort?.signal.reason as Error)
   answer('late')
   await settle()
@@ -59,8 +59,8 @@ test('A stopped effect aborts, and ignores later results', async () => {
 
 test('A completed effect no longer aborts', async () => {
   let abort: CallAbort | undefined
-  const actor = asking((given) => {
-    ;({ abort } = given)
+  const actor = asking((input) => {
+    ;({ abort } = input)
     return Promise.resolve('so')
   }).start()
   await settle()

@@ -10,22 +10,22 @@ const call = (name: string): string =>
 
 /** The events of an answer that arrives in these pieces. */
 function read(...pieces: string[]) {
-  const told: unknown[] = []
+  const received: unknown[] = []
   const controller = new AbortController()
   const reader = new AnswerReader('', {
     format: chatFormat,
     signal: controller.signal,
-    onDelta: (...delta) => told.push(delta),
-    onToolCall: ({ name }) => told.push(name),
+    onDelta: (...delta) => received.push(delta),
+    onToolCall: ({ name }) => received.push(name),
     onActivity: () => undefined,
   })
   try {
     for (const piece of pieces) reader.push(piece)
     reader.finish()
   } catch (error) {
-    told.push((error as Error).message)
+    received.push((error as Error).message)
   }
-  return told
+  return received
 }
 
 test('texts of one chunk are emitted together, and texts of two chunks separately', () => {
@@ -62,8 +62,8 @@ test('the same text and reasoning are emitted for any split of an answer', () =>
         const whole = events.join('')
         const at = [0, ...cuts.filter((cut) => cut < whole.length).sort((a, b) => a - b), whole.length]
         const pieces = at.slice(1).map((end, i) => whole.slice(at[i], end))
-        const join = (told: unknown[], which: 0 | 1) =>
-          (told as [string, string][]).map((one) => one[which]).join('')
+        const join = (received: unknown[], which: 0 | 1) =>
+          (received as [string, string][]).map((one) => one[which]).join('')
         for (const which of [0, 1] as const)
           expect(join(read(...pieces), which)).toBe(join(read(...events), which))
       },

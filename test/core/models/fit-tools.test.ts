@@ -389,8 +389,8 @@ describe('the accepted arguments of a tool', () => {
       fc.asyncProperty(
         schemas(sound),
         fc.array(argumentsOf, { minLength: 5, maxLength: 5 }),
-        async (given, all) => {
-          const schema = withoutFormats(given) as JsonObject & { type: 'object' }
+        async (input, all) => {
+          const schema = withoutFormats(input) as JsonObject & { type: 'object' }
           const parameters = toParameters(schema)
           const shown = [
             schema,
@@ -425,9 +425,9 @@ describe('the accepted arguments of a tool', () => {
     ['a nullable reference', { $ref: '#/properties/text', nullable: true }, null],
     ['a required flag', { type: 'string', required: true }, 'x'],
     ['a property without a schema', { type: 'object', properties: { a: 'string' } }, { a: 1 }],
-  ])('are not narrowed by %s', async (_, schema, given) => {
+  ])('are not narrowed by %s', async (_, schema, input) => {
     const validate = createValidator({ type: 'object', properties: { n: schema, text: { type: 'string' } } })
-    expect(await validate({ n: given })).toEqual({ value: { n: given } })
+    expect(await validate({ n: input })).toEqual({ value: { n: input } })
   })
 })
 

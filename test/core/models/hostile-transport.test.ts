@@ -155,7 +155,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
         closed = new Promise((resolve) => socket.on('close', resolve))
         socket.write(answer, () => setImmediate(() => controller.abort(new Error('enough'))))
       })
-      const asked = model(server.baseURL).request(
+      const pending = model(server.baseURL).request(
         {
           instructions: null,
           messages: [],
@@ -167,7 +167,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
         },
         { signal: controller.signal, onDelta: () => undefined, onActivity: () => undefined },
       )
-      await expect(asked).rejects.toThrow('enough')
+      await expect(pending).rejects.toThrow('enough')
       await closed
     }
   })

@@ -40,9 +40,9 @@ export function readPieces(pieces: Uint8Array[], format: AnswerFormat): Promise<
 }
 
 /** The same through the real client. */
-export function overFetch({ status, headers, body }: Recording, made: Made): Promise<Outcome> {
-  return asked(
-    made({
+export function overFetch({ status, headers, body }: Recording, createModel: Made): Promise<Outcome> {
+  return pending(
+    createModel({
       baseURL: 'http://recorded.example/v1',
       fetch: () => Promise.resolve(new Response(body, { status, headers })),
     }),
@@ -50,22 +50,22 @@ export function overFetch({ status, headers, body }: Recording, made: Made): Pro
 }
 
 /** The same over a socket, as JSON. */
-export async function overSocket(recording: Recording, made: Made, path: string): Promise<string> {
+export async function overSocket(recording: Recording, createModel: Made, path: string): Promise<string> {
   const { status, headers, body } = recording
   // The server reframes the stream.
-  const kept = Object.entries(headers).filter(
+  const remaining = Object.entries(headers).filter(
     ([name]) => !/^(content-(length|encoding)|transfer-encoding|connection)$/i.test(name),
   )
   await using server = await serve((response) => {
-    response.writeHead(status, Object.fromEntries(kept))
+    response.writeHead(status, Object.fromEntries(remaining))
     response.end(body)
   })
-  const outcome = await asked(made({ baseURL: server.baseURL }))
+  const outcome = await pending(createModel({ baseURL: server.baseURL }))
   // A handmade answer has no address.
   return JSON.stringify(outcome).replaceAll(`${server.baseURL}${path}`, 'The provider')
 }
 
-function asked(model: ModelProvider): Promise<Outcome> {
+function pending(model: ModelProvider): Promise<Outcome> {
   return outcomeOf((onDelta) =>
     model.request(
       { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },

@@ -43,8 +43,8 @@ async function askBoth(
   await ask(server.baseURL + suffix, options)
   await ask(server.baseURL + suffix, { ...options, fetch: (input, init) => fetch(input, init) })
   return server.requests.map(({ url, headers }) => {
-    const { 'user-agent': _agent, 'accept-encoding': _encoding, ...kept } = headers
-    const own = Object.entries(kept).filter(
+    const { 'user-agent': _agent, 'accept-encoding': _encoding, ...others } = headers
+    const own = Object.entries(others).filter(
       ([name]) => !/^(x-stainless-.*|accept-language|sec-fetch-mode)$/.test(name),
     )
     return { url, headers: Object.fromEntries(own) as Record<string, unknown> }
@@ -117,8 +117,8 @@ test.each([
   ['returns nothing', () => Promise.resolve(''), "Expected 'apiKey' function argument to return a string"],
 ])('a key function that %s is the reason', async (_, apiKey, reason) => {
   await using server = await serve(json(200, completion))
-  const asked = ask(server.baseURL, { apiKey: apiKey as () => Promise<string> })
-  await expect(asked).rejects.toThrow(reason)
+  const pending = ask(server.baseURL, { apiKey: apiKey as () => Promise<string> })
+  await expect(pending).rejects.toThrow(reason)
   expect(server.requests).toEqual([])
 })
 
@@ -138,7 +138,7 @@ test('the error of a status has the same fields as that of the openai client', a
   const error = { message: 'Slow down.', code: 'rate_limited', param: null, type: 'requests' }
   const headers = new Headers({ 'x-request-id': 'req-1' })
   const thrown = own.statusError(429, JSON.stringify({ error }), headers)
-  const made = real.APIError.generate(429, { error }, undefined, headers)
-  const { status, code, param, type, requestID, message } = made
+  const created = real.APIError.generate(429, { error }, undefined, headers)
+  const { status, code, param, type, requestID, message } = created
   expect(thrown).toMatchObject({ status, code, param, type, requestID, message, error })
 })

@@ -6,7 +6,7 @@ import { type Outcome, overFetch, overSocket, readPieces } from './outcomes.js'
 import { hasRecordings, recordedAnswers, type Recording } from './recordings.js'
 import { sampledRows } from '../../support/extent.js'
 
-const made = (options: { baseURL: string; fetch?: typeof fetch }) =>
+const createModel = (options: { baseURL: string; fetch?: typeof fetch }) =>
   openaiResponses({ model: 'recorded', provider: 'recorded', apiKey: 'key', ...options })
 
 /** Tools whose outputs only the client can provide. Their items are rejected by name. */
@@ -27,8 +27,10 @@ function allText({ response }: Extract<Outcome, { response: unknown }>): string 
   const commentary = items.flatMap(({ type, phase, content }) =>
     type === 'message' && phase === 'commentary' ? (content as JsonObject[]) : [],
   )
-  const said = commentary.map(({ text }: { text?: Json }) => (typeof text === 'string' ? text : ''))
-  return said.join('') + response.text
+  const commentaryTexts = commentary.map(({ text }: { text?: Json }) =>
+    typeof text === 'string' ? text : '',
+  )
+  return commentaryTexts.join('') + response.text
 }
 
 /** Compares an outcome with the expected values and returns the differences. */
@@ -99,9 +101,9 @@ describeRecordings('recorded answers of the Responses API', () => {
     const played = sampledRows(answers)
     for (const recording of played) {
       const bytes = new TextEncoder().encode(recording.body)
-      const outcome = await overFetch(recording, made)
+      const outcome = await overFetch(recording, createModel)
       const differing = differences(outcome, recording)
-      const sent = await overSocket(recording, made, '/responses')
+      const sent = await overSocket(recording, createModel, '/responses')
       if (sent !== JSON.stringify(outcome))
         differing.push(`over a socket: ${sent} instead of ${JSON.stringify(outcome)}`)
       if (recording.status === 200) {

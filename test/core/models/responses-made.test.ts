@@ -175,14 +175,14 @@ describe('parts whose numbers differ between an item and its events', () => {
         fc.array(fc.string({ minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 5 }),
         fc.nat(3),
         fc.constantFrom('none', 'parts', 'item'),
-        async (pieces, first, told) => {
+        async (pieces, first, reported) => {
           const whole = pieces.join('')
           const { response, shown } = await ask(
             events(
               added(0, { type: 'message', role: 'assistant', content: [] }),
-              ...pieces.map((text, i) => at(first + (i % 2 === 0 || told === 'parts' ? 0 : 1), text)),
-              ...(told === 'parts' ? [at(0, whole, 'done')] : []),
-              ...(told === 'item' ? [done(0, words(whole))] : []),
+              ...pieces.map((text, i) => at(first + (i % 2 === 0 || reported === 'parts' ? 0 : 1), text)),
+              ...(reported === 'parts' ? [at(0, whole, 'done')] : []),
+              ...(reported === 'item' ? [done(0, words(whole))] : []),
               completed([words(whole)]),
             ),
           )

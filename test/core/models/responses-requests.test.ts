@@ -149,10 +149,10 @@ describe('an answer is sent back', () => {
 
   test('with nothing twice in the transcript', async () => {
     const { response } = await ask(json(200, whole(items)))
-    const kept = JSON.stringify(response.providerItems)
-    expect(kept).toContain('gAAA')
-    expect(kept).not.toContain('I look.')
-    expect(kept).not.toContain('\\"q\\"')
+    const stored = JSON.stringify(response.providerItems)
+    expect(stored).toContain('gAAA')
+    expect(stored).not.toContain('I look.')
+    expect(stored).not.toContain('\\"q\\"')
   })
 
   test('without any of its items if the message was edited or is another model’s', async () => {

@@ -140,8 +140,10 @@ describe('the items of a stream', () => {
     const input = { type: 'response.function_call_arguments.delta', output_index: 0, delta: '{"q":1}' }
     const called = await ask(events(added(0, call('c1', '')), input, ...ending(call('c1', ''))))
     expect(called.response.toolCalls[0]?.function.arguments).toBe('{"q":1}')
-    const said = await ask(events(added(0, words('')), delta(0, 'Hi'), ...ending(words('', { content: [] }))))
-    expect([said.response.text, said.shown.text]).toEqual(['Hi', 'Hi'])
+    const answer = await ask(
+      events(added(0, words('')), delta(0, 'Hi'), ...ending(words('', { content: [] }))),
+    )
+    expect([answer.response.text, answer.shown.text]).toEqual(['Hi', 'Hi'])
   })
 
   test('without a type in the last list do not replace streamed items', async () => {

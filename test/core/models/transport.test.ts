@@ -223,14 +223,14 @@ describe("over Node's HTTP,", () => {
       response.write(text.slice(0, 9))
       finish = () => response.end(text.slice(9))
     })
-    let heard = 0
+    let received = 0
     const answer = ask(
       server.baseURL,
       {},
       {
         onActivity: () => {
-          heard += 1
-          if (heard !== 2) return
+          received += 1
+          if (received !== 2) return
           const { port } = new URL(server.baseURL)
           const sockets = Object.entries(http.globalAgent.sockets)
             .filter(([name]) => name.includes(port))

@@ -125,7 +125,7 @@ test('a valid history is sent unchanged', () => {
 })
 
 describe('Mistral’s requirements', () => {
-  const asked: Message[] = [
+  const history: Message[] = [
     { ...stamp, role: 'user', content: 'Go.' },
     {
       ...stamp,
@@ -138,13 +138,13 @@ describe('Mistral’s requirements', () => {
 
   test('an answer is inserted between results and the next user message', () => {
     const roles = (isMistral: boolean) =>
-      sent(asked, { ...plain, isMistral }, null, ['Think.']).messages.map(({ role }) => role)
+      sent(history, { ...plain, isMistral }, null, ['Think.']).messages.map(({ role }) => role)
     expect(roles(false)).toEqual(['user', 'assistant', 'tool', 'user'])
     expect(roles(true)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user'])
   })
 
   test('ids are nine letters and digits', () => {
-    const [, called, result] = sent(asked, { ...plain, isMistral: true }, null, []).messages
+    const [, called, result] = sent(history, { ...plain, isMistral: true }, null, []).messages
     expect(result?.tool_call_id).toMatch(/^[a-zA-Z0-9]{9}$/)
     expect(called?.tool_calls?.[0]?.id).toBe(result?.tool_call_id)
   })

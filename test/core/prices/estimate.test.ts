@@ -80,19 +80,19 @@ describe('estimateRequestTokens', () => {
   })
 
   test('an assistant message counts its calls and provider data, not local data', () => {
-    const said: Message = { id: 'm', createdAt: 0, role: 'assistant', content: 'Let me look.' }
+    const message: Message = { id: 'm', createdAt: 0, role: 'assistant', content: 'Let me look.' }
     const call = {
       id: 'c',
       type: 'function' as const,
       function: { name: 'read', arguments: '{"path":"a.txt"}' },
     }
-    expect(tokens({ ...said, tool_calls: [call] })).toBeGreaterThan(tokens(said))
-    expect(tokens({ ...said, reasoning_details: [{ text: 'thinking' }] })).toBeGreaterThan(tokens(said))
-    expect(tokens({ ...said, refusal: 'No, I will not.' })).toBeGreaterThan(tokens(said))
-    expect(tokens({ ...said, reasoning: 'x'.repeat(1000), data: { note: 'x'.repeat(1000) } })).toBe(
-      tokens(said),
+    expect(tokens({ ...message, tool_calls: [call] })).toBeGreaterThan(tokens(message))
+    expect(tokens({ ...message, reasoning_details: [{ text: 'thinking' }] })).toBeGreaterThan(tokens(message))
+    expect(tokens({ ...message, refusal: 'No, I will not.' })).toBeGreaterThan(tokens(message))
+    expect(tokens({ ...message, reasoning: 'x'.repeat(1000), data: { note: 'x'.repeat(1000) } })).toBe(
+      tokens(message),
     )
-    expect(tokens({ ...said, content: null })).toBeLessThan(tokens(said))
+    expect(tokens({ ...message, content: null })).toBeLessThan(tokens(message))
   })
 
   test('a picture counts as a picture, regardless of the length of its address', () => {
@@ -146,9 +146,9 @@ describe('estimateRequestTokens', () => {
 
 describe('estimateUsage', () => {
   test('the sum is input and output, reasoning is a part of the output, and nothing is cached', () => {
-    const asked = request({ messages: [user('x'.repeat(400))] })
+    const input = request({ messages: [user('x'.repeat(400))] })
     const call = { id: 'c', type: 'function' as const, function: { name: 'read', arguments: '{}' } }
-    const usage = estimateUsage(asked, {
+    const usage = estimateUsage(input, {
       text: 'y'.repeat(40),
       reasoning: 'z'.repeat(80),
       refusal: 'no'.repeat(2),

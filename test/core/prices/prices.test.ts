@@ -152,9 +152,9 @@ describe('overrides', () => {
   test('a custom price is known immediately, and a catalog price after the first request', async () => {
     const book = createPriceBook({ m: { inputPerMillion: 1, outputPerMillion: 2 } })
     expect(book.knownPrice('x', 'm', million)).toBe(3)
-    const asked = await book.price('openai', 'gpt-4.1', million, noon)
-    expect(asked).toBeCloseTo(10, 10)
-    expect(book.knownPrice('openai', 'gpt-4.1', million, noon)).toBe(asked)
+    const price = await book.price('openai', 'gpt-4.1', million, noon)
+    expect(price).toBeCloseTo(10, 10)
+    expect(book.knownPrice('openai', 'gpt-4.1', million, noon)).toBe(price)
   })
 
   test.each([Number.NaN, -1, Infinity, 'free', {}])(

@@ -11,14 +11,14 @@ const [configured = '', written = '', builtIn = '', byHand = ''] = [
 ].map(([, code = '']) => code)
 
 /** Evaluates an example and resolves with the named value. */
-async function run(code: string, names: string, given: Record<string, unknown> = {}): Promise<unknown[]> {
+async function run(code: string, names: string, input: Record<string, unknown> = {}): Promise<unknown[]> {
   const scope = {
     ...shields,
     openaiChat,
     client: new OpenAI({ apiKey: 'test-key' }),
     model: null,
     tools: [],
-    ...given,
+    ...input,
   }
   // oxlint-disable-next-line typescript/no-implied-eval -- code of our own page
   const evaluate = new Function(
@@ -45,8 +45,8 @@ describe('docs/shields.md', () => {
       json: () => Promise.resolve({ harmful: content.includes('bomb') }),
     })
     const fetch = (_: string, { body }: { body: string }) => Promise.resolve(harmful(body))
-    const given = { fetch, classifierURL: 'http://127.0.0.1:9' }
-    const [noPrices, classifier] = (await run(written, 'noPrices, classifier', given)) as [Shield, Shield]
+    const scope = { fetch, classifierURL: 'http://127.0.0.1:9' }
+    const [noPrices, classifier] = (await run(written, 'noPrices, classifier', scope)) as [Shield, Shield]
     expect(await verdictOf(noPrices, '5 €')).toMatchObject({ action: 'block' })
     expect(await verdictOf(noPrices, '5')).toEqual({ action: 'allow' })
     expect(await verdictOf(classifier, 'a bomb')).toEqual({ action: 'block' })
@@ -54,9 +54,9 @@ describe('docs/shields.md', () => {
   })
 
   it('uses the built-in shields, with their names and defaults', async () => {
-    const made = (await run(builtIn, 'secrets, moderation, guard')) as Shield[]
-    for (const { name } of made) expect(page).toContain(`name: '${name}'`)
-    const [secrets] = made
+    const shields = (await run(builtIn, 'secrets, moderation, guard')) as Shield[]
+    for (const { name } of shields) expect(page).toContain(`name: '${name}'`)
+    const [secrets] = shields
     const key = ['AK', 'IA', 'Q7RS2TUV3WXY4ZAB'].join('')
     expect(secrets && (await verdictOf(secrets, key))).toMatchObject({ content: '<aws>' })
   })

@@ -192,10 +192,10 @@ describe('released text', () => {
   })
 
   it('stops once a redaction contradicts it', async () => {
-    let asked = 0
+    let calls = 0
     const check = (text: string): Promise<ShieldOutcome> => {
-      asked += 1
-      const content = asked < 2 ? text : `Sorry. ${text}`
+      calls += 1
+      const content = calls < 2 ? text : `Sorry. ${text}`
       return Promise.resolve({ action: 'redact', message: null, content, findings: [] })
     }
     const { held, pieces } = holdBack({ window: 4, check })
@@ -203,7 +203,7 @@ describe('released text', () => {
       held.write('abc')
       await settle()
     }
-    expect({ pieces, asked }).toEqual({ pieces: ['ab'], asked: 2 })
+    expect({ pieces, calls }).toEqual({ pieces: ['ab'], calls: 2 })
     expect(held.blocked).toBe(false)
     expect(held.remainder('Sorry.')).toBeNull()
   })
@@ -244,12 +244,12 @@ describe('a text that continues another', () => {
 
 describe('a block', () => {
   it('is final: nothing is released or checked after it', async () => {
-    let asked = 0
+    let calls = 0
     const block = checkWith([/bad/], 'block')
     const { held, pieces } = holdBack({
       window: 4,
       check: (text) => {
-        asked += 1
+        calls += 1
         return block(text)
       },
     })
@@ -257,10 +257,10 @@ describe('a block', () => {
     await settle()
     held.write('bad')
     await settle()
-    const before = { released: held.released, asked }
+    const before = { released: held.released, calls }
     held.write(' good good good good good')
     await settle()
-    expect({ released: held.released, asked }).toEqual(before)
+    expect({ released: held.released, calls }).toEqual(before)
     expect(pieces).toEqual(['all is g'])
     expect(await held.finish()).toMatchObject({ blocked: true, released: 'all is g' })
   })

@@ -66,7 +66,7 @@ it('sends half of a surrogate pair as U+FFFD', async () => {
 
 it('sends no request for an empty text', async () => {
   const { outcome, requests } = await moderate(says(judgement), {}, ' \n')
-  expect({ action: outcome.action, asked: requests.length }).toEqual({ action: 'allow', asked: 0 })
+  expect({ action: outcome.action, requests: requests.length }).toEqual({ action: 'allow', requests: 0 })
 })
 
 it.each<[string, Options, ShieldOutcome['action'], string | null]>([
@@ -154,10 +154,10 @@ it.each<[string, Answer, Options, RegExp]>([
 
 it('aborts its request when it is stopped', async () => {
   const closed = pending()
-  const asked = pending()
+  const reached = pending()
   await using server = await serve((response) => {
     response.on('close', closed.resolve)
-    asked.resolve()
+    reached.resolve()
   })
   const client = new OpenAI({ apiKey: 'test-key', baseURL: server.baseURL })
   const controller = new AbortController()
@@ -165,7 +165,7 @@ it('aborts its request when it is stopped', async () => {
     point: 'output',
     signal: controller.signal,
   })
-  await asked.promise
+  await reached.promise
   controller.abort()
   expect((await outcome).action).toBe('block')
   await closed.promise

@@ -85,18 +85,18 @@ describe('the combined verdict of shields', () => {
   })
 
   it('is based on the point and the context that each shield receives', async () => {
-    let asked: ShieldContext | undefined
+    let received: ShieldContext | undefined
     const curious = defineShield({
       name: 'curious',
       check: (_, question) => {
-        asked = question
+        received = question
         return { action: 'allow' }
       },
     })
     const context = { user: 7 }
     const messages = [{ role: 'user' as const, content: 'hi', id: 'm1', createdAt: 1 }]
     await run([curious], 'x', { point: 'toolInput', callId: 'c1', toolName: 'read', context, messages })
-    const { signal, ...scene } = asked ?? { signal: undefined }
+    const { signal, ...scene } = received ?? { signal: undefined }
     expect(scene).toEqual({ point: 'toolInput', callId: 'c1', toolName: 'read', context, messages })
     expect(signal).toBeInstanceOf(AbortSignal)
   })
@@ -181,9 +181,9 @@ describe('a shield that fails', () => {
     await fc.assert(
       fc.asyncProperty(fc.anything({ withNullPrototype: true }), fc.boolean(), async (verdict, failOpen) => {
         const { action, content } = await run([says('any', verdict)], 'text', { failOpen })
-        const said = (verdict as { action?: unknown } | null | undefined)?.action
-        const isVerdict = said === 'allow' || said === 'warn' || said === 'block'
-        expect(action).toBe(isVerdict ? said : failOpen ? 'warn' : 'block')
+        const verdictAction = (verdict as { action?: unknown } | null | undefined)?.action
+        const isVerdict = verdictAction === 'allow' || verdictAction === 'warn' || verdictAction === 'block'
+        expect(action).toBe(isVerdict ? verdictAction : failOpen ? 'warn' : 'block')
         expect(content).toBe('text')
       }),
     )
@@ -280,16 +280,16 @@ describe('stopping', () => {
   })
 
   it('calls no shield if it happened before', async () => {
-    let asked = 0
+    let calls = 0
     const counts = defineShield({
       name: 'counts',
       check: () => {
-        asked += 1
+        calls += 1
         return { action: 'allow' }
       },
     })
     const { action } = await run([counts], 'x', { signal: AbortSignal.abort() })
-    expect({ action, asked }).toEqual({ action: 'block', asked: 0 })
+    expect({ action, calls }).toEqual({ action: 'block', calls: 0 })
   })
 
   it('leaves no listener, however often a signal is used', async () => {
@@ -297,13 +297,13 @@ describe('stopping', () => {
     let listeners = 0
     const add = signal.addEventListener.bind(signal)
     const remove = signal.removeEventListener.bind(signal)
-    signal.addEventListener = (...given: Parameters<typeof add>) => {
+    signal.addEventListener = (...args: Parameters<typeof add>) => {
       listeners += 1
-      add(...given)
+      add(...args)
     }
-    signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+    signal.removeEventListener = (...args: Parameters<typeof remove>) => {
       listeners -= 1
-      remove(...given)
+      remove(...args)
     }
     await run([says('a', { action: 'allow' }), says('b', { action: 'block' })], 'x', { signal })
     expect(listeners).toBe(0)
@@ -354,12 +354,12 @@ describe('redactions', () => {
   it.each([[false], [true]])(
     'block if a shield with a finding cannot be called again (failOpen: %s)',
     async (failOpen) => {
-      let asked = 0
+      let calls = 0
       const moody = defineShield({
         name: 'moody',
         check: () => {
-          asked += 1
-          if (asked > 1) throw new Error('once is enough')
+          calls += 1
+          if (calls > 1) throw new Error('once is enough')
           return { action: 'redact', content: '' }
         },
       })

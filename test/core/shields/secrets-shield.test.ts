@@ -80,7 +80,7 @@ const examples: [kind: SecretKind, secret: string, text?: string][] = [
 ]
 
 describe('text that leaves the process', () => {
-  const told = (text: string): ModelRequest => ({
+  const requestOf = (text: string): ModelRequest => ({
     instructions: text,
     messages: [{ role: 'user', id: 'm1', createdAt: 0, content: text }],
     nudges: [text],
@@ -94,8 +94,8 @@ describe('text that leaves the process', () => {
     const shown = [
       toShownText(text),
       redactEvent({ event: { text } }, { maxText: 4_000 }).event.text,
-      formatInputMessages(told(text)),
-      formatInstructions(told(text)) ?? '',
+      formatInputMessages(requestOf(text)),
+      formatInstructions(requestOf(text)) ?? '',
     ]
     for (const one of shown) {
       expect(one).not.toContain(JSON.stringify(secret).slice(1, -1))

@@ -23,10 +23,10 @@ describe('docs/structured-output.md', () => {
       'z',
       'options',
       `return (async () => {\n${body}\nreturn { city, days }\n})()`,
-    ) as (...given: unknown[]) => unknown
+    ) as (...args: unknown[]) => unknown
     try {
-      const given = [createAgent, objectOrThrow, openaiChat, z, options]
-      expect(await example(...given)).toEqual({ city: 'Paris', days: 2 })
+      const args = [createAgent, objectOrThrow, openaiChat, z, options]
+      expect(await example(...args)).toEqual({ city: 'Paris', days: 2 })
     } finally {
       await rehearsal.close()
     }

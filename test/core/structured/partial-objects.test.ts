@@ -3,11 +3,11 @@ import { PartialObjects } from '../../../src/core/structured/partial-objects.js'
 
 /** The events of an answer that streams in these pieces. */
 function read(...pieces: string[]): object[] {
-  const told: object[] = []
-  const objects = new PartialObjects((object) => told.push(object))
+  const reported: object[] = []
+  const objects = new PartialObjects((object) => reported.push(object))
   for (const text of pieces) objects.read({ stepId: 's1', text, finished: false })
   objects.read({ stepId: 's1', text: '', finished: true })
-  return told
+  return reported
 }
 
 /** Each character in its JSON encodings. */
@@ -28,11 +28,11 @@ test('each chunk gives the object so far', () => {
 
 test('a long object is emitted whenever its text has grown by a twentieth, and at its end', () => {
   const object = { words: Array.from({ length: 500 }, (_, i) => `word ${i}`) }
-  const told = read(...(JSON.stringify(object).match(/.{1,4}/g) ?? []))
+  const objects = read(...(JSON.stringify(object).match(/.{1,4}/g) ?? []))
   // At most the logarithm, to base 1.05, of the growth from 4 to 6,391 characters.
-  expect(told.length).toBeGreaterThan(50)
-  expect(told.length).toBeLessThan(155)
-  expect(told.at(-1)).toEqual(object)
+  expect(objects.length).toBeGreaterThan(50)
+  expect(objects.length).toBeLessThan(155)
+  expect(objects.at(-1)).toEqual(object)
 })
 
 test('an unfinished number or word is left out, because it may continue', () => {
@@ -49,9 +49,9 @@ test.each([
   ['an escaped key', '{"city":"Pa', 'ris","\\u005F_proto__":{"isAdmin":true}}'],
   ['a completely escaped key', '{"city":"Paris",', `"${escaped('__proto__')}":{"isAdmin":`, 'true}}'],
 ])('%s cannot set a prototype', (_, ...pieces) => {
-  const told = read(...pieces)
-  expect(told.at(-1)).toEqual({ city: 'Paris' })
-  for (const object of told)
+  const objects = read(...pieces)
+  expect(objects.at(-1)).toEqual({ city: 'Paris' })
+  for (const object of objects)
     expect([Object.getPrototypeOf(object), 'isAdmin' in object]).toEqual([Object.prototype, false])
 })
 
@@ -107,9 +107,9 @@ test('for any object and any split, each value is a part of the object, and the 
       const text = JSON.stringify(object, null, isWide ? 2 : 0)
       if (text.includes('__proto__')) return
       const at = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length]
-      const told = read(...at.slice(1).map((end, i) => text.slice(at[i], end)))
-      for (const part of told) expect([part, isPartOf(part, object)]).toEqual([part, true])
-      expect(told.at(-1)).toEqual(object)
+      const objects = read(...at.slice(1).map((end, i) => text.slice(at[i], end)))
+      for (const part of objects) expect([part, isPartOf(part, object)]).toEqual([part, true])
+      expect(objects.at(-1)).toEqual(object)
     }),
   )
 })

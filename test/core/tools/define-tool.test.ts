@@ -68,7 +68,7 @@ test('A plain JSON Schema is sent unchanged, copied, and used to validate argume
 })
 
 test('The JSON Schema is created once', () => {
-  let made = 0
+  let count = 0
   const input: InputSchema = {
     '~standard': {
       version: 1,
@@ -76,7 +76,7 @@ test('The JSON Schema is created once', () => {
       validate: (value: unknown) => ({ value }),
       jsonSchema: {
         input: ({ target }) => {
-          made += 1
+          count += 1
           return { type: 'object', title: target }
         },
       },
@@ -86,7 +86,7 @@ test('The JSON Schema is created once', () => {
   const set = createToolSet([tool])
   expect(tool.parameters).toEqual({ type: 'object', title: 'draft-2020-12', properties: {} })
   expect(set.specs[0]?.parameters).toBe(tool.parameters)
-  expect(made).toBe(1)
+  expect(count).toBe(1)
 })
 
 test.each(['', 'with space', 'ä', 'a'.repeat(65), 'dot.ted', '__proto__', 'a\n', 7, undefined])(

@@ -13,8 +13,8 @@ const toolWith = (input: JsonObject): Tool =>
   }) as Tool
 
 /** The model-facing message, or null if the arguments are valid. */
-async function refusal(input: JsonObject, given: unknown): Promise<string | null> {
-  const parsed = await parseArguments(toolWith({ type: 'object', ...input }), JSON.stringify(given))
+async function refusal(input: JsonObject, value: unknown): Promise<string | null> {
+  const parsed = await parseArguments(toolWith({ type: 'object', ...input }), JSON.stringify(value))
   return parsed.ok ? null : parsed.message
 }
 
@@ -39,8 +39,8 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     [{ city: 'Paris' }],
     [{ city: 'Paris', days: 3, 'in words': 'long', guests: [{ name: 'Ann', age: 7 }], pay: null }],
     [{ city: 'Paris', pay: { iban: 'DE', any: [] } }],
-  ])('are accepted if they match: %j', async (given) => {
-    expect(await refusal(trip, given)).toBeNull()
+  ])('are accepted if they match: %j', async (input) => {
+    expect(await refusal(trip, input)).toBeNull()
   })
 
   test.each<[unknown, string[]]>([
@@ -60,8 +60,8 @@ describe('arguments of a tool with a plain JSON Schema', () => {
       { days: 'x', more: 1 },
       ['- city: Missing.', '- days: Type "string" is invalid. Expected "integer".', '- more: This'],
     ],
-  ])('are refused with the field named: %j', async (given, lines) => {
-    const message = await refusal(trip, given)
+  ])('are refused with the field named: %j', async (input, lines) => {
+    const message = await refusal(trip, input)
     const [head, ...rest] = (message ?? '').split('\n')
     expect(head).toBe("The arguments of 'book' do not match its schema:")
     expect(rest.at(-1)).toBe('Correct them and call it again.')
@@ -107,11 +107,11 @@ describe('arguments of a tool with a plain JSON Schema', () => {
   })
 
   test('are validated without compiling the schema to code', async () => {
-    const made: string[] = []
+    const created: string[] = []
     const { Function: original } = globalThis
     globalThis.Function = new Proxy(original, {
       construct: (target, args: string[]) => {
-        made.push(args.join())
+        created.push(args.join())
         return Reflect.construct(target, args) as object
       },
     })
@@ -120,16 +120,16 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     } finally {
       globalThis.Function = original
     }
-    expect(made).toEqual([])
+    expect(created).toEqual([])
   })
 
   test('are accepted or refused for any schema', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), async (schema, given) => {
+      fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), async (schema, input) => {
         const { $schema: _, properties, ...more } = schema as JsonObject
         const parsed = await parseArguments(
           toolWith({ ...more, type: 'object', properties: { a: properties ?? {} } }),
-          JSON.stringify({ a: given }),
+          JSON.stringify({ a: input }),
         )
         expect(typeof parsed.ok).toBe('boolean')
       }),

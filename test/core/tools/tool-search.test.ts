@@ -15,10 +15,10 @@ const tools = manyTools.map(
     }) as Tool,
 )
 
-const find = async (query: string, given: readonly Tool[] = tools, options = {}): Promise<string[]> => {
+const find = async (query: string, input: readonly Tool[] = tools, options = {}): Promise<string[]> => {
   const { search } = toolSearch(options)
   let names: readonly string[] = []
-  await search?.find({ query }, { deferred: given, maxChars: 50_000, load: (loaded) => (names = loaded) })
+  await search?.find({ query }, { deferred: input, maxChars: 50_000, load: (loaded) => (names = loaded) })
   return [...names]
 }
 

@@ -4,18 +4,21 @@ import { longTest } from '../../support/extent.js'
 
 /** A model that never ends. It sometimes repeats itself, and every call differs from the one before. */
 function restless(): ModelProvider {
-  let asked = 0
+  let requestCount = 0
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
   return {
     provider: 'restless',
     model: 'restless-1',
     request: () => {
-      asked += 1
+      requestCount += 1
       const toolCalls = [
         {
-          id: `c${asked}`,
+          id: `c${requestCount}`,
           type: 'function' as const,
-          function: { name: 'work', arguments: JSON.stringify({ n: asked % 7 === 0 ? 'again' : asked }) },
+          function: {
+            name: 'work',
+            arguments: JSON.stringify({ n: requestCount % 7 === 0 ? 'again' : requestCount }),
+          },
         },
       ]
       const answer = { text: '', reasoning: '', refusal: null, finishReason: 'tool_calls', complete: true }

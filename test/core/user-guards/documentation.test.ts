@@ -95,5 +95,5 @@ function run(code: string, name: string): unknown {
     'tools',
     `${code}\nreturn ${name || 'null'}`,
   )
-  return (evaluate as (...given: unknown[]) => unknown)(createAgent, defineGuard, model, [])
+  return (evaluate as (...args: unknown[]) => unknown)(createAgent, defineGuard, model, [])
 }

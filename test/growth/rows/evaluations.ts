@@ -45,7 +45,7 @@ export const evaluationRows: readonly Row[] = [
     covers: ['statewright/testing evaluate'],
     from: 50,
     prepare: cases,
-    run: (given) => evaluate({ agent: answering(), cases: given, onProgress: () => undefined }),
+    run: (input) => evaluate({ agent: answering(), cases: input, onProgress: () => undefined }),
   }),
   row({
     name: 'a file of many cases',

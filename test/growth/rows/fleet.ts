@@ -6,7 +6,7 @@ import { memoryStore } from '../../../src/index.js'
 import { plainAnswer } from '../../support/manual-model.js'
 import { type Row, row } from '../measure.js'
 
-const asked: Omit<ReserveOptions, 'reservation'> = {
+const options: Omit<ReserveOptions, 'reservation'> = {
   budget: 'b',
   terms: 't',
   allowance: { nanoUsd: null, tokens: null },
@@ -26,7 +26,7 @@ function reserved(n: number): { store: BudgetStore; time: { now: number } } {
   const store = createMemoryBudgets(() => time.now)
   for (const i of numbers(n)) {
     time.now += 0.01
-    void store.reserve({ ...asked, ttlMs: 1e6, reservation: `r${i}` })
+    void store.reserve({ ...options, ttlMs: 1e6, reservation: `r${i}` })
   }
   return { store, time }
 }
@@ -90,7 +90,7 @@ export const fleetRows: readonly Row[] = [
       time.now += 1e6
       for (const i of numbers(n)) {
         time.now += 0.01
-        void store.reserve({ ...asked, reservation: `again${i}` })
+        void store.reserve({ ...options, reservation: `again${i}` })
       }
     },
   }),
@@ -107,7 +107,7 @@ export const fleetRows: readonly Row[] = [
           numbers(n).map((one) => `r${one}`),
           1e6,
         )
-        void store.reserve({ ...asked, reservation: `next${i}` })
+        void store.reserve({ ...options, reservation: `next${i}` })
         void store.replaceTerms('b', 't')
       }
     },
@@ -119,7 +119,7 @@ export const fleetRows: readonly Row[] = [
     prepare: (n) => n,
     run: async (n) => {
       const store = createMemoryBudgets(() => 0)
-      for (const i of numbers(n)) void store.reserve({ ...asked, budget: `b${i}`, reservation: `r${i}` })
+      for (const i of numbers(n)) void store.reserve({ ...options, budget: `b${i}`, reservation: `r${i}` })
       await store.list()
     },
   }),

@@ -29,25 +29,26 @@ import { agentOf, calling, serving, stepping, streaming, transcript } from '../s
 
 /** The events of a run of this many steps. */
 async function events(steps: number): Promise<AgentEvent[]> {
-  const told: AgentEvent[] = []
+  const events: AgentEvent[] = []
   const run = agentOf(stepping(steps)).run('Look.')
-  run.events$.subscribe((event) => told.push(event))
+  run.events$.subscribe((event) => events.push(event))
   await run.result
-  return told
+  return events
 }
 
 /** The events of a streamed answer of this many characters. */
 async function pieces(characters: number): Promise<AgentEvent[]> {
-  const told: AgentEvent[] = []
+  const events: AgentEvent[] = []
   const run = agentOf(streaming('word '.repeat(characters / 5))).run('Tell.')
-  run.events$.subscribe((event) => told.push(event))
+  run.events$.subscribe((event) => events.push(event))
   await run.result
-  return told
+  return events
 }
 
-const folded = (told: readonly AgentEvent[]) => told.reduce<Transcript | undefined>(foldTranscript, undefined)
+const folded = (events: readonly AgentEvent[]) =>
+  events.reduce<Transcript | undefined>(foldTranscript, undefined)
 
-const formatted = (told: readonly AgentEvent[]) => told.map(createEventFormatter())
+const formatted = (events: readonly AgentEvent[]) => events.map(createEventFormatter())
 
 const stored = (n: number) =>
   ({ ...JSON.parse(JSON.stringify(createSession())), messages: transcript(n) }) as unknown
@@ -101,7 +102,7 @@ const ask = {
   stream: true,
 }
 
-const asked = async (model: ModelProvider): Promise<unknown> =>
+const requestOnce = async (model: ModelProvider): Promise<unknown> =>
   model.request(ask, {
     signal: new AbortController().signal,
     onDelta: () => undefined,
@@ -111,10 +112,10 @@ const asked = async (model: ModelProvider): Promise<unknown> =>
 const account = { model: 'm', apiKey: 'none', baseURL: 'http://localhost:1/v1' }
 
 const overChat = (body: string) =>
-  asked(openaiChat({ ...account, fetch: serving(body, 'text/event-stream') }))
+  requestOnce(openaiChat({ ...account, fetch: serving(body, 'text/event-stream') }))
 
 const overResponses = (body: string) =>
-  asked(openaiResponses({ ...account, fetch: serving(body, 'text/event-stream') }))
+  requestOnce(openaiResponses({ ...account, fetch: serving(body, 'text/event-stream') }))
 
 async function drained(stream: AsyncIterable<unknown>): Promise<number> {
   let parts = 0
@@ -124,7 +125,7 @@ async function drained(stream: AsyncIterable<unknown>): Promise<number> {
 
 const streamed = (n: number): string => 'word '.repeat(n / 5)
 
-const told = (text: string) => agentOf(streaming(text)).run('Tell.')
+const startRun = (text: string) => agentOf(streaming(text)).run('Tell.')
 
 const document = (n: number) => [{ source: 'a.md', text: 'Everyone has 30 days of it. '.repeat(n / 28) }]
 
@@ -158,26 +159,26 @@ export const messageRows: readonly Row[] = [
     covers: ['statewright/ui toUIMessageStream'],
     ...answerSize,
     prepare: streamed,
-    run: (text) => drained(toUIMessageStream(told(text))),
+    run: (text) => drained(toUIMessageStream(startRun(text))),
   }),
   row({
     name: 'toUIMessageStreamResponse',
     covers: ['statewright/ui toUIMessageStreamResponse'],
     ...answerSize,
     prepare: streamed,
-    run: (text) => toUIMessageStreamResponse(told(text)).text(),
+    run: (text) => toUIMessageStreamResponse(startRun(text)).text(),
   }),
   row({
     name: 'chatTransport reading an answer',
     covers: ['statewright/ui/client chatTransport'],
     ...answerSize,
-    prepare: (n) => toUIMessageStreamResponse(told(streamed(n))).text(),
+    prepare: (n) => toUIMessageStreamResponse(startRun(streamed(n))).text(),
     run: async (body) => {
       const headers = { 'content-type': 'text/event-stream' }
       const transport = chatTransport({ fetch: () => Promise.resolve(new Response(body, { headers })) })
       const messages = [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Tell.' }] }]
-      const asked = { trigger: 'submit-message', chatId: 'c', messageId: undefined, messages }
-      return drained(await transport.sendMessages(asked as never))
+      const request = { trigger: 'submit-message', chatId: 'c', messageId: undefined, messages }
+      return drained(await transport.sendMessages(request as never))
     },
   }),
   row({
@@ -185,14 +186,14 @@ export const messageRows: readonly Row[] = [
     covers: ['statewright/ui toEventStreamResponse'],
     ...answerSize,
     prepare: streamed,
-    run: (text) => toEventStreamResponse(told(text)).text(),
+    run: (text) => toEventStreamResponse(startRun(text)).text(),
   }),
   row({
     name: 'toAGUI',
     covers: ['statewright/agui toAGUI'],
     ...answerSize,
     prepare: streamed,
-    run: (text) => drained(toAGUI(told(text))),
+    run: (text) => drained(toAGUI(startRun(text))),
   }),
   row({
     name: 'toAGUI over many calls',
@@ -258,7 +259,7 @@ export const messageRows: readonly Row[] = [
     from: 20_000,
     atMost: 160_000,
     prepare: (n) => JSON.parse(JSON.stringify(memory({ documents: document(n) }))) as never,
-    run: (given) => restoreMemory(given),
+    run: (input) => restoreMemory(input),
   }),
   row({
     name: 'loadAttachment',

@@ -35,7 +35,7 @@ interface Kept {
 /** Sessions of this many steps, each created once, because the rows only read them. */
 const known = new Map<number, Promise<Kept>>()
 
-function kept(steps: number): Promise<Kept> {
+function sessionOf(steps: number): Promise<Kept> {
   const one = known.get(steps) ?? written(steps)
   known.set(steps, one)
   return one
@@ -110,7 +110,7 @@ const chat = ({ agent }: Kept) => chatHandler({ agent, authorize: 'none', path: 
 
 const page = (path: string, init?: RequestInit) => new Request(`http://localhost/chat${path}`, init)
 
-const said = (id: string, n: number) =>
+const message = (id: string, n: number) =>
   JSON.stringify({
     id,
     messages: Array.from({ length: n }, (_, i) => ({
@@ -182,14 +182,14 @@ export const recordRows: readonly Row[] = [
     name: 'resuming a session',
     covers: ['agent resume'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: async ({ agent }) => (await agent.resume('s')).result,
   }),
   row({
     name: 'watching a session that has ended',
     covers: ['agent watch'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ agent }) => drained(agent.watch('s')),
   }),
   row({
@@ -197,7 +197,7 @@ export const recordRows: readonly Row[] = [
     covers: ['statewright/testing checkSessionLog'],
     from: 25,
     atMost: 100,
-    prepare: async (n) => (await kept(n)).store.read('s'),
+    prepare: async (n) => (await sessionOf(n)).store.read('s'),
     run: (records) => checkSessionLog(records),
   }),
   row({
@@ -220,35 +220,35 @@ export const recordRows: readonly Row[] = [
     covers: ['statewright/testing replaySession', 'statewright/testing createRecordedAgent'],
     from: 25,
     atMost: 100,
-    prepare: async (n) => recordSession((await kept(n)).agent, 's'),
+    prepare: async (n) => recordSession((await sessionOf(n)).agent, 's'),
     run: (recording) => replaySession(createRecordedAgent(recording), recording),
   }),
   row({
     name: 'agent.replay',
     covers: ['agent replay'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ agent }) => agent.replay('s'),
   }),
   row({
     name: 'agent.readSession',
     covers: ['agent readSession'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ agent }) => agent.readSession('s'),
   }),
   row({
     name: 'agent.fork',
     covers: ['agent fork'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ agent }) => agent.fork('s'),
   }),
   row({
     name: 'the branches of a session',
     covers: ['agent branch', 'agent selectBranch', 'agent listBranches'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: async ({ agent }) => {
       const id = await agent.fork('s')
       await agent.branch(id, { from: 'm1' }).result
@@ -260,14 +260,14 @@ export const recordRows: readonly Row[] = [
     name: 'reading a log',
     covers: ['store read', 'store get', 'statewright memoryStore', 'statewright/stores memoryStore'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ store }) => store.read('s'),
   }),
   row({
     name: 'recordSession',
     covers: ['statewright/testing recordSession'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ agent }) => recordSession(agent, 's'),
   }),
   row({
@@ -285,7 +285,7 @@ export const recordRows: readonly Row[] = [
     name: 'the studio: a session',
     covers: ['studio session', 'studio end'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: async ({ store }) => [await studioOf(store).getSession('s'), await studioOf(store).getEnd('s')],
   }),
   row({
@@ -309,7 +309,7 @@ export const recordRows: readonly Row[] = [
     name: 'the studio: a moment',
     covers: ['studio moment', 'studio moments', 'studio request'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: async ({ store }) => [
       await studioOf(store).getMoment('s', 20),
       await studioOf(store).getRequest('s', { seq: 3, all: true }),
@@ -322,21 +322,21 @@ export const recordRows: readonly Row[] = [
     covers: ['studio compare'],
     from: 25,
     atMost: 400,
-    prepare: kept,
+    prepare: sessionOf,
     run: async ({ store, agent }) => studioOf(store).compareSessions('s', await agent.fork('s')),
   }),
   row({
     name: 'a chat: what was said',
     covers: ['statewright/ui chatHandler', 'chat read'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: async (one) => (await chat(one)(page('/s'))).text(),
   }),
   row({
     name: 'a chat: joined again',
     covers: ['chat stream'],
     ...size,
-    prepare: kept,
+    prepare: sessionOf,
     run: async (one) => (await chat(one)(page('/s/stream'))).text(),
   }),
   row({
@@ -348,7 +348,7 @@ export const recordRows: readonly Row[] = [
     run: async ({ one, n }) => {
       const headers = { 'content-type': 'application/json' }
       await (
-        await chat(one)(page('', { method: 'POST', headers, body: said(`c${Math.random()}`, n) }))
+        await chat(one)(page('', { method: 'POST', headers, body: message(`c${Math.random()}`, n) }))
       ).text()
     },
   }),
@@ -369,7 +369,7 @@ export const recordRows: readonly Row[] = [
     covers: ['studio share'],
     from: 25,
     atMost: 400,
-    prepare: kept,
+    prepare: sessionOf,
     run: ({ store }) => createSessionData(store, 's'),
   }),
   row({
@@ -378,7 +378,7 @@ export const recordRows: readonly Row[] = [
     from: 1_000,
     atMost: 16_000,
     prepare: async (n) => {
-      const data = await createSessionData((await kept(25)).store, 's')
+      const data = await createSessionData((await sessionOf(25)).store, 's')
       const { rows } = data.session
       // Distinct turns, so that the search for repeats finds none.
       const many = Array.from({ length: n }, (_, i) => ({ ...rows[i % rows.length], label: `${i}` }))

@@ -19,12 +19,12 @@ const looking = { toolInput: [secretsShield()], toolOutput: [secretsShield()] }
 
 /** Calls with a long id and with a long name, and a sub-agent's call under a long id. */
 const longCall = (text: string) => {
-  const made = (id: string, name: string) => ({
+  const createCall = (id: string, name: string) => ({
     id,
     type: 'function' as const,
     function: { name, arguments: '{}' },
   })
-  const toolCalls = [made(text, 'look'), made('b', text), made(text, 'look')]
+  const toolCalls = [createCall(text, 'look'), createCall('b', text), createCall(text, 'look')]
   return scripted((request) => (request > 1 ? { text: 'Done.' } : { toolCalls, finishReason: 'tool_calls' }))
 }
 

@@ -17,9 +17,9 @@ const using = (changes: Partial<NonNullable<typeof defaults.repeatedCall>>, maxR
 
 describe('the same call six times', () => {
   test('is nudged after the third and halts before the fourth runs', () => {
-    const { executed, said } = play(repeat(6, C))
+    const { executed, decisions } = play(repeat(6, C))
     expect(executed).toBe(3)
-    expect(said).toEqual(['3: repeated_call nudge', '4 asked: repeated_call halt'])
+    expect(decisions).toEqual(['3: repeated_call nudge', '4 asked: repeated_call halt'])
   })
 
   test('has a nudge with a suggestion for the model, and a message with the key to change', () => {
@@ -33,9 +33,9 @@ describe('the same call six times', () => {
   })
 
   test('halts right after the third with haltAt reached', () => {
-    const { executed, said } = play(repeat(6, C), using({ haltAt: 'reached' }))
+    const { executed, decisions } = play(repeat(6, C), using({ haltAt: 'reached' }))
     expect(executed).toBe(3)
-    expect(said).toEqual(['3: repeated_call halt'])
+    expect(decisions).toEqual(['3: repeated_call halt'])
   })
 
   test.each([1, 2, 5])('runs %i times if that is maxRepeatedToolSteps', (max) => {
@@ -49,7 +49,7 @@ describe('the same call six times', () => {
 
 describe('the count restarts after', () => {
   test('a different batch', () => {
-    expect(play([C, C, D, C, C, D, C, C], alone).said).toEqual([])
+    expect(play([C, C, D, C, C, D, C, C], alone).decisions).toEqual([])
   })
 
   test('a changed result, because a repeated read with new data is progress', () => {
@@ -57,19 +57,19 @@ describe('the count restarts after', () => {
       play(
         repeat(10, C).map((step, index) => ({ ...step, content: `${index}` })),
         alone,
-      ).said,
+      ).decisions,
     ).toEqual([])
     const late = play([...repeat(2, C), { ...C, content: 'new' }, { ...C, content: 'new' }, C], alone)
-    expect(late.said).toEqual([])
+    expect(late.decisions).toEqual([])
   })
 
   test('a text turn', () => {
-    expect(play([C, C, 'text', C, C, 'text', C, C], alone).said).toEqual([])
+    expect(play([C, C, 'text', C, C, 'text', C, C], alone).decisions).toEqual([])
   })
 
   test('other arguments: six calls of one tool do not trip', () => {
     const calls = Array.from({ length: 6 }, (_, line) => ({ ...C, args: { line }, content: `${line}` }))
-    expect(play(calls).said).toEqual([])
+    expect(play(calls).decisions).toEqual([])
   })
 })
 
@@ -79,7 +79,8 @@ describe('the same batch', () => {
     const b = { args: { b: 1, a: { y: 2, x: 1 } } }
     expect(play([a, b, a, b], alone).executed).toBe(3)
     expect(
-      play([{ args: { a: 1 } }, { args: { a: '1' } }, { args: { a: 1 } }, { args: { a: '1' } }], alone).said,
+      play([{ args: { a: 1 } }, { args: { a: '1' } }, { args: { a: 1 } }, { args: { a: '1' } }], alone)
+        .decisions,
     ).toEqual([])
   })
 
@@ -104,7 +105,7 @@ describe('the same batch', () => {
           [C, D, D],
         ],
         alone,
-      ).said,
+      ).decisions,
     ).toEqual([])
   })
 
@@ -118,7 +119,7 @@ describe('the same batch', () => {
 
 describe('failures and refusals', () => {
   test('of batches are left to the failing guard: they neither count nor reset', () => {
-    expect(play(repeat(6, { ...C, ...fails }), alone).said).toEqual([])
+    expect(play(repeat(6, { ...C, ...fails }), alone).decisions).toEqual([])
     expect(play([C, { ...C, ...fails }, C, { ...C, ...fails }, C, C], alone).executed).toBe(5)
   })
 
@@ -131,7 +132,7 @@ describe('failures and refusals', () => {
 
   test('do not count if a batch was refused as a whole', () => {
     expect(
-      play([C, C, { ...C, ...isRefused }, { ...C, ...isRefused }], using({ counts: 'all' })).said,
+      play([C, C, { ...C, ...isRefused }, { ...C, ...isRefused }], using({ counts: 'all' })).decisions,
     ).toEqual([])
   })
 })
@@ -140,9 +141,9 @@ describe('onRepeat block', () => {
   const block = using({ onRepeat: 'block' })
 
   test('refuses the fourth and halts at the fifth', () => {
-    const { executed, said, messages } = play(repeat(6, C), block)
+    const { executed, decisions, messages } = play(repeat(6, C), block)
     expect(executed).toBe(3)
-    expect(said).toEqual([
+    expect(decisions).toEqual([
       '3: repeated_call nudge',
       '4 asked: repeated_call block',
       '5 asked: repeated_call halt',
@@ -151,15 +152,17 @@ describe('onRepeat block', () => {
   })
 
   test('lets the run continue if the model does something else', () => {
-    expect(play([...repeat(4, C), D, 'text'], block).said).toEqual([
+    expect(play([...repeat(4, C), D, 'text'], block).decisions).toEqual([
       '3: repeated_call nudge',
       '4 asked: repeated_call block',
     ])
   })
 
   test('remembers the refusal beyond the streak, so the second refusal of a call halts', () => {
-    expect(play([...repeat(4, C), D, ...repeat(4, C)], block).said.at(-1)).toBe('9 asked: repeated_call halt')
-    expect(play([...repeat(4, C), D, D, D, D], block).said.at(-1)).toBe('8 asked: repeated_call block')
+    expect(play([...repeat(4, C), D, ...repeat(4, C)], block).decisions.at(-1)).toBe(
+      '9 asked: repeated_call halt',
+    )
+    expect(play([...repeat(4, C), D, D, D, D], block).decisions.at(-1)).toBe('8 asked: repeated_call block')
   })
 
   test('feeds no failure counter', () => {
@@ -168,7 +171,7 @@ describe('onRepeat block', () => {
   })
 
   test('is the same with haltAt reached', () => {
-    expect(play(repeat(6, C), using({ onRepeat: 'block', haltAt: 'reached' })).said.at(-1)).toBe(
+    expect(play(repeat(6, C), using({ onRepeat: 'block', haltAt: 'reached' })).decisions.at(-1)).toBe(
       '5 asked: repeated_call halt',
     )
   })

@@ -14,24 +14,24 @@ const searches = (count: number, more: Step = {}): Step[] =>
 
 describe('rounds with the same results', () => {
   test('halt right after the fourth, with any arguments', () => {
-    const { executed, said, messages } = play(searches(6))
+    const { executed, decisions, messages } = play(searches(6))
     expect(executed).toBe(4)
-    expect(said).toEqual(['4: repeated_output halt'])
+    expect(decisions).toEqual(['4: repeated_output halt'])
     expect(messages[0]).toContain('guardrails.repeatedOutput.rounds (now 4)')
   })
 
   test('cause a nudge if a tool may change things, again at every fourth', () => {
-    const { executed, said } = play(searches(9, { readOnly: false }), alone)
+    const { executed, decisions } = play(searches(9, { readOnly: false }), alone)
     expect(executed).toBe(9)
-    expect(said).toEqual(['4: repeated_output nudge', '8: repeated_output nudge'])
+    expect(decisions).toEqual(['4: repeated_output nudge', '8: repeated_output nudge'])
   })
 
   test('always halt with strict', () => {
-    expect(play(searches(6, { readOnly: false }), strict).said).toEqual(['4: repeated_output halt'])
+    expect(play(searches(6, { readOnly: false }), strict).decisions).toEqual(['4: repeated_output halt'])
   })
 
   test('may have different sizes: three empty searches after one are no progress', () => {
-    expect(play([searches(1), searches(2), searches(1), searches(2)], alone).said).toEqual([
+    expect(play([searches(1), searches(2), searches(1), searches(2)], alone).decisions).toEqual([
       '4: repeated_output halt',
     ])
   })
@@ -39,7 +39,7 @@ describe('rounds with the same results', () => {
   test('may come from other tools', () => {
     const names = ['search', 'find', 'grep', 'list']
     const batches = searches(4).map((step, index) => ({ ...step, name: names[index] ?? '' }))
-    expect(play(batches, alone).said).toEqual(['4: repeated_output halt'])
+    expect(play(batches, alone).decisions).toEqual(['4: repeated_output halt'])
   })
 })
 
@@ -52,26 +52,26 @@ describe('the streak ends with', () => {
     ['a text turn', 'text'],
     ['a polling batch', { name: 'search', content: 'nothing found', polling: true }],
   ])('%s', (_, between) => {
-    expect(play([...first, between, ...last], alone).said).toEqual([])
+    expect(play([...first, between, ...last], alone).decisions).toEqual([])
   })
 
   test('but not with a refused call', () => {
-    expect(play([...first, isRefused, ...last], alone).said).toEqual(['5: repeated_output halt'])
+    expect(play([...first, isRefused, ...last], alone).decisions).toEqual(['5: repeated_output halt'])
   })
 })
 
 test('errors never feed the streak, even if all are the same', () => {
-  expect(play(searches(10, fails), alone).said).toEqual([])
+  expect(play(searches(10, fails), alone).decisions).toEqual([])
 })
 
 test('polls never feed the streak, unless they are next to another call', () => {
-  expect(play(searches(10, { polling: true })).said).toEqual([])
+  expect(play(searches(10, { polling: true })).decisions).toEqual([])
   const mixed = searches(4).map((step): Step[] => [step, { ...step, name: 'wait', polling: true }])
-  expect(play(mixed, alone).said).toEqual(['4: repeated_output halt'])
+  expect(play(mixed, alone).decisions).toEqual(['4: repeated_output halt'])
 })
 
 test('the fourth identical call halts here if the repeated-call guard is off', () => {
-  expect(play([{}, {}, {}, {}, {}], { ...defaults, repeatedCall: null }).said).toEqual([
+  expect(play([{}, {}, {}, {}, {}], { ...defaults, repeatedCall: null }).decisions).toEqual([
     '4: repeated_output halt',
   ])
 })

@@ -28,8 +28,8 @@ function sample({ properties = {} }) {
 const asking = ['elicitation-sep1034-client-defaults', 'sep-2322-client-request-state']
 
 /** A direct call. It sends its arguments unchanged, even if they would be rejected from a model. */
-async function callByHand(made) {
-  for (const { tool, args } of made) {
+async function callByHand(calls) {
+  for (const { tool, args } of calls) {
     const { signal } = new AbortController()
     const call = {
       signal,
@@ -56,8 +56,8 @@ function acceptDefaults({ schema = {} }) {
 }
 
 /** A model makes the calls, one after the other. */
-async function callInRun(made) {
-  const turns = made.map(({ tool, args }) => ({ toolCalls: [{ name: tool.name, arguments: args }] }))
+async function callInRun(calls) {
+  const turns = calls.map(({ tool, args }) => ({ toolCalls: [{ name: tool.name, arguments: args }] }))
   const rehearsal = await startRehearsal({ turns: [...turns, { text: 'Done.' }] })
   const model = openaiChat({ model: 'played-1', baseURL: rehearsal.url, apiKey: 'none' })
   const agent = createAgent({ model, tools: [server] })
@@ -82,8 +82,8 @@ try {
     args: tool === echo && rich ? { schema: rich.parameters } : sample(tool.parameters),
   }))
   const calls = toolCalls?.map(({ name, arguments: args }) => ({ tool: find(name), args })) ?? all
-  const made = calls.filter(({ tool }) => tool !== undefined)
-  await (asking.includes(scenario) ? callInRun(made) : callByHand(made))
+  const chosen = calls.filter(({ tool }) => tool !== undefined)
+  await (asking.includes(scenario) ? callInRun(chosen) : callByHand(chosen))
 } finally {
   await server.close()
 }

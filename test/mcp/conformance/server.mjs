@@ -46,9 +46,9 @@ const wait = defineTool({
   name: 'wait',
   description: 'Waits.',
   input,
-  execute: ({ said }, { signal }) =>
+  execute: ({ said: message }, { signal }) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => resolve('waited'), JSON.parse(said).seconds * 1000)
+      const timer = setTimeout(() => resolve('waited'), JSON.parse(message).seconds * 1000)
       signal.addEventListener('abort', () => {
         clearTimeout(timer)
         reject(signal.reason)

@@ -8,9 +8,9 @@ const page = fileURLToPath(new URL('../../../docs/mcp.md', import.meta.url))
 
 /** Whether the page matches the results. With `writes`, updates the page. */
 export function tellConformance({ version, played, writes }) {
-  const told = formatConformance(version, played)
-  if (writes) writeFileSync(page, written(readFileSync(page, 'utf8'), 'conformance', told))
-  return readFileSync(page, 'utf8').includes(told)
+  const table = formatConformance(version, played)
+  if (writes) writeFileSync(page, written(readFileSync(page, 'utf8'), 'conformance', table))
+  return readFileSync(page, 'utf8').includes(table)
 }
 
 function formatConformance(version, played) {

@@ -77,16 +77,16 @@ describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
 
 test('a client of 2026 is asked, and its answer is applied', async () => {
   const { handler, paid } = payer()
-  const asked: unknown[] = []
+  const forms: unknown[] = []
   const client = await connect(handler, {
     answer: (params) => {
-      asked.push(params['message'])
+      forms.push(params['message'])
       return { action: 'accept', content: { confirm: true } }
     },
   })
   const result = await client.callTool({ name: 'payer', arguments: { message: 'Pay 17.' } })
   expect(text(result)).toBe('Done: paid 17')
-  expect(asked).toEqual(['The agent wants to call pay({"invoice":"17"}).'])
+  expect(forms).toEqual(['The agent wants to call pay({"invoice":"17"}).'])
   expect(paid).toEqual(['17'])
 })
 
@@ -94,11 +94,11 @@ test.each([
   ['declines', { action: 'decline' }, /Done: .*rejected/i],
   ['rejects', { action: 'accept', content: { confirm: false, why: 'Not today.' } }, /Not today\./],
   ['cancels the question', { action: 'cancel' }, /waiting for a person/],
-])('a client of 2026 that %s pays nothing', async (_, answer, said) => {
+])('a client of 2026 that %s pays nothing', async (_, answer, expected) => {
   const { handler, paid } = payer()
   const client = await connect(handler, { answer: () => answer })
   const result = await client.callTool({ name: 'payer', arguments: { message: 'Pay 17.' } })
-  expect(text(result)).toMatch(said)
+  expect(text(result)).toMatch(expected)
   expect(paid).toEqual([])
 })
 

@@ -21,9 +21,9 @@ function asking(calls: readonly Call[], more: Partial<McpServerOptions> = {}) {
     tool(name, (input) => void paid.push(input), { needsApproval: true }),
   )
   const model = scriptedModel(() => 'Done.')
-  model.request = (asked) => {
+  model.request = (question) => {
     const answer = { ...plainAnswer, text: 'Done.' }
-    if (lastResult(asked) !== undefined) return Promise.resolve(answer)
+    if (lastResult(question) !== undefined) return Promise.resolve(answer)
     const toolCalls = calls.map(({ id, name = 'pay', args }, i) => ({
       id: id ?? `call_${i}`,
       type: 'function' as const,

@@ -35,12 +35,12 @@ describe('options', () => {
 
   test('agents must share one store with an inbox, and cannot be interactive', () => {
     const model = scriptedModel(() => 'Hello.')
-    const made = (options: Partial<AgentOptions>) =>
+    const create = (options: Partial<AgentOptions>) =>
       defineAgents({ one: createAgent({ model, ...options } as never) })
-    expect(() => serve({ agents: made({}) })).toThrow('share one store')
+    expect(() => serve({ agents: create({}) })).toThrow('share one store')
     const { inbox: _, ...bare } = memoryStore()
-    expect(() => serve({ agents: made({ store: bare as never }) })).toThrow('an inbox')
-    expect(() => serve({ agents: made({ store: memoryStore(), interactive: true }) })).toThrow(
+    expect(() => serve({ agents: create({ store: bare as never }) })).toThrow('an inbox')
+    expect(() => serve({ agents: create({ store: memoryStore(), interactive: true }) })).toThrow(
       "'one' is interactive",
     )
   })
@@ -74,12 +74,12 @@ describe('hosts', () => {
   ])(
     'if authorize reads cookies, a page of the origin %j is refused before authorize runs',
     async (origin) => {
-      let asked = 0
-      const handler = serve({ authorize: (request) => ((asked += 1), authorize(request)) })
+      let requestCount = 0
+      const handler = serve({ authorize: (request) => ((requestCount += 1), authorize(request)) })
       const response = await ask(handler, { ...site, origin })
       expect(response.status).toBe(403)
       expect(await response.text()).toContain('option hosts of mcpServer')
-      expect(asked).toBe(0)
+      expect(requestCount).toBe(0)
     },
   )
 
@@ -128,9 +128,9 @@ describe('the end of a run', () => {
 })
 
 test('a custom schema is validated, and toMessage creates the message', async () => {
-  const said: unknown[] = []
+  const inputs: unknown[] = []
   const model = scriptedModel(({ messages }) => {
-    said.push(messages.at(-1)?.content)
+    inputs.push(messages.at(-1)?.content)
     return 'Sunny.'
   })
   const handler = mcpServer({
@@ -151,7 +151,7 @@ test('a custom schema is validated, and toMessage creates the message', async ()
   expect(wrong.isError).toBe(true)
   expect(textOf(wrong)).toContain('city')
   await client.callTool({ name: 'weather', arguments: { city: 'Bern', session: 'a' } })
-  expect(said).toEqual(['How is the weather in Bern?'])
+  expect(inputs).toEqual(['How is the weather in Bern?'])
 })
 
 test('a tool without tasks answers immediately, also for a client with tasks', async () => {
@@ -181,18 +181,18 @@ test('a client reads the progress of a plain call', async () => {
   )
   const agents = defineAgents({ one: createAgent({ model, store: memoryStore(), tools: [slow] }) })
   const client = await connect(mcpServer({ agents, authorize: 'none' }))
-  const told: (string | undefined)[] = []
+  const received: (string | undefined)[] = []
   const result = await client.callTool(
     { name: 'one', arguments: { message: 'Go.' } },
     {
       onprogress: ({ message }) => {
-        told.push(message)
+        received.push(message)
         if (message?.includes('slow')) for (const open of gate.splice(0)) open()
       },
     },
   )
   expect(textOf(result)).toBe('Done.')
-  expect(told).toContain('Step 1: slow.')
+  expect(received).toContain('Step 1: slow.')
 })
 
 test('any body is answered with a status, and starts nothing', async () => {
@@ -216,8 +216,8 @@ test('any arguments give an error that the model reads, and answers are validate
   const handler = serve()
   const call = (params: Record<string, unknown>): Promise<RpcReply> => rpc(handler, 'tools/call', params)
   await fc.assert(
-    fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (given) => {
-      const { result, error } = await call({ name: 'echo', arguments: { ...given, strange: 1 } })
+    fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (input) => {
+      const { result, error } = await call({ name: 'echo', arguments: { ...input, strange: 1 } })
       expect(error).toBeUndefined()
       expect(result?.['isError']).toBe(true)
     }),

@@ -230,8 +230,8 @@ class Episode {
       const { session } = Object(args) as { session?: unknown }
       if (person === 'reader' && requestState === undefined)
         this.#calledByReader.add(`team:${String(session)}`)
-      for (const [key, given] of Object.entries(Object(inputResponses) as object)) {
-        const { action, content } = Object(given) as { action?: unknown; content?: { confirm?: unknown } }
+      for (const [key, input] of Object.entries(Object(inputResponses) as object)) {
+        const { action, content } = Object(input) as { action?: unknown; content?: { confirm?: unknown } }
         if (action === 'accept' && content?.confirm === true)
           this.approvals.push({ person: person as Person, key })
       }
@@ -251,8 +251,8 @@ class Episode {
     for (const message of readMessages(text)) {
       this.#mutator.learn(JSON.stringify(message))
       const { inputRequests = {} } = (message['result'] ?? {}) as { inputRequests?: Record<string, unknown> }
-      for (const [key, asked] of Object.entries(inputRequests)) {
-        const { params } = asked as { params: { message: string } }
+      for (const [key, question] of Object.entries(inputRequests)) {
+        const { params } = question as { params: { message: string } }
         const n = Number(/The agent wants to call pay\(\{"n":(\d+)\}\)\.$/.exec(params.message)?.[1])
         if (Number.isNaN(n) || (this.shown.get(key) ?? n) !== n) tell('a form does not show its payment')
         this.shown.set(key, n)

@@ -171,9 +171,9 @@ test('only one of several concurrent messages to a session starts the turn, and 
 })
 
 test('reordered arguments, or a progress token, make the same call', async () => {
-  const asked: string[] = []
+  const requests: string[] = []
   const model = scriptedModel(({ messages }) => {
-    asked.push(messages.at(-1)?.content as string)
+    requests.push(messages.at(-1)?.content as string)
     return 'Sunny.'
   })
   const handler = mcpServer({
@@ -182,7 +182,7 @@ test('reordered arguments, or a progress token, make the same call', async () =>
     tools: {
       weather: {
         input: z.object({ city: z.string(), day: z.string() }),
-        toMessage: ({ city }: { city: string }) => `${asked.length}: How is the weather in ${city}?`,
+        toMessage: ({ city }: { city: string }) => `${requests.length}: How is the weather in ${city}?`,
       },
     },
   })
@@ -192,7 +192,7 @@ test('reordered arguments, or a progress token, make the same call', async () =>
   await ask({ session: 's', day: 'today', city: 'Bern' })
   await ask({ session: 's', day: 'today', city: 'Basel' })
   await awaitTask(handler, 's~2', ['completed'])
-  expect(asked).toEqual(['0: How is the weather in Bern?', '1: How is the weather in Basel?'])
+  expect(requests).toEqual(['0: How is the weather in Bern?', '1: How is the weather in Basel?'])
 })
 
 test('the result of a later turn names the session that continues the conversation', async () => {

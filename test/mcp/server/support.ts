@@ -17,9 +17,9 @@ export function scriptedModel(script: Script): ModelProvider & { requests: numbe
     requests: 0,
     request: async (request: ModelRequest): Promise<ModelResponse> => {
       model.requests += 1
-      const said = await script(request)
-      if (typeof said === 'string') return { ...plainAnswer, text: said }
-      const toolCalls = said.map((call, i) => ({
+      const response = await script(request)
+      if (typeof response === 'string') return { ...plainAnswer, text: response }
+      const toolCalls = response.map((call, i) => ({
         id: `call_${model.requests}_${i}`,
         type: 'function' as const,
         function: call,

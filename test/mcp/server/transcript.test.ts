@@ -18,10 +18,10 @@ class Transcript {
     if (sent.method === undefined) return response
     const text = await response.clone().text()
     this.lines.push(`→ ${sent.method}${tell(sent.params)}`)
-    const told = text.startsWith('{')
+    const parsed = text.startsWith('{')
       ? [text]
       : [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data]) => data ?? '')
-    for (const message of told) {
+    for (const message of parsed) {
       const { method, params, result } = JSON.parse(message) as Message
       this.lines.push(method === undefined ? `←${tell(result)}` : `← ${method}${tell(params)}`)
     }
@@ -38,9 +38,9 @@ interface Message {
 function tell(value: object = {}): string {
   const { _meta: meta, ...rest } = value as { _meta?: Record<string, unknown> }
   const ours = Object.entries(meta ?? {}).filter(([key]) => key.startsWith('statewright/'))
-  const told = { ...rest, ...(ours.length > 0 && { _meta: Object.fromEntries(ours) }) }
-  if (Object.keys(told).length === 0) return ''
-  return ` ${JSON.stringify(told, null, 1)
+  const parsed = { ...rest, ...(ours.length > 0 && { _meta: Object.fromEntries(ours) }) }
+  if (Object.keys(parsed).length === 0) return ''
+  return ` ${JSON.stringify(parsed, null, 1)
     .replaceAll(/\n\s*/g, ' ')
     .replaceAll(/@[\da-f]{16}/g, '@…')
     .replaceAll(/[\da-f]{32}/g, '…')}`

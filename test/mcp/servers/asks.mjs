@@ -37,7 +37,7 @@ const questions = {
 }
 const names = ['book', 'two', 'endless', 'again', 'plain', 'sampling', ...Object.keys(questions)]
 const tools = () => names.map((name) => tool(name, { annotations: { idempotentHint: true } }))
-const asked = (name) =>
+const keysFor = (name) =>
   name === 'two' ? ['seat', 'page'] : ['book', 'endless', 'again'].includes(name) ? ['seat'] : [name]
 
 function booked(name, answers) {
@@ -57,7 +57,7 @@ function callModern(name, args, { params: { inputResponses, requestState } }) {
   const round = Number(requestState?.split(' ')[1] ?? 0)
   const isDone = name === 'again' ? round === 2 : name !== 'endless' && inputResponses !== undefined
   if (isDone) return booked(name, Object.values(inputResponses))
-  const keys = asked(name)
+  const keys = keysFor(name)
   return {
     resultType: 'input_required',
     inputRequests: Object.fromEntries(
@@ -86,7 +86,7 @@ async function callEarlier(name, args, { id }) {
     return undefined
   }
   const answers = []
-  for (const key of asked(name)) answers.push(await ask(questions[key]))
+  for (const key of keysFor(name)) answers.push(await ask(questions[key]))
   for (let asks = name === 'endless'; asks; asks = waiting.size > 0) await ask(questions.seat)
   return booked(name, answers)
 }

@@ -37,14 +37,14 @@ const retry = { maxAttempts: 2, rateLimitAttempts: 2, baseDelayMs: 1, maxRetryAf
 /** The received text of a failing model request, and its rejection. */
 async function ask(fault: ModelFault, signal = new AbortController().signal) {
   const model = chaosModel(answers({ toolCalls: [call('a', 'read', { path: 'x' })] }), [{ at: 1, fault }])
-  let told = ''
+  let reported = ''
   const end = await model
-    .request({} as never, { signal, onDelta: (text) => void (told += text), onActivity: () => undefined })
+    .request({} as never, { signal, onDelta: (text) => void (reported += text), onActivity: () => undefined })
     .then(
       ({ finishReason, complete, toolCalls, text }) => ({ finishReason, complete, calls: toolCalls, text }),
       (error: { failure?: { status: number; code: string } }) => error.failure?.status ?? error.failure?.code,
     )
-  return { told, end, landed: model.landed }
+  return { text: reported, end, landed: model.landed }
 }
 
 describe('a fault of a model', () => {
@@ -56,8 +56,8 @@ describe('a fault of a model', () => {
     ['unfinished', 'The whole answer.', expect.objectContaining({ complete: false, finishReason: null })],
     ['truncated', 'The whole', expect.objectContaining({ finishReason: 'length', text: 'The whole' })],
     ['empty', '', expect.objectContaining({ text: '', calls: [], complete: true })],
-  ])('%s reaches the run', async (fault, told, end) => {
-    expect(await ask(fault)).toEqual({ told, end, landed: [{ at: 1, fault }] })
+  ])('%s reaches the run', async (fault, text, end) => {
+    expect(await ask(fault)).toEqual({ text: text, end, landed: [{ at: 1, fault }] })
   })
 
   test('truncated removes the end of the arguments of the last call', async () => {
@@ -67,10 +67,14 @@ describe('a fault of a model', () => {
 
   test('stalled lasts until the run abandons the answer', async () => {
     const controller = new AbortController()
-    const asked = ask('stalled', controller.signal)
+    const pending = ask('stalled', controller.signal)
     await new Promise((resolve) => setImmediate(resolve))
     controller.abort(new Error('given up'))
-    expect(await asked).toEqual({ told: 'The whole', end: undefined, landed: [{ at: 1, fault: 'stalled' }] })
+    expect(await pending).toEqual({
+      text: 'The whole',
+      end: undefined,
+      landed: [{ at: 1, fault: 'stalled' }],
+    })
   })
 
   test('is recorded once the run has received it', async () => {

@@ -49,9 +49,9 @@ const between =
       model: {
         provider: model.provider,
         model: model.model,
-        request: async (asked, options) => {
+        request: async (input, options) => {
           const { request = (same) => same, response = (same) => same } = change
-          return response(await model.request(request(asked), options))
+          return response(await model.request(request(input), options))
         },
       },
     })
@@ -251,8 +251,8 @@ describe('the inputs of tools', () => {
   test('are required if none can be generated', async () => {
     const { checks } = await check(make, { only: ['basics'] })
     expect(checks[1]?.problem).toBe('the agent has no tool that runs without approval; pass inputs for exact')
-    const given = await check(make, { only: ['basics'], inputs: { exact: { path: '/home/ada' } } })
-    expect(given.checks[1]?.outcome).toBe('kept')
+    const passed = await check(make, { only: ['basics'], inputs: { exact: { path: '/home/ada' } } })
+    expect(passed.checks[1]?.outcome).toBe('kept')
   })
 
   test('are generated for any schema that only has type constraints', () => {

@@ -15,14 +15,14 @@ const opened: Rehearsal[] = []
 
 /** A model that answers by the user's last message, and by the number of results since then. */
 export async function answering(
-  answer: (said: string, results: number, request: Parameters<TurnFunction>[0]) => Turn | Promise<Turn>,
+  answer: (prompt: string, results: number, request: Parameters<TurnFunction>[0]) => Turn | Promise<Turn>,
 ): Promise<Answering> {
   const turn: TurnFunction = (request) => {
     const { messages } = request.body
     const at = messages.findLastIndex(({ role }) => role === 'user')
-    const said = messages[at]?.content
+    const prompt = messages[at]?.content
     const results = messages.slice(at).filter(({ role }) => role === 'tool').length
-    return answer(typeof said === 'string' ? said : JSON.stringify(said), results, request)
+    return answer(typeof prompt === 'string' ? prompt : JSON.stringify(prompt), results, request)
   }
   const rehearsal = await startRehearsal({ scenario: { turns: [turn], onExhausted: 'repeatLast' } })
   opened.push(rehearsal)

@@ -22,15 +22,15 @@ const capitals: EvaluationCase<string>[] = [
 
 /** The same store with only asynchronous answers. */
 function answerLater(store: SessionStore): SessionStore {
-  const isMethod = (value: unknown): value is (...given: unknown[]) => unknown => typeof value === 'function'
+  const isMethod = (value: unknown): value is (...args: unknown[]) => unknown => typeof value === 'function'
   const later = <Inner extends object>(inner: Inner): Inner =>
     new Proxy(inner, {
       get: (target, key) => {
         const value: unknown = Reflect.get(target, key)
         if (isMethod(value))
-          return async (...given: unknown[]) => {
+          return async (...args: unknown[]) => {
             await Promise.resolve()
-            return value.apply(target, given)
+            return value.apply(target, args)
           }
         return typeof value === 'object' && value !== null ? later(value) : value
       },
@@ -41,7 +41,7 @@ function answerLater(store: SessionStore): SessionStore {
 const exact: Scorer<string> = ({ output }, { expected }) => output === expected
 
 /** Knows two of three. */
-const known = (said: string) => ({ text: said.includes('France') ? 'Paris' : 'Warsaw' })
+const known = (prompt: string) => ({ text: prompt.includes('France') ? 'Paris' : 'Warsaw' })
 
 describe('evaluate', () => {
   test('runs each case, scores it, and reports its outcome', async () => {
@@ -92,8 +92,8 @@ describe('evaluate', () => {
   })
 
   test('repeats cases: a case counts once, with the share of its runs', async () => {
-    let asked = 0
-    const { model } = await answering(() => ({ text: (asked += 1) % 2 === 0 ? 'Paris' : 'Lyon' }))
+    let requestCount = 0
+    const { model } = await answering(() => ({ text: (requestCount += 1) % 2 === 0 ? 'Paris' : 'Lyon' }))
     const agent = createAgent({ model })
     const cases = capitals.slice(0, 1)
     const report = await evaluate({ agent, cases, score: exact, repeat: 4, concurrency: 1 })
@@ -147,8 +147,8 @@ describe('evaluate', () => {
   test('reports a failing model as an error, but not a reached limit', async () => {
     const input = { type: 'object' as const }
     const tool = defineTool({ name: 'look', description: 'Looks.', input, execute: () => 'Nothing.' })
-    const { model } = await answering((said) =>
-      said.includes('France')
+    const { model } = await answering((prompt) =>
+      prompt.includes('France')
         ? { status: 400, error: { message: 'No.' } }
         : { toolCalls: [{ name: 'look', arguments: { at: String(Math.random()) } }] },
     )
@@ -206,8 +206,8 @@ describe('evaluate', () => {
       needsApproval: true,
       execute: () => 1,
     })
-    const { model } = await answering((said, results) => {
-      if (said.includes('Send')) return { toolCalls: [{ name: 'send', arguments: {} }] }
+    const { model } = await answering((prompt, results) => {
+      if (prompt.includes('Send')) return { toolCalls: [{ name: 'send', arguments: {} }] }
       return results < 3 ? { toolCalls: [{ name: 'look', arguments: {} }] } : { text: 'Done.' }
     })
     const store = memoryStore()
@@ -290,19 +290,19 @@ describe('evaluate', () => {
 
   test('reports completed scores when stopped, and continues under the same id', async () => {
     const stop = new AbortController()
-    const { model, rehearsal } = await answering((said) => {
-      if (said.includes('Poland')) stop.abort()
-      return known(said)
+    const { model, rehearsal } = await answering((prompt) => {
+      if (prompt.includes('Poland')) stop.abort()
+      return known(prompt)
     })
     const store = memoryStore()
     const agent = createAgent({ model })
-    const given = { agent, store, cases: capitals, score: { exact }, id: 'e', concurrency: 1 }
-    const first = await evaluate({ ...given, signal: stop.signal })
+    const options = { agent, store, cases: capitals, score: { exact }, id: 'e', concurrency: 1 }
+    const first = await evaluate({ ...options, signal: stop.signal })
     expect(first.interrupted).toBe(true)
     expect(first.cases.map(({ id }) => id)).toEqual(['fr'])
     expect(first.summary).toMatchObject({ runs: 1, passRate: { value: 1 } })
-    const asked = rehearsal.requests.length
-    const second = await evaluate(given)
+    const requests = rehearsal.requests.length
+    const second = await evaluate(options)
     expect(second.interrupted).toBeUndefined()
     expect(second.cases.map(({ id, score }) => [id, score])).toEqual([
       ['fr', 1],
@@ -311,23 +311,23 @@ describe('evaluate', () => {
     ])
     // The question about France was not repeated.
     const after = rehearsal.requests
-      .slice(asked)
+      .slice(requests)
       .map(({ body }) => JSON.stringify(body.messages.at(-1)?.content))
-    expect(after.some((said) => said.includes('France'))).toBe(false)
+    expect(after.some((prompt) => prompt.includes('France'))).toBe(false)
     // The log contains the same scores.
     expect(second.cases[0]?.runs[0]).toEqual(first.cases[0]?.runs[0])
-    expect((await evaluate(given)).cases).toEqual(second.cases)
-    expect(rehearsal.requests).toHaveLength(asked + after.length)
+    expect((await evaluate(options)).cases).toEqual(second.cases)
+    expect(rehearsal.requests).toHaveLength(requests + after.length)
   })
 
   test('stores an evaluation equally in a synchronous and an asynchronous store', async () => {
     const { model } = await answering(known)
     const agent = createAgent({ model, prices })
-    const given = { agent, cases: capitals, score: { exact }, id: 'e', repeat: 2 }
-    const atOnce = await evaluate({ ...given, store: memoryStore() })
+    const options = { agent, cases: capitals, score: { exact }, id: 'e', repeat: 2 }
+    const atOnce = await evaluate({ ...options, store: memoryStore() })
     const store = answerLater(memoryStore())
-    const later = await evaluate({ ...given, store })
-    const again = await evaluate({ ...given, store })
+    const later = await evaluate({ ...options, store })
+    const again = await evaluate({ ...options, store })
     const shown = ({ cases }: typeof later) =>
       cases.map(({ id, score, runs }) => [id, score, runs.map((run) => run.session)])
     expect(shown(later)).toEqual(shown(atOnce))
@@ -339,14 +339,14 @@ describe('evaluate', () => {
   test('refuses to continue with another agent, or with different input for the same case id', async () => {
     const { model } = await answering(known)
     const store = memoryStore()
-    const given = { store, cases: capitals.slice(0, 1), id: 'e' }
-    await evaluate({ ...given, agent: createAgent({ model }) })
+    const options = { store, cases: capitals.slice(0, 1), id: 'e' }
+    await evaluate({ ...options, agent: createAgent({ model }) })
     const other = createAgent({ model, instructions: 'Be brief.' })
-    await expect(evaluate({ ...given, agent: other })).rejects.toThrow(
+    await expect(evaluate({ ...options, agent: other })).rejects.toThrow(
       /Session 'e\.fr\.1' .* was started with an agent with different instructions.* a new id/s,
     )
     const cases = [{ id: 'fr', input: 'Something else?' }]
-    await expect(evaluate({ ...given, cases, agent: createAgent({ model }) })).rejects.toMatchObject({
+    await expect(evaluate({ ...options, cases, agent: createAgent({ model }) })).rejects.toMatchObject({
       code: 'other_evaluation',
       subject: 'e.fr.1',
     })
@@ -447,19 +447,19 @@ describe('judge', () => {
   test('is called once if a store has its verdict, and again with another rubric', async () => {
     const { model } = await answering(known)
     const { model: judgeModel, rehearsal } = await judging(1)
-    const given = { agent: createAgent({ model }), cases: capitals, store: memoryStore(), id: 'e' }
+    const options = { agent: createAgent({ model }), cases: capitals, store: memoryStore(), id: 'e' }
     const first = await evaluate({
-      ...given,
+      ...options,
       score: { quality: judge({ model: judgeModel, rubric, prices }) },
     })
     expect(rehearsal.requests).toHaveLength(3)
     const second = await evaluate({
-      ...given,
+      ...options,
       score: { quality: judge({ model: judgeModel, rubric, prices }) },
     })
     expect(rehearsal.requests).toHaveLength(3)
     expect(second.cases).toEqual(first.cases)
-    await evaluate({ ...given, score: { quality: judge({ model: judgeModel, rubric: 'It is short.' }) } })
+    await evaluate({ ...options, score: { quality: judge({ model: judgeModel, rubric: 'It is short.' }) } })
     expect(rehearsal.requests).toHaveLength(6)
   })
 
@@ -471,9 +471,9 @@ describe('judge', () => {
     )
     const { model: judgeModel, rehearsal } = await judging(1)
     const agent = createAgent({ model, tools: [look] })
-    const given = { agent, cases: capitals.slice(0, 1) }
-    await evaluate({ ...given, score: judge({ model: judgeModel, rubric }) })
-    await evaluate({ ...given, score: judge({ model: judgeModel, rubric, transcript: true }) })
+    const options = { agent, cases: capitals.slice(0, 1) }
+    await evaluate({ ...options, score: judge({ model: judgeModel, rubric }) })
+    await evaluate({ ...options, score: judge({ model: judgeModel, rubric, transcript: true }) })
     const [without, all] = rehearsal.requests.map(({ body }) => JSON.stringify(body.messages.at(-1)?.content))
     expect(without).not.toContain('Seen.')
     expect(all).toMatch(/look.*map.*Seen\./s)
@@ -485,18 +485,18 @@ describe('judge', () => {
     const score = judge({ model: judgeModel, rubric, sampling: { maxTokens: 100 } })
     const budget = createBudget({ id: 'evaluation', tokens: 10_000, store: memoryStore() })
     const agent = createAgent({ model, sampling: { maxTokens: 100 } })
-    const given = { agent, cases: capitals.slice(0, 1), score }
-    await evaluate({ ...given, budgets: [budget] })
+    const options = { agent, cases: capitals.slice(0, 1), score }
+    await evaluate({ ...options, budgets: [budget] })
     const { spent } = await budget.status()
     const alone = createBudget({ id: 'alone', tokens: 10_000, store: memoryStore() })
-    await evaluate({ ...given, score: () => 1, budgets: [alone] })
+    await evaluate({ ...options, score: () => 1, budgets: [alone] })
     const { spent: ofAgent } = await alone.status()
     expect(spent.tokens).toBeGreaterThan(ofAgent.tokens)
     expect(rehearsal.requests).toHaveLength(1)
 
     // Enough for the agent, which has the shorter request.
     const small = createBudget({ id: 'small', tokens: ofAgent.tokens + 200, store: memoryStore() })
-    const { cases } = await evaluate({ ...given, budgets: [small] })
+    const { cases } = await evaluate({ ...options, budgets: [small] })
     expect(rehearsal.requests).toHaveLength(1)
     expect(cases[0]?.runs[0]).toMatchObject({
       verdict: 'error',

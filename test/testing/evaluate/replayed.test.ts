@@ -48,8 +48,8 @@ type Calls = { name: string; arguments: Record<string, unknown> }[]
 
 /** A model that makes the calls in the user's message (`find 17, pay 17`), and then repeats the results. */
 async function calling(rewrite: (calls: Calls) => Calls = (calls) => calls): Promise<ModelProvider> {
-  const { model } = await answering((said, results, { body }) => {
-    const named = Array.from(said.matchAll(/(find|pay) ([\w-]+)/g), ([, verb, id]) => ({
+  const { model } = await answering((prompt, results, { body }) => {
+    const named = Array.from(prompt.matchAll(/(find|pay) ([\w-]+)/g), ([, verb, id]) => ({
       name: verb === 'find' ? 'find_order' : 'pay_back',
       arguments: { id },
     }))
@@ -60,11 +60,14 @@ async function calling(rewrite: (calls: Calls) => Calls = (calls) => calls): Pro
 }
 
 /** Production sessions, with all actions of users and approvers. */
-async function createProduction(said: Record<string, string[]>, options: Partial<AgentOptions> = {}) {
+async function createProduction(
+  conversations: Record<string, string[]>,
+  options: Partial<AgentOptions> = {},
+) {
   const store = memoryStore()
   const { tools } = createTools()
   const agent = createAgent({ model: await calling(), tools, store, ...options })
-  for (const [session, turns] of Object.entries(said)) {
+  for (const [session, turns] of Object.entries(conversations)) {
     for (const turn of turns) {
       // oxlint-disable no-await-in-loop
       const run = agent.run(turn, { session, tags: { plan: session.startsWith('pro') ? 'pro' : 'free' } })
@@ -128,9 +131,9 @@ describe('replay of stored sessions', () => {
 
   test('ends a case at an unrecorded call that may change something, without running it', async () => {
     const store = await createProduction({ 'pro-1': ['find 17', 'find 18'] })
-    let asked = 0
+    let requestCount = 0
     const model = await calling((calls) => {
-      asked += 1
+      requestCount += 1
       return [{ name: 'pay_back', arguments: { id: '17' } }, ...calls]
     })
     const { done, run, report } = await replay(store, { model })
@@ -147,7 +150,7 @@ describe('replay of stored sessions', () => {
     })
     expect(report.summary).toMatchObject({ cases: 0, verdicts: { diverged: 1, failed: 0 } })
     // No request followed that call.
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
   })
 
   test('compares arguments as the tool parses them, in any order and with defaults', async () => {
@@ -278,7 +281,7 @@ describe('replay of stored sessions', () => {
 
   test('uses memory and shields of the new agent as usual, and measures nothing', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
-    const asked: string[] = []
+    const requests: string[] = []
     let measured = 0
     const telemetry = {
       begin: () => {
@@ -289,14 +292,14 @@ describe('replay of stored sessions', () => {
     const { run } = await replay(store, {
       memory: {
         retrieve: async (query) => {
-          asked.push(query)
+          requests.push(query)
           return []
         },
       },
       shields: { output: [patternShield({ patterns: [/shipped/], action: 'redact', replacement: 'gone' })] },
       telemetry,
     })
-    expect({ asked, measured }).toEqual({ asked: ['find 17'], measured: 0 })
+    expect({ requests, measured }).toEqual({ requests: ['find 17'], measured: 0 })
     expect(run?.output).toMatch(/^I have read: Order 17: gone/)
   })
 
@@ -304,9 +307,9 @@ describe('replay of stored sessions', () => {
     const production = await createProduction({ 'pro-1': ['find 17'] })
     const { tools, done } = createTools()
     const agent = createAgent({ model: await calling(), tools })
-    const given = { agent, cases: await readSessionCases(production), store: memoryStore(), id: 'e' }
-    const first = await evaluate(given)
-    const second = await evaluate(given)
+    const options = { agent, cases: await readSessionCases(production), store: memoryStore(), id: 'e' }
+    const first = await evaluate(options)
+    const second = await evaluate(options)
     expect(second.cases[0]?.runs[0]).toMatchObject({ verdict: 'passed', session: 'e.pro-1.1', steps: 2 })
     expect(first.cases[0]?.runs[0]?.output).toBe(second.cases[0]?.runs[0]?.output)
     expect(done).toEqual([])

@@ -34,8 +34,8 @@ function answering(
   change: (response: ModelResponse) => Partial<ModelResponse>,
 ): Parameters<typeof mistaken>[0] {
   return (request) =>
-    async (...asked) => {
-      const response = await request(...asked)
+    async (...input) => {
+      const response = await request(...input)
       return { ...response, ...change(response) }
     }
 }
@@ -43,13 +43,13 @@ function answering(
 const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: string[]][] = [
   [
     'retries itself',
-    (request) => (asked, options) => request(asked, options).catch(() => request(asked, options)),
+    (request) => (input, options) => request(input, options).catch(() => request(input, options)),
     ['a rate limit', 'an outage (503)', 'an outage (529)'],
   ],
   [
     'throws an empty error',
-    (request) => (asked, options) =>
-      request(asked, options).catch(() => {
+    (request) => (input, options) =>
+      request(input, options).catch(() => {
         throw new Error('It failed.')
       }),
     [
@@ -65,20 +65,20 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   ],
   [
     'ignores the signal',
-    (request) => (asked, options) => request(asked, { ...options, signal: new AbortController().signal }),
+    (request) => (input, options) => request(input, { ...options, signal: new AbortController().signal }),
     ['an abort during the response', 'an abort before the response', 'an abort before the request'],
   ],
   [
     'emits no deltas',
-    (request) => (asked, options) => request(asked, { ...options, onDelta: () => undefined }),
+    (request) => (input, options) => request(input, { ...options, onDelta: () => undefined }),
     ['text', 'reasoning'],
   ],
   [
     'does not report received bytes',
-    (request) => (asked, options) => request(asked, { ...options, onActivity: () => undefined }),
+    (request) => (input, options) => request(input, { ...options, onActivity: () => undefined }),
     ['text'],
   ],
-  ['never streams', (request) => (asked, options) => request({ ...asked, stream: false }, options), ['text']],
+  ['never streams', (request) => (input, options) => request({ ...input, stream: false }, options), ['text']],
   [
     'treats reasoning as text',
     answering(({ text, reasoning }) => ({ text: reasoning + text, reasoning: '' })),
@@ -114,23 +114,23 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   ],
   [
     'drops the history',
-    (request) => (asked, options) => request({ ...asked, messages: asked.messages.slice(0, 1) }, options),
+    (request) => (input, options) => request({ ...input, messages: input.messages.slice(0, 1) }, options),
     ['results and the messages sent after them'],
   ],
   [
     'drops the instructions and nudges',
-    (request) => (asked, options) => request({ ...asked, instructions: null, nudges: [] }, options),
+    (request) => (input, options) => request({ ...input, instructions: null, nudges: [] }, options),
     ['results and the messages sent after them'],
   ],
   [
     'offers no tools',
-    (request) => (asked, options) => request({ ...asked, tools: [] }, options),
+    (request) => (input, options) => request({ ...input, tools: [] }, options),
     ['calls in parallel'],
   ],
   [
     'puts the time into the instructions',
-    (request) => (asked, options) =>
-      request({ ...asked, instructions: `Now: ${performance.now()}` }, options),
+    (request) => (input, options) =>
+      request({ ...input, instructions: `Now: ${performance.now()}` }, options),
     ['a stable prefix'],
   ],
 ]

@@ -15,8 +15,8 @@ type InMemory = ReturnType<typeof memoryStore>
 const names = storeChecks.map(({ name }) => name)
 
 /** All checks except these, skipped. */
-const onlyThese = (asked: readonly string[]) =>
-  Object.fromEntries(names.filter((name) => !asked.includes(name)).map((name) => [name, 'not asked']))
+const onlyThese = (args: readonly string[]) =>
+  Object.fromEntries(names.filter((name) => !args.includes(name)).map((name) => [name, 'not asked']))
 
 it('the store in memory passes every check, and skipped checks have a reason', async () => {
   const removed: string[] = []
@@ -51,14 +51,14 @@ it('a store without an inbox, which answers with promises and reports nothing wi
   const bare = (place: StorePlace): SessionStore => {
     const inner = inMemory(place)
     return {
-      acquire: async (...asked) => {
-        const { inbox: _none, ...lease } = inner.acquire(...asked)
+      acquire: async (...args) => {
+        const { inbox: _none, ...lease } = inner.acquire(...args)
         return lease
       },
-      renew: async (...asked) => inner.renew(...asked),
+      renew: async (...args) => inner.renew(...args),
       release: async (lease) => void inner.release(lease),
       append: async (lease, records, summary) => void inner.append(lease, records, summary),
-      read: async (...asked) => inner.read(...asked),
+      read: async (...args) => inner.read(...args),
       get: async (id) => inner.get(id),
       list: async (options) => inner.list(options),
       delete: async (id) => inner.delete(id),
@@ -115,7 +115,7 @@ const anyOrder = 'random operations behave as in the memory store'
 const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem: RegExp][]][] = [
   [
     'loses a record',
-    (inner) => ({ read: (...asked) => inner.read(...asked).filter(({ seq }) => seq !== 2) }),
+    (inner) => ({ read: (...args) => inner.read(...args).filter(({ seq }) => seq !== 2) }),
     [
       [
         'the log returns the records in order across several appends',
@@ -133,12 +133,12 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     (inner) => {
       const latest = new Map<string, Lease>()
       return {
-        acquire: (...asked) => {
-          const lease = inner.acquire(...asked)
+        acquire: (...args) => {
+          const lease = inner.acquire(...args)
           latest.set(lease.sessionId, lease)
           return lease
         },
-        append: (lease, ...asked) => inner.append(latest.get(lease.sessionId) ?? lease, ...asked),
+        append: (lease, ...args) => inner.append(latest.get(lease.sessionId) ?? lease, ...args),
       }
     },
     [
@@ -152,9 +152,9 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   [
     'drops a title with the next append',
     (inner) => ({
-      append: (lease, ...asked) => {
+      append: (lease, ...args) => {
         inner.setTitle?.(lease.sessionId, null)
-        return inner.append(lease, ...asked)
+        return inner.append(lease, ...args)
       },
     }),
     [
@@ -182,8 +182,8 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   [
     'releases a session with an append, and does not report it',
     (inner) => ({
-      append: (...asked) => {
-        inner.append(...asked)
+      append: (...args) => {
+        inner.append(...args)
         return { inbox: 0 }
       },
     }),
@@ -196,7 +196,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   ],
   [
     'reorders',
-    (inner) => ({ read: (...asked) => inner.read(...asked).toReversed() }),
+    (inner) => ({ read: (...args) => inner.read(...args).toReversed() }),
     [
       ['the log returns the records in order across several appends', /^the log should be/],
       [
@@ -208,18 +208,18 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   [
     'reuses the numbers of messages',
     ofInbox((inbox) => {
-      const kept = new Map<string, InboxMessage[]>()
-      const of = (id: string) => kept.get(id) ?? []
+      const stored = new Map<string, InboxMessage[]>()
+      const of = (id: string) => stored.get(id) ?? []
       return {
         put: (id, text) => {
           const { holder } = inbox.put(id, text)
           const message = (of(id).at(-1)?.message ?? 0) + 1
-          kept.set(id, [...of(id), { message, at: inbox.read(id).at(-1)?.at ?? 0, text }])
+          stored.set(id, [...of(id), { message, at: inbox.read(id).at(-1)?.at ?? 0, text }])
           return { message, holder }
         },
         read: of,
         remove: (id, gone) =>
-          void kept.set(
+          void stored.set(
             id,
             of(id).filter(({ message }) => !gone.includes(message)),
           ),
@@ -238,7 +238,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   ],
   [
     'reports no message to the lease owner',
-    (inner) => ({ append: (...asked) => void inner.append(...asked) }),
+    (inner) => ({ append: (...args) => void inner.append(...args) }),
     [
       [
         'put returns the lease owner, and the next write of the owner returns the last message number',
@@ -283,8 +283,8 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   [
     'keeps the first record of a refused append',
     (inner) => ({
-      append: (lease, records, ...asked) => {
-        for (const record of records) inner.append(lease, [record], ...asked)
+      append: (lease, records, ...args) => {
+        for (const record of records) inner.append(lease, [record], ...args)
         return { inbox: 0 }
       },
     }),
@@ -339,9 +339,9 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   [
     'refuses with untyped errors',
     (inner) => ({
-      append: (lease, ...asked) => {
+      append: (lease, ...args) => {
         try {
-          return inner.append(lease, ...asked)
+          return inner.append(lease, ...args)
         } catch {
           throw new Error('Not you.')
         }
@@ -386,18 +386,18 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
 ]
 
 it.each(mistakes)('a store that %s is detected', async (_what, mistake, expected) => {
-  const asked = expected.map(([name]) => name)
+  const args = expected.map(([name]) => name)
   const mistaken = (place: StorePlace): SessionStore => {
     const inner = inMemory(place)
     return { ...inner, ...mistake(inner, place.now) }
   }
   const { checks, broken } = await checkStore(mistaken, {
     shared: false,
-    skip: onlyThese(asked),
+    skip: onlyThese(args),
     withinMs: 300,
   })
   const found = checks.filter(({ outcome }) => outcome === 'broken')
-  expect(found.map(({ name }) => name).toSorted()).toEqual(asked.toSorted())
+  expect(found.map(({ name }) => name).toSorted()).toEqual(args.toSorted())
   for (const [name, problem] of expected)
     expect(found.find((one) => one.name === name)?.problem).toMatch(problem)
   expect(broken).toEqual(found.map(({ name, problem }) => `${name}: ${problem}.`))

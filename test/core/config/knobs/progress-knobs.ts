@@ -84,12 +84,12 @@ function stepKnobs(path: string, scene: Scene, steps: (values: object) => object
   const last = scene.turns.at(-1) as Turn
   const back = scene.turns.at(-2) as Turn
   const again = path === 'mixed' ? back : last
-  const asked = { ...of(), turns: [...scene.turns, again] }
+  const request = { ...of(), turns: [...scene.turns, again] }
   return [
     ...knobs,
     {
       key: `${key}.blockAt`,
-      scene: asked,
+      scene: request,
       values: [2, 3, 4, null],
       look: blocks,
       sees: [true, true, false, false],
