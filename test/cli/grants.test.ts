@@ -1,7 +1,7 @@
 import { createAgent } from '../../src/index.js'
 import { obedient } from '../support/granting.js'
 import { tool } from '../support/tools.js'
-import { kept } from './kept.js'
+import { createPlace } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -10,7 +10,7 @@ const until = Date.parse('2126-05-04T00:00:00Z')
 
 /** A session that has ended, with two grants. */
 async function granted() {
-  const place = await kept()
+  const place = await createPlace()
   await place.withStore(async (store) => {
     const pay = tool('pay', () => 'Paid.', { needsApproval: true })
     const agent = createAgent({ model: obedient, store, tools: [pay] })

@@ -56,12 +56,12 @@ describe.each(sampledKinds(stores))(
     })
 
     it('asks about each call, because grants cover only calls that an agent runs itself', async () => {
-      const { above, child, paid, pending, kept } = await asking(reached)
-      const before = kept()
+      const { above, child, paid, pending, contents } = await asking(reached)
+      const before = contents()
       await expect(
         above.agent.send('ann', { type: 'approve', ...pending[0], grant: {} } as never),
       ).rejects.toMatchObject({ code: 'invalid_input', subject: 'grant' })
-      expect(kept()).toBe(before)
+      expect(contents()).toBe(before)
       await above.agent.send('ann', { type: 'grant', tool: 'pay', when: {} })
       const resumed = await (await above.agent.resume('ann')).result
       expect([resumed.state, paid]).toEqual(['WAITING_FOR_INPUT', []])
