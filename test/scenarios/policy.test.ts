@@ -190,9 +190,7 @@ describe('the strictest decision', () => {
         fc.array(fc.record({ decision, shadow: fc.boolean() }), { maxLength: 3 }),
         fc.option(fc.oneof(fc.boolean(), decision)),
         async (input, needsApproval) => {
-          const policies = input.map(({ decision, shadow }, i) =>
-            decideAs(decision, { id: `p${i}`, shadow }),
-          )
+          const policies = input.map(({ decision, shadow }, i) => decideAs(decision, { id: `p${i}`, shadow }))
           const more =
             needsApproval === null
               ? {}
