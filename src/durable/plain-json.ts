@@ -12,7 +12,7 @@ export function copyJson<Value>(value: Value, path: string): Value {
 /** Deeper values overflow the stack of programs that parse or compare them. */
 const mostLevels = 500
 
-/** JSON repeats a shared object, so that a small graph can have an endless text. */
+/** JSON repeats shared objects, so a small graph can become an endless text. */
 const mostValues = 1_000_000
 
 function copy(value: unknown, path: string, above: Set<object>, count: { left: number }): unknown {

@@ -210,7 +210,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   if (/^(EACCES|EPERM|EROFS)$|^SQLITE_(READONLY|PERM|AUTH)/.test(code)) {
     return new StoreError(
       'read_only',
-      `Sessions cannot be written to ${folder}. Let this user write to the folder and the files in it, or choose ` +
+      `Sessions cannot be written to ${folder}. Give this user write permission for the folder and its files, or choose ` +
         'another folder.',
       folder,
       options,

@@ -65,7 +65,7 @@ export class ChaosError extends StatewrightError {
 export interface FaultKind<Fault extends string> {
   /** The name for error messages, such as `chaosModel`. */
   of: string
-  /** What is counted: `request`, `call`, `write`. */
+  /** The unit to count: `request`, `call` or `write`. */
   unit: string
   faults: readonly Fault[]
   /** Faults to draw from if the plan names none. */

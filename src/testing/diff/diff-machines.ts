@@ -70,7 +70,7 @@ export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyState
   inputs?: NamedValues<InputFrom<TMachine>>
   /** Maximum number of state pairs. Defaults to 20,000. */
   limit?: number
-  /** Like in `generatePaths`, for both machines. */
+  /** As in `generatePaths`, for both machines. */
   serializeState?: ((snapshot: SnapshotFrom<TMachine>) => string) | undefined
   /** Called at the end. */
   onProgress?: (progress: ExploreProgress) => void
