@@ -345,7 +345,7 @@ test('a reader that closes the output parks the batch', async () => {
   expect(world.asked.length).toBeLessThan(100)
 })
 
-test('a longer input of an earlier call leaves no results behind', async () => {
+test('a shorter input removes the extra results of an earlier call', async () => {
   const { cwd, toFile, read } = await place(questions(4))
   await toFile()
   await writeFile(join(cwd, 'in.jsonl'), questions(2))

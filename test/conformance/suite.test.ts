@@ -330,7 +330,7 @@ describe('npx agent-loop-conformance', () => {
     expect([status, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)])
   })
 
-  test('imports only Node and its own files', () => {
+  test('imports only Node modules and its own files', () => {
     const files = readdirSync(suite, { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.mjs'),
     )

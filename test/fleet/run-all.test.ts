@@ -543,7 +543,7 @@ test('invalid agents and lists are refused', () => {
   )
 })
 
-test('a batch that is parked any number of times has the results of an undisturbed one, whichever item fails', async () => {
+test('a batch that is parked any number of times gives the same results, for any failing item', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 8 }),

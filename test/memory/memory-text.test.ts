@@ -21,7 +21,7 @@ describe('a search', () => {
     expect(await known.retrieve(query)).toEqual([])
   })
 
-  it('uses stop words only if there are no others', async () => {
+  it('uses stop words only if the query has no other words', async () => {
     expect((await sources(known, 'by'))[0]).toBe('laptops.md')
     expect(await sources(known, 'by taxi')).toEqual(['travel.md'])
   })

@@ -29,7 +29,7 @@ const telling = ({ state, reason, output, usage, steps, error, messages }: RunRe
   calls: messages.flatMap((message) => (message.role === 'assistant' ? (message.tool_calls ?? []) : [])),
 })
 
-test.each([true, false])('the same turn is the same answer over both APIs (stream: %s)', async (stream) => {
+test.each([true, false])('a turn gives the same answer over both APIs (stream: %s)', async (stream) => {
   const endings: Turn[][] = [
     loop,
     [{ refusal: 'I will not.' }],

@@ -279,7 +279,7 @@ describe('output shields', () => {
 })
 
 describe('stopWhen', () => {
-  it('ends the run with the last result that is a success', async () => {
+  it('ends the run with the last successful result', async () => {
     const questions: StopQuestion[] = []
     const { result } = await played([call('look'), calls([['book'], ['look'], ['fail']])], {
       tools: [

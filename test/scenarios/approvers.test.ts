@@ -229,7 +229,7 @@ describe('approvers', () => {
     [{ people: ['bob'] }],
     ['bob'],
     [null],
-  ])('that match nobody are refused: %j', async (approvers) => {
+  ])('that match no person are refused: %j', async (approvers) => {
     const model = openaiChat({ model: 'm', apiKey: 'none' })
     expect(() => createAgent({ model, approvals: { approvers: approvers as never } })).toThrow(
       expect.objectContaining({ code: 'invalid_config', subject: 'approvals.approvers' }),

@@ -147,7 +147,7 @@ it('a clock that is set during a run changes none of its waits', async () => {
   )
 }, 60_000)
 
-it('the time of a run never decreases, whichever host receives the answer', async () => {
+it('the time of a run never decreases, on any host that receives the answer', async () => {
   await fc.assert(
     fc.asyncProperty(skews, async (ahead) => {
       const hosts = new Hosts(start)

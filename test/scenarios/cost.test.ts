@@ -127,7 +127,7 @@ describe('usage', () => {
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', usage: { estimated: true } })
   })
 
-  it('is zero only if budget.onMissingUsage is set so', async () => {
+  it('is zero only if budget.onMissingUsage is zero', async () => {
     const { result } = await played([text('word', { usage: null })], { budget: { onMissingUsage: 'zero' } })
     expect(result.usage).toMatchObject({ totalTokens: 0, estimated: true })
   })

@@ -484,7 +484,7 @@ describe('runSession', () => {
     expect(await ending).toMatchObject({ state: 'COMPLETED' })
   })
 
-  test('applies answers at a rest, and skips those that nothing waits for', async () => {
+  test('applies answers at a rest, and skips the others', async () => {
     const store = memoryStore()
     const look = defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, client: true })
     const { agent, model } = program(store, [

@@ -149,7 +149,7 @@ describe('a rest whose record is being written', () => {
   })
 
   test.each(['acquire', 'read'] as const)(
-    'a store whose %s throws anything refuses the run, typed',
+    'a store whose %s throws any value refuses the run with a typed error',
     async (method) => {
       const fail = () => {
         // oxlint-disable-next-line no-throw-literal only-throw-error -- a custom store may throw anything

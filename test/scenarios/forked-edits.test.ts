@@ -283,7 +283,7 @@ describe('edited arguments', () => {
     expect(paid).toEqual([5, 7])
   })
 
-  test('that are invalid, and those of a completed call, are refused, and nothing is forked', async () => {
+  test('are refused if they are invalid or of a completed call, and nothing is forked', async () => {
     const tools = [transfer([]), tool('look')]
     const { agent, store } = await createScene([asks(500)], { tools })
     await agent.run('Pay.', { session: 's' }).result

@@ -266,7 +266,7 @@ it.each(['log', 'live'] as const)('plays as recorded, with tools by %s', async (
   expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({ state: 'COMPLETED' })
 })
 
-it('calls no own tool of the same name, and reports the outcome to another provider', async () => {
+it('calls no local tool of the same name, and reports the outcome to another provider', async () => {
   let called = 0
   const own = defineTool({
     name: 'shorten',

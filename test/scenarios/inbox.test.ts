@@ -108,7 +108,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(await inboxOf(store, 's')).toEqual([])
   })
 
-  it('continues with answers from an unlocked time, and the next rest is the result', async () => {
+  it('continues with answers that came while no process held it, and the next rest is the result', async () => {
     const store = open()
     const done: unknown[] = []
     const tools = [pay(done), clientTool('sign')]
@@ -474,7 +474,7 @@ describe('a session with a lease of another connection', () => {
     await place.remove()
   })
 
-  it('is kept by one heartbeat for all sessions of a process', async () => {
+  it('is renewed by one heartbeat for all sessions of a process', async () => {
     const place = filePlace()
     const inner = place.open()
     const beats: string[][] = []

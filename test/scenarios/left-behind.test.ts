@@ -54,7 +54,7 @@ it('a process that has slept through its lease leaves new messages to the new le
   expect(await last).toMatchObject({ state: 'COMPLETED' })
 })
 
-it('a message that started a turn is not delivered again under its id, in any order of reads', async () => {
+it('a message that started a turn is not delivered again under its id, for any order of reads', async () => {
   const store = memoryStore()
   const { model, agent } = processOn(store)
   const first = runSession(agent, { session: 's', input: 'Go.' })

@@ -163,7 +163,7 @@ describe('a response with very many calls', () => {
   }
 
   test.each(['in order', 'from the last'])(
-    'checks each call a few times per answer, given %s',
+    'checks each call a few times per answer, with answers %s',
     async (order) => {
       const count = 200
       const { state, looks } = await waiting(count)

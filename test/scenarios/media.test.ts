@@ -318,7 +318,7 @@ describe('a model that does not accept pictures', () => {
     }
   })
 
-  it('reads the text or the pictures, whichever of several models it is', async () => {
+  it('reads the text or the pictures, for any of several models', async () => {
     const theatre = await stage([call('screenshot'), { status: 503 }, text('Done.')])
     const make = (name: string, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })

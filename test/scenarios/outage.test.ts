@@ -134,7 +134,7 @@ describe('a store with an outage', () => {
     expect(await resumed.result).toMatchObject({ state: 'COMPLETED' })
   })
 
-  test('writes nothing twice, whichever requests and replies are lost, and releases the session soon after', async () => {
+  test('writes nothing twice, for any lost requests and replies, and releases the session soon after', async () => {
     const fate = fc.constantFrom<Fate>('done', 'done', 'refused', 'unanswered')
     await fc.assert(
       fc.asyncProperty(fc.array(fate, { maxLength: 10 }), async (fates) => {

@@ -40,7 +40,7 @@ describe('a custom message history', () => {
     expect(play.of('user_message').map(({ message }) => message.content)).toEqual(['From whom?'])
   })
 
-  it('keeps the times of messages that have one', async () => {
+  it('keeps the timestamps of messages', async () => {
     const opened = await stage([text('Hi.')])
     const message = { role: 'user' as const, content: 'Hello.', createdAt: 5 }
     const answered = { role: 'assistant' as const, content: 'Yes?' }

@@ -45,7 +45,7 @@ describe.each([
   ['by record', (rows: RecordRow[]) => createRecordAxis(rows)],
   ['by time', (rows: RecordRow[]) => createTimeAxis(rows, [])],
 ])('a timeline %s', (_, axisOf) => {
-  it('contains every record in order, and finds each at its position', () => {
+  it('contains every record in order, and maps each position back to its record', () => {
     fc.assert(
       fc.property(logs, (rows) => {
         const axis = axisOf(rows)

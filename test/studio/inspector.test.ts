@@ -121,7 +121,7 @@ describe('a run in the inspector', () => {
     ])
   })
 
-  it('sends neither secrets nor whole contents', async () => {
+  it('sends no secrets, and only excerpts of contents', async () => {
     const text = JSON.stringify(await wire())
     expect(text).toContain('My key is [redacted]')
     expect(text).not.toContain('a1B2a1B2')

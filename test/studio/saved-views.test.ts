@@ -16,7 +16,7 @@ const views = [{ name: 'Failed', q: 'state:error', sort: '-cost' }]
 const read = async (visitor: Awaited<ReturnType<typeof visit>>) =>
   (await visitor.get<SessionsView>(paths.sessions)).views
 
-it('keeps saved views for the next studio, in the file', async () => {
+it('stores saved views in the file, for the next studio', async () => {
   const viewsFile = join(folder, 'deep', 'views.json')
   const visitor = await visit({ store: memoryStore(), viewsFile })
   expect(await read(visitor)).toEqual([])

@@ -339,7 +339,7 @@ describe('a queued message of a dead process', () => {
 })
 
 it.each(['refuse', 'queue'] as const)(
-  'refuses a message that it cannot queue or start, with whenBusy: %s',
+  'a message that cannot be queued or started is refused, with whenBusy: %s',
   async (whenBusy) => {
     const interactive = whenBusy === 'queue'
     const { handler, untilRequest, answer } = open(memoryStore(), { interactive }, { whenBusy })

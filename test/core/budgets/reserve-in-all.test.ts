@@ -80,7 +80,7 @@ it('concurrent reservations in several budgets never exceed a limit, all end, an
   )
 })
 
-it('the amount that a refused request held is released to a waiting request', async () => {
+it('a refused request releases its held amount to a waiting request', async () => {
   const { a, b } = openBudgets()
   const [first] = await take([a], 60)
   const full = await take([b], 60)

@@ -129,7 +129,7 @@ describe('tool calls', () => {
     expect(callsOf(delta({ tool_calls: same })).map(([id]) => id)).toEqual(['c', 'c_2', 'c_3'])
   })
 
-  test('a missing type is a function, and extra_content is kept', () => {
+  test('a missing type means function, and extra_content is preserved', () => {
     const extra = { google: { thought_signature: 'sig' } }
     const { toolCalls } = fold(
       call({ index: 0, id: 'c', function: { name: 'f', arguments: '{}' }, extra_content: extra }),

@@ -257,7 +257,7 @@ describe('the end of an answer', () => {
     [{ type: 'custom_tool_call', call_id: 'c1', name: 'sql' }, 'custom_tool_call (sql, c1)'],
     [{ type: 'local_shell_call', call_id: 'c1' }, 'local_shell_call (c1)'],
     [{ type: 'computer_call', call_id: 'c1' }, 'computer_call (c1)'],
-  ])('an item that requires another output than a function’s is refused by name', async (item, named) => {
+  ])('an item whose output is not that of a function is refused by name', async (item, named) => {
     const failure = await failing(events(completed([item])))
     expect(failure).toMatchObject({ kind: 'fatal', code: 'unsupported_output' })
     expect(failure.message).toContain(named)

@@ -196,7 +196,7 @@ describe("over Node's HTTP,", () => {
     expect(connections).toBe(1)
   })
 
-  test('a kept connection that was closed costs no attempt', async () => {
+  test('an idle connection that was closed costs no attempt', async () => {
     const answer = raw(`200 OK\ncontent-length: ${text.length}`, text)
     let first: unknown
     await using server = await rawServer((socket, request) => {

@@ -30,7 +30,7 @@ describe('rounds with the same results', () => {
     expect(play(searches(6, { readOnly: false }), strict).decisions).toEqual(['4: repeated_output halt'])
   })
 
-  test('may have different sizes: three empty searches after one are no progress', () => {
+  test('may have different sizes: three empty searches after one make no progress', () => {
     expect(play([searches(1), searches(2), searches(1), searches(2)], alone).decisions).toEqual([
       '4: repeated_output halt',
     ])
