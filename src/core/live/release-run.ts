@@ -1,22 +1,23 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isInDoubt } from '../../../machines/agent/call-state.js'
 
-/** Internal functions of a run handle, for the code that drives the run. */
+/** Internal functions of run handles, for the code that drives the runs. */
 interface RunControls {
-  release(): Promise<void>
+  release(run: object): Promise<void>
   /** Ends questions that have expired at this time. */
-  expire(at: number): void
+  expire(run: object, at: number): void
 }
 
-const controls = new WeakMap<object, RunControls>()
+let controls: RunControls | undefined
 
-export function registerControls(run: object, of: RunControls): void {
-  controls.set(run, of)
+/** Called once by the class of runs, which this layer cannot import. */
+export function provideControls(of: RunControls): void {
+  controls = of
 }
 
 /** Ends the questions of a resting run that have expired at `at`, which may be from a different clock. */
 export function expireRun(run: object, at: number): void {
-  controls.get(run)?.expire(at)
+  controls?.expire(run, at)
 }
 
 /**
@@ -24,7 +25,7 @@ export function expireRun(run: object, at: number): void {
  * when the session has been released.
  */
 export async function releaseRun(run: object): Promise<void> {
-  await controls.get(run)?.release()
+  await controls?.release(run)
 }
 
 /** Whether another process could resume the run from its log now without repeating a call that must not run twice. */

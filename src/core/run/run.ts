@@ -1,4 +1,4 @@
-import { canResumeFromLog, registerControls } from '../live/release-run.js'
+import { canResumeFromLog, provideControls } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
@@ -120,6 +120,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Whether a restored run has pending messages that end its rest, so that the rest is not reported. */
   #leavesRest = false
 
+  static {
+    provideControls({
+      release: async (run) => (#release in run ? run.#release() : undefined),
+      expire: (run, at) => {
+        if (#release in run && run.#isExpired(at)) run.#send({ type: 'APPROVAL_EXPIRED' })
+      },
+    })
+  }
+
   constructor(parts: RunParts) {
     this.#clock = parts.clock
     // A sub-agent's run is watched by the parent run.
@@ -132,10 +141,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#session = session
     if (signal) this.#unfollow = whenAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.onEvent)
-    registerControls(this, {
-      release: () => this.#release(),
-      expire: (at) => (this.#isExpired(at) ? this.#send({ type: 'APPROVAL_EXPIRED' }) : undefined),
-    })
     const refuse = (error: unknown): void => this.#refuseRun(error)
     if (origin instanceof Promise) {
       origin.then((read) => {
