@@ -1,12 +1,10 @@
-import { createAgent, type Policy, type Principal, type Run, type RunResult } from '../../src/index.js'
+import { createAgent, type Policy, type Principal, type Run } from '../../src/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { fault, minute, start } from '../support/expiring.js'
-import { grantWorld, obedient, type Wanted } from '../support/granting.js'
+import { filePlace } from '../stores/folder.js'
+import { grantWorld, listAsked, obedient, pay, testSharedGrants } from '../support/granting.js'
 import { tool } from '../support/tools.js'
 
-const pay = (n: number, to = 'acme'): Wanted => ['pay', { n, to }]
-/** The numbers of the calls that wait, in their batch. */
-const listAsked = ({ pending = [] }: RunResult) => pending.map(({ callId }) => callId.replace(/_.*/, ''))
 const finance = (id: string): Principal => ({ id, roles: ['finance'] })
 
 describe('a grant', () => {
@@ -338,4 +336,8 @@ describe('revoking an approval', () => {
     await hosts.settle()
     expect(() => run.revoke('c0', { by: 'bob' })).toThrow(fault('unknown_call'))
   })
+})
+
+describe('grants in a SQLite file', () => {
+  testSharedGrants(filePlace)
 })

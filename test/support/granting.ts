@@ -1,13 +1,21 @@
-import { type AgentOptions, createAgent, memoryStore, type Run } from '../../src/index.js'
+import { type AgentOptions, createAgent, memoryStore, type Run, type RunResult } from '../../src/index.js'
 import { wait } from '../../src/core/base/clock.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import type { SessionStore } from '../../src/stores/index.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
-import { start } from './expiring.js'
+import type { Place } from '../stores/support.js'
+import { usePlace } from '../stores/use-place.js'
+import { minute, start } from './expiring.js'
 import { call as callOf, plainAnswer } from './manual-model.js'
 import { tool } from './tools.js'
+import { checkSessionLog } from '../../src/testing/index.js'
 
 export type Wanted = readonly [name: string, input?: object]
+
+export const pay = (n: number, to = 'acme'): Wanted => ['pay', { n, to }]
+/** The numbers of the calls that wait, in their batch. */
+export const listAsked = ({ pending = [] }: RunResult) =>
+  pending.map(({ callId }) => callId.replace(/_.*/, ''))
 
 /** Makes the calls in the user's message, and then answers with the last result. */
 export const obedient: ModelProvider = {
@@ -79,4 +87,61 @@ export function grantWorld({ takes = 0, openStore, tool: extra, ...others }: Wor
   const reader = createAgent({ model: obedient, store })
   const listGrants = async () => (await reader.replay('s')).grants ?? []
   return { hosts, store, paid, open, order, rest, listGrants, ...first }
+}
+
+/** The scenarios of grants between processes, in one place. */
+export function testSharedGrants(makePlace: () => Place): void {
+  const { open: openStore } = usePlace(makePlace)
+
+  it('a stored revocation counts before an approval in the process that asked', async () => {
+    const { order, rest, paid, hosts, open, store } = grantWorld({ openStore })
+    const run = order([pay(1), pay(2)])
+    expect(await rest(run)).toBe('WAITING_FOR_INPUT')
+    const [one, two] = (await run.result).pending ?? []
+    run.approve(one!, undefined, { by: 'bob' })
+    await hosts.settleUntil(async () => (await store.get('s'))?.holder === null && run.events.length === 1)
+    const { agent } = open()
+    const revoked = await agent.send('s', { type: 'revoke', ...one!, by: 'bob' })
+    expect(revoked.status).toBe('waiting')
+    run.approve(two!, undefined, { by: 'cyd' })
+    await hosts.settleUntil(() => run.events.length === 3)
+    expect(await rest(run)).toBe('WAITING_FOR_INPUT')
+    expect([run.events, listAsked(await run.result), paid]).toEqual([
+      ['approved c0', 'revoked c0', 'approved c1'],
+      ['c0'],
+      [],
+    ])
+    run.approve(one!, undefined, { by: 'cyd' })
+    expect(await rest(run)).toBe('COMPLETED')
+    expect(paid).toHaveLength(2)
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
+  })
+
+  it('ten uses start ten calls, although the processes die', async () => {
+    const tool = { idempotent: true }
+    const world = grantWorld({ openStore, tool, takes: minute, toolCalls: { concurrency: 1 } })
+    const { order, rest, paid, hosts, open, store } = world
+    await rest(order([['free']]))
+    await world.agent.send('s', { type: 'grant', tool: 'pay', when: {}, uses: 10, by: 'bob' })
+    let run = order(Array.from({ length: 12 }, (_, n) => pay(n))) as Run
+    let { host } = world
+    for (const minutes of [0.5, 2.5, 1.5, 3.5]) {
+      // oxlint-disable no-await-in-loop -- one process after another
+      await hosts.pass(minutes * minute)
+      host.kill()
+      const other = open()
+      host = other.host
+      await hosts.pass(minute)
+      run = (await hosts.until(other.agent.resume('s'))) as Run
+      // oxlint-enable no-await-in-loop
+    }
+    await hosts.pass(20 * minute)
+    expect(await rest(run)).toBe('WAITING_FOR_INPUT')
+    expect(listAsked(await run.result)).toEqual(['c10', 'c11'])
+    // An idempotent call that was running when its process died runs again.
+    const numbers = new Set(paid.map((input) => (input as { n: number }).n))
+    expect([...numbers]).toEqual(Array.from({ length: 10 }, (_, n) => n))
+    expect((await world.listGrants()).map(({ uses }) => uses)).toEqual([0])
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
+  })
 }

@@ -110,6 +110,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #delivery: Promise<void> | undefined
   /** Set because a synchronous store delivers its inbox while the session is being reacquired. */
   #isReacquiring = false
+  /** The event that ends a rest, until it is delivered. */
+  #ending: ControlEvent | undefined
   #forecasts: EventForecast<AgentSnapshot, ControlEvent> | undefined
   /** Whether another process may resume the run. */
   #isReleased = false
@@ -117,7 +119,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #expiry: ControlEvent | undefined
   /** Checks of events that are still in progress. `release` waits for them. */
   #checks: Promise<unknown> | undefined
-  /** Whether a restored run has pending messages that end its rest, so that the rest is not reported. */
+  /** Whether pending messages end the rest, so that it is not reported. */
   #leavesRest = false
 
   static {
@@ -413,11 +415,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * The snapshot after all pending events. With it, a second answer is rejected immediately, even if the store is slow.
    */
   get #forecast(): AgentSnapshot | undefined {
+    return this.#forecastAfter(this.#pending)
+  }
+
+  #forecastAfter(pending: readonly ControlEvent[]): AgentSnapshot | undefined {
     const snapshot = this.#snapshot
     if (!snapshot) return undefined
     const now = this.#now
     this.#forecasts ??= new EventForecast()
-    return this.#forecasts.apply(snapshot, this.#pending, (ahead, event) =>
+    return this.#forecasts.apply(snapshot, pending, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
     )
   }
@@ -492,17 +498,18 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     inbox.onQueued(({ messageId }) => this.#emit({ type: 'message_queued', messageId }))
     inbox.onMessage((message, event) => {
       try {
-        const forecast = this.#forecast
-        if (event === null || forecast === undefined) {
+        const received = event && { ...event, inbox: message }
+        const forecast = received && this.#forecastAfter(this.#pending.slice(0, this.#findPlace(received)))
+        if (!received || !forecast) {
           inbox.refuse(message)
           return
         }
-        if (forecast.status !== 'active' && outlivesRun(event)) {
+        if (forecast.status !== 'active' && outlivesRun(received)) {
           inbox.leave(message)
           return
         }
-        checkMessageFits(event, forecast, sessionId, this.#now)
-        this.#send({ ...event, inbox: message })
+        checkMessageFits(received, forecast, sessionId, this.#now)
+        this.#send(received)
       } catch (error) {
         if (inbox.refuse(message)) this.#warn('message_refused', describeError(error))
       }
@@ -582,8 +589,17 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** The only way to send events to the actor. */
   #enqueue(event: ControlEvent): void {
     if (this.#isReleased) return
-    this.#pending.push(event)
+    this.#pending.splice(this.#findPlace(event), 0, event)
     this.#forward(event)
+  }
+
+  /**
+   * Where an event belongs among the pending events. A revocation from the inbox was stored before the event that ends
+   * the rest, which can start the call.
+   */
+  #findPlace({ type, inbox }: ControlEvent): number {
+    const isEarlier = this.#ending !== undefined && type === 'REVOKE' && inbox !== undefined
+    return isEarlier ? this.#pending.indexOf(this.#ending as ControlEvent) : this.#pending.length
   }
 
   #forward(event: ControlEvent): void {
@@ -592,32 +608,48 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#queue.push(event)
       return
     }
-    const reacquired = this.#log?.isResting ? this.#reacquire(this.#log) : undefined
+    const reacquired = this.#log?.isResting ? this.#reacquire(this.#log, event) : undefined
     if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
     else {
-      actor.send(event)
+      this.#deliver(actor, event)
       this.#forwardQueue()
     }
   }
 
   /**
    * Reacquires the session. The event that ends the rest was checked against that rest, so it is sent before the
-   * messages of the inbox.
+   * messages of the inbox, except revocations.
    */
-  #reacquire(log: SessionLog): Promise<void> | undefined {
+  #reacquire(log: SessionLog, event: ControlEvent): Promise<void> | undefined {
     this.#isReacquiring = true
+    this.#ending = event
     try {
-      return log.reacquire()
+      return log.reacquire()?.then(() => log.inbox.reading)
     } finally {
       this.#isReacquiring = false
     }
   }
 
+  #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
+    const isEarlier = (other: ControlEvent): boolean =>
+      this.#pending.indexOf(other) < this.#pending.indexOf(event)
+    const earlier = this.#queue.filter(isEarlier)
+    this.#ending = undefined
+    if (earlier.length > 0) {
+      this.#queue = this.#queue.filter((other) => !earlier.includes(other))
+      // The rest before the event is not reported.
+      this.#leavesRest = true
+      for (const other of earlier) actor.send(other)
+    }
+    actor.send(event)
+  }
+
   async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
     try {
       await ready
-      actor.send(event)
+      this.#deliver(actor, event)
     } catch (error) {
+      this.#ending = undefined
       // The process that has taken the session ends its questions.
       if (event === this.#expiry) this.#removePending(event)
       // A cancel always applies, even if only in this process.

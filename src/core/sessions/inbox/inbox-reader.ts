@@ -232,6 +232,12 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     })
   }
 
+  /** Resolves when the messages that are being read have been delivered. Undefined if none are. */
+  get reading(): Promise<void> | undefined {
+    // The next write or poll reads them again.
+    return this.#reading?.catch(() => undefined)
+  }
+
   /** Reads the inbox. Returns undefined if that was synchronous. */
   read(): Promise<void> | undefined {
     const { inbox } = this.#store
