@@ -230,6 +230,7 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     holder: null,
     isAttached: false,
     forkedFrom: null,
+    inherited: row.inherited,
     parent: null,
     children: 0,
     problem: problem === null ? null : 'The log of this session is damaged.',

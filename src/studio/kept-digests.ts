@@ -65,6 +65,7 @@ export type LogSummary = Pick<
   | 'cost'
   | 'problem'
   | 'forkedFrom'
+  | 'inherited'
 >
 
 export interface ReadLog {
@@ -75,7 +76,7 @@ export interface ReadLog {
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 
 /** Increase this whenever the content or the removal of secrets changes. Digests of other versions are read again. */
-const version = 4
+const version = 5
 
 const names = z.array(z.string())
 const digestSchema = z.object({
@@ -93,6 +94,7 @@ const digestSchema = z.object({
     cost: z.number().nullable(),
     problem: z.null(),
     forkedFrom: z.object({ sessionId: z.string(), seq: z.number() }).nullable(),
+    inherited: z.object({ tokens: z.number(), cost: z.number().nullable() }).nullable(),
   }),
 })
 

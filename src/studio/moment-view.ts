@@ -11,12 +11,13 @@ import { createGrantViews } from './grant-views.js'
 import { createGuardViews } from './guard-views.js'
 import type { GaugeView, MomentView, PendingView } from './protocol.js'
 import { type CallNotes, createTranscript, toShownText, toShownValue } from './shown-values.js'
-import { type SessionStep, findEffectiveInstructions } from './session-step.js'
+import { type Moment, type SessionStep, findEffectiveInstructions } from './session-step.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
 
-function createGauges(context: AgentContext, children: Usage, at: number): GaugeView[] {
+function createGauges(context: AgentContext, { children, inherited }: Moment, at: number): GaugeView[] {
   const totals = getBudgetTotals(context)
+  const copied = inherited[context.config.budget.scope === 'session' ? 'session' : 'run']
   const { tokenBudget, outputTokens, costLimit, countCached } = toBudgetLimits(context.config)
   const counted = (usage: Usage): number =>
     usage.inputTokens + usage.outputTokens - (countCached ? 0 : usage.cachedInputTokens)
@@ -27,16 +28,30 @@ function createGauges(context: AgentContext, children: Usage, at: number): Gauge
       used: counted(totals),
       limit: toLimit(tokenBudget),
       children: counted(children),
+      inherited: counted(copied),
     },
     {
       name: 'output tokens',
       used: totals.outputTokens,
       limit: toLimit(outputTokens),
       children: children.outputTokens,
+      inherited: copied.outputTokens,
     },
-    { name: 'cost', used: totals.cost, limit: toLimit(costLimit), children: children.cost },
-    { name: 'steps', used: context.steps, limit: maxSteps, children: 0 },
-    { name: 'time', used: measureTimeUsed(context, timeoutMs, at), limit: toLimit(timeoutMs), children: 0 },
+    {
+      name: 'cost',
+      used: totals.cost,
+      limit: toLimit(costLimit),
+      children: children.cost,
+      inherited: copied.cost,
+    },
+    { name: 'steps', used: context.steps, limit: maxSteps, children: 0, inherited: inherited.steps },
+    {
+      name: 'time',
+      used: measureTimeUsed(context, timeoutMs, at),
+      limit: toLimit(timeoutMs),
+      children: 0,
+      inherited: 0,
+    },
   ]
 }
 
@@ -92,7 +107,7 @@ export function createMomentView(
     context: context && createContextView(context),
     changed: context === null ? [] : listChanges(previous ?? {}, context),
     guards: context === null ? [] : createGuardViews(context),
-    budget: context === null ? [] : createGauges(context, after.children, record.at),
+    budget: context === null ? [] : createGauges(context, after, record.at),
     pending: context === null ? [] : createPendingViews(context, tools),
     grants: createGrantViews(step, notes.grants, { now, unread }),
     actions,

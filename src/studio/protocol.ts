@@ -70,14 +70,15 @@ export interface SessionRow {
   wakeAt: number | null
   /** The latest user message, shortened. */
   title: string
-  /** Steps of all runs. Null until the log has been read. */
+  /** Own steps of all runs. Null until the log has been read. */
   steps: number | null
   /** Milliseconds from the first record to the last. Approximate until the log has been read. */
   duration: number
   /** 0 until the log has been read. */
   failedCalls: number
+  /** Own tokens. Includes what a fork inherited until its log has been read. */
   tokens: number
-  /** USD. Null if unknown. */
+  /** Own USD, like `tokens`. Null if unknown. */
   cost: number | null
   createdAt: number
   updatedAt: number
@@ -86,6 +87,8 @@ export interface SessionRow {
   holder: string | null
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
+  /** The usage that a fork copied from its original. Null for other sessions. */
+  inherited: { tokens: number; cost: number | null } | null
   tags: Record<string, string>
   /** The agent that started the latest run, as named in `defineAgents`. */
   agent: string | null
@@ -118,6 +121,7 @@ export interface RecordRow {
   /** Number of the step, from 1. 0 is before the first step. */
   step: number
   run: number
+  /** Totals up to this record, without inherited usage. */
   tokens: number
   cost: number | null
   /** USD of this record alone. Null if its usage has no price. */
@@ -157,7 +161,7 @@ export interface SettledCall {
   isReadOnly: boolean
 }
 
-/** Why a session stopped, and its totals. */
+/** Why a session stopped, and its totals, without inherited usage. */
 export interface VerdictView {
   /** State of the latest run. Null before the first. */
   state: string | null
@@ -237,6 +241,8 @@ export interface GaugeView {
   limit: number | null
   /** The part used by sub-agents. Null if unknown. */
   children: number | null
+  /** The part that a fork copied from its original. Null if unknown. */
+  inherited: number | null
 }
 
 export interface PendingView {

@@ -7,14 +7,14 @@ import { describeEventType } from '../core/chart/state-labels.js'
 import { shorten, formatMessageText } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { RecordRow, SettledCall, Spending } from './protocol.js'
-import { listActivePaths, type SessionStep } from './session-step.js'
+import { getOwnUsage, listActivePaths, type SessionStep } from './session-step.js'
 import { toShownText } from './shown-values.js'
 import { findUsage, findWakeTime } from './verdict.js'
 
 export function createRow(step: SessionStep): RecordRow {
   const { record, entry, before, after, transitionIds } = step
   const context = after.session.run?.context ?? null
-  const usage = context?.usage.session ?? after.session.state.usage
+  const usage = getOwnUsage(after)
   const to = listActivePaths(after.session.run)
   const wakeAt = context && findWakeTime(context)
   const calls = listSettledCalls(step)

@@ -16,6 +16,7 @@ import {
   type RunReducer,
   type FoldedSession,
 } from '../core/sessions/fold-session.js'
+import { type CostSum, sumCosts } from './costs.js'
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
 import { type GrantNote, recordGrants } from './grant-views.js'
@@ -23,7 +24,14 @@ import { createRow } from './record-rows.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
 import { type CallNotes, toShownText } from './shown-values.js'
-import type { Moment, SessionStep } from './session-step.js'
+import {
+  getOwnUsage,
+  type Inherited,
+  type Moment,
+  noInheritance,
+  type SessionStep,
+  updateInherited,
+} from './session-step.js'
 
 /** A state is saved at this interval of records, so that any moment can be replayed quickly. */
 const momentInterval = 64
@@ -57,13 +65,20 @@ export class SessionFold {
 
   readonly #beganAt: number | undefined
 
-  /** `first` contains the records from a snapshot on. `opening` is the first record of the log. */
-  constructor(id: string, first: readonly LogRecord[] = [], opening?: LogRecord) {
+  /** `first` contains the records from a snapshot on. `opening` contains the first two records of the log. */
+  constructor(id: string, first: readonly LogRecord[] = [], opening: readonly LogRecord[] = []) {
     this.#id = id
-    this.#now = { session: createFoldedSession(first), children: noUsage }
+    const { origin, inherited } = readOpening(opening, id)
+    // The run at the snapshot may be later than the one that a fork copied.
+    const atStart = { ...inherited, run: noUsage, steps: 0 }
+    this.#now = {
+      session: createFoldedSession(first),
+      children: noUsage,
+      inherited: origin ? atStart : noInheritance,
+    }
     this.base = this.#now.session.head
-    this.#origin = opening && readOrigin(opening, id)
-    this.#beganAt = opening?.at
+    this.#origin = origin
+    this.#beganAt = opening[0]?.at
     this.#moments.push(this.#now)
   }
 
@@ -92,9 +107,18 @@ export class SessionFold {
     return this.#bars.gaps
   }
 
-  /** Steps of all runs. */
+  /** Steps of all runs, without the steps that a fork inherited. */
   get steps(): number {
     return [...this.#steps.values()].reduce((sum, steps) => sum + steps, 0)
+  }
+
+  /** The cost of the session's own records. Not whole if some usage has no price. */
+  get cost(): CostSum {
+    const { cost } = getOwnUsage(this.#now)
+    if (cost !== null) return { usd: cost, isWhole: true }
+    const paid = sumCosts(this.rows.map((row) => row.paid))
+    // A fork may have inherited the usage without a price.
+    return { ...paid, isWhole: paid.isWhole && this.base === 0 && this.#origin !== undefined }
   }
 
   /** Milliseconds from the first record to the last. */
@@ -155,7 +179,7 @@ export class SessionFold {
       takenTransitions = []
       const entry = applyRecord(session, record, this.#id, folding)
       const transitionIds = takenTransitions
-      this.#now = { session, children: updateChildUsage(earlier.children, entry) }
+      this.#now = toMoment(earlier, entry, session)
       this.#records.push({ record, entry })
       if (this.#records.length % momentInterval === 0) this.#moments.push(this.#now)
       if (entry.type === 'opened') this.#origin = entry.forkedFrom
@@ -170,7 +194,7 @@ export class SessionFold {
       }
       const row = createRow(done)
       this.rows.push(row)
-      if (session.run) this.#steps.set(session.runs, session.run.context.steps)
+      if (session.run) this.#steps.set(session.runs, session.run.context.steps - this.#now.inherited.steps)
       this.#bars.addStep(done)
       this.#recordCall(done)
       recordGrants(this.#grants, done)
@@ -261,7 +285,7 @@ export class SessionFold {
     const session: FoldedSession = { ...before.session }
     takenTransitions = []
     applyOpenedRecord(session, record, entry, this.#id, folding)
-    const after = { session, children: updateChildUsage(before.children, entry) }
+    const after = toMoment(before, entry, session)
     const isFirst = this.base > 0 && seq === this.base + 1
     return { record, entry, before: isFirst ? after : before, after, transitionIds: takenTransitions }
   }
@@ -276,9 +300,20 @@ async function yieldToOthers(): Promise<boolean> {
 
 export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']
 
-export function readOrigin(first: LogRecord, id: string): Origin {
-  const opened = openRecord(first, 0, id)
-  return opened.type === 'opened' ? opened.forkedFrom : undefined
+/** Reads the origin of a fork and what it inherited from the first two records of its log. */
+export function readOpening(
+  [first, second]: readonly LogRecord[],
+  id: string,
+): { origin: Origin; inherited: Inherited } {
+  const opened = first && openRecord(first, 0, id)
+  const origin = opened?.type === 'opened' ? opened.forkedFrom : undefined
+  if (!first || !origin) return { origin, inherited: noInheritance }
+  const session = createFoldedSession([])
+  const inherited = (second ? [first, second] : [first]).reduce(
+    (before, record) => updateInherited(before, applyRecord(session, record, id, folding), session),
+    noInheritance,
+  )
+  return { origin, inherited }
 }
 
 interface OpenedRecord {
@@ -312,6 +347,14 @@ function toDecision(
   const kind = event.type === 'APPROVE' ? 'approved' : 'rejected'
   const words = event.type === 'APPROVE' ? (event.arguments ?? '') : event.why
   return { seq, kind, words: event.withheld ? '' : toShownText(words) }
+}
+
+function toMoment(before: Moment, entry: RecordContent, session: FoldedSession): Moment {
+  return {
+    session,
+    children: updateChildUsage(before.children, entry),
+    inherited: updateInherited(before.inherited, entry, session),
+  }
 }
 
 function updateChildUsage(children: Usage, entry: RecordContent): Usage {

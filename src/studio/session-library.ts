@@ -12,7 +12,8 @@ import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
 import { isMachineSession } from '../core/sessions/log/machine-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
-import { type Origin, readOrigin, SessionFold } from './session-fold.js'
+import { type Origin, readOpening, SessionFold } from './session-fold.js'
+import { getOwnUsage, type Inherited } from './session-step.js'
 import {
   KeptDigests,
   listLogFacts,
@@ -144,10 +145,10 @@ export class SessionLibrary {
     try {
       if (this.#folds.has(id)) return summarizeFold(await this.readFold(id))
       const session = await readSessionAt(this.#store, id)
-      const [first] = await this.#store.read(id, { to: 1 })
+      const opening = await this.#store.read(id, { to: 2 })
       const [last] = await this.#store.read(id, { from: session.head })
-      const duration = Math.max(0, (last?.at ?? 0) - (first?.at ?? 0))
-      return { ...summarizeLog(session, first && readOrigin(first, id)), duration }
+      const duration = Math.max(0, (last?.at ?? 0) - (opening[0]?.at ?? 0))
+      return { ...summarizeLog({ session, ...readOpening(opening, id) }), duration }
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
       return { ...unreadSummary, problem: error.message }
@@ -205,8 +206,8 @@ export class SessionLibrary {
   async #loadEnd(id: string): Promise<SessionFold | null> {
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null
-    const [first] = await this.#store.read(id, { to: 1 })
-    return this.#addToEnd(new SessionFold(id, records, first), records)
+    const opening = await this.#store.read(id, { to: 2 })
+    return this.#addToEnd(new SessionFold(id, records, opening), records)
   }
 
   async #addToEnd(fold: SessionFold, records: readonly LogRecord[]): Promise<SessionFold> {
@@ -282,7 +283,7 @@ export class SessionLibrary {
       isNow && value === null
         ? known.logSummary
         : summary
-          ? { ...(known?.logSummary ?? unreadSummary), ...pickSummary(summary) }
+          ? pickSummary(summary, known?.logSummary ?? unreadSummary)
           : unreadSummary
     const isAttached = this.#isAttached(id)
     return {
@@ -334,10 +335,23 @@ const unreadSummary: LogSummary = {
   cost: null,
   problem: null,
   forkedFrom: null,
+  inherited: null,
 }
 
-function pickSummary({ state, reason, wakeAt, totalTokens, cost }: NonNullable<ListedSession['summary']>) {
-  return { state, reason, wakeAt: wakeAt ?? null, tokens: totalTokens, cost }
+/** An earlier summary of the log, with the current state and usage from the store. */
+function pickSummary(
+  { state, reason, wakeAt, totalTokens, cost }: NonNullable<ListedSession['summary']>,
+  earlier: LogSummary,
+): LogSummary {
+  const inherited = earlier.inherited ?? { tokens: 0, cost: 0 }
+  return {
+    ...earlier,
+    state,
+    reason,
+    wakeAt: wakeAt ?? null,
+    tokens: totalTokens - inherited.tokens,
+    cost: cost === null || inherited.cost === null ? null : cost - inherited.cost,
+  }
 }
 
 function summarizeFold({
@@ -348,10 +362,12 @@ function summarizeFold({
   steps,
   duration,
   failedCalls,
+  cost,
 }: SessionFold): LogSummary {
   return {
-    ...summarizeLog(now.session, origin),
+    ...summarizeLog({ ...now, origin }),
     duration,
+    cost: cost.isWhole ? cost.usd : null,
     ...(base === 0 && { steps, failedCalls }),
     problem: problem?.message ?? null,
   }
@@ -359,22 +375,29 @@ function summarizeFold({
 
 const ignore = (): void => undefined
 
-function summarizeLog(session: Readonly<FoldedSession>, origin: Origin): LogSummary {
+interface ReadSession {
+  session: Readonly<FoldedSession>
+  inherited: Inherited
+  origin: Origin
+}
+
+function summarizeLog({ session, inherited, origin }: ReadSession): LogSummary {
   const context = session.run?.context ?? null
-  const usage = context?.usage.session ?? session.state.usage
+  const usage = getOwnUsage({ session, inherited })
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
     wakeAt: context && findDueTime(context),
     title: toShownText(getListedTitle(null, session), 200),
     // The context counts only the steps of the latest run.
-    steps: session.runs > 1 ? null : (context?.steps ?? 0),
+    steps: session.runs > 1 ? null : (context?.steps ?? 0) - inherited.steps,
     duration: 0,
     failedCalls: 0,
     tokens: usage.totalTokens,
     cost: usage.cost,
     problem: null,
     forkedFrom: origin ? { sessionId: origin.sessionId, seq: origin.seq } : null,
+    inherited: origin ? { tokens: inherited.session.totalTokens, cost: inherited.session.cost } : null,
   }
 }
 

@@ -1,5 +1,5 @@
 import type { StateValue } from 'xstate'
-import type { Usage } from '../../machines/agent/usage.js'
+import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
@@ -9,6 +9,32 @@ export interface Moment {
   session: Readonly<FoldedSession>
   /** Usage of the latest run's sub-agents. */
   children: Usage
+  inherited: Inherited
+}
+
+/** What a fork copied from its original: the usage of all runs, and the usage and steps of the copied run. */
+export interface Inherited {
+  session: Usage
+  run: Usage
+  steps: number
+}
+
+export const noInheritance: Inherited = { session: noUsage, run: noUsage, steps: 0 }
+
+/** The usage of the session's own records. Its cost is null if this usage or the inherited usage has no price. */
+export function getOwnUsage({ session: { run, state }, inherited }: Omit<Moment, 'children'>): Usage {
+  const usage = run?.context.usage.session ?? state.usage
+  if (inherited.session === noUsage) return usage
+  return subtractUsage(inherited.session, usage) ?? noUsage
+}
+
+/** What the session inherited, as of this record. A fork copies its state in its first two records. */
+export function updateInherited(before: Inherited, entry: RecordContent, session: FoldedSession): Inherited {
+  const { context } = session.run ?? {}
+  if (entry.type === 'opened' && entry.forkedFrom) return { ...before, session: session.state.usage }
+  if (entry.type === 'snapshot' && session.head === 2 && before !== noInheritance && context)
+    return { ...context.usage, steps: context.steps }
+  return entry.type === 'start' && before.run !== noUsage ? { ...before, run: noUsage, steps: 0 } : before
 }
 
 export interface SessionStep {

@@ -8,9 +8,9 @@ import type { Usage } from '../../machines/agent/usage.js'
 import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
-import { sumCosts } from './costs.js'
+import type { CostSum } from './costs.js'
 import type { RecordRow, VerdictView } from './protocol.js'
-import type { Moment } from './session-step.js'
+import { getOwnUsage, type Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
 /** The usage that a record adds to the session. */
@@ -39,13 +39,15 @@ export function createVerdict({
   now,
   rows,
   steps,
+  cost,
 }: {
   now: Moment
   rows: readonly RecordRow[]
   steps: number
+  cost: CostSum
 }): VerdictView {
   const context = now.session.run && maskContext(now.session.run.context)
-  const usage = context?.usage.session ?? now.session.state.usage
+  const usage = getOwnUsage(now)
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
@@ -54,10 +56,7 @@ export function createVerdict({
     seq: findDecision(rows),
     inputTokens: usage.inputTokens,
     cachedTokens: usage.cachedInputTokens,
-    cost:
-      usage.cost === null
-        ? { ...sumCosts(rows.map(({ paid }) => paid)), isWhole: false }
-        : { usd: usage.cost, isWhole: true },
+    cost,
     steps,
   }
 }

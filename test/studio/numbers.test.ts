@@ -5,7 +5,13 @@ import { createPaint, getCachedPercent } from '../../src/core/format/format-word
 import { createStepFilter, listRunSteps } from '../../src/studio/client/run-steps.js'
 import { describeFork } from '../../src/studio/client/what-if.js'
 import { addCosts, formatCost, formatCostChange, sumCosts } from '../../src/studio/costs.js'
-import type { CompareView, SessionsView, SessionView } from '../../src/studio/protocol.js'
+import type {
+  CompareView,
+  EndView,
+  MomentView,
+  SessionsView,
+  SessionView,
+} from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
@@ -65,6 +71,89 @@ describe('an unknown cost', () => {
       expect(sessions.map(({ id }) => id)).toEqual(['s', fork])
       expect(days.at(-1)?.cost).toEqual({ usd: sessions[0]?.cost, isWhole: false })
     }
+  })
+})
+
+describe('a fork', () => {
+  const sum = (views: readonly { tokens: number }[]) => views.reduce((all, { tokens }) => all + tokens, 0)
+
+  it.each([false, true])('counts only its own usage (resumed: %s)', async (isResumed) => {
+    const store = memoryStore()
+    const { agent, close } = await rehearsedAgent(store, turns)
+    await agent.run('Tea?', { session: 's' }).result
+    const visitor = await visit({ store })
+    const original = await visitor.get<SessionView>(paths.session('s'))
+    const seq = original.rows.find(({ calls }) => calls.length > 0)?.seq ?? 0
+    const [inherited, end] = [original.rows[seq - 1], original.rows.at(-1)]
+    const fork = await agent.fork('s', seq)
+    if (isResumed) await (await agent.resume(fork)).result
+    await close()
+    const own = isResumed ? (end?.tokens ?? 0) - (inherited?.tokens ?? 0) : 0
+    const usd = isResumed ? (end?.cost ?? 0) - (inherited?.cost ?? 0) : 0
+
+    const { sessions, days } = await visitor.get<SessionsView>(paths.sessions)
+    const row = sessions.find(({ id }) => id === fork)
+    expect(row).toMatchObject({
+      tokens: own,
+      steps: isResumed ? 1 : 0,
+      inherited: { tokens: inherited?.tokens, cost: inherited?.cost },
+    })
+    expect(row?.cost).toBeCloseTo(usd, 9)
+    expect(days.at(-1)?.cost.usd).toBeCloseTo((end?.cost ?? 0) + usd, 9)
+
+    const { session, verdict, rows, bars } = await visitor.get<SessionView>(paths.session(fork))
+    expect(session).toEqual({ ...row, models: session.models })
+    expect(verdict).toMatchObject({ steps: isResumed ? 1 : 0, cost: { usd: session.cost, isWhole: true } })
+    expect(rows.at(-1)?.tokens).toBe(own)
+    expect(sum(listRunSteps({ rows, bars }))).toBe(own)
+    const moment = await visitor.get<MomentView>(paths.moment(fork, rows.length))
+    expect(moment.budget.find(({ name }) => name === 'tokens')).toMatchObject({
+      used: own + (inherited?.tokens ?? 0),
+      inherited: inherited?.tokens,
+    })
+  })
+
+  it('counts only its own usage while it continues, and when only the end of its log is read', async () => {
+    const store = memoryStore()
+    const { agent, close } = await rehearsedAgent(store, turns, { budget: { scope: 'session' } })
+    await agent.run('Tea?', { session: 's' }).result
+    const total = store.get('s')?.summary?.totalTokens ?? 0
+    const fork = await agent.fork('s')
+    const visitor = await visit({ store })
+    expect(await visitor.get(paths.sessions)).toMatchObject({ total: 2 })
+    await agent.run('And coffee?', { session: fork }).result
+    const own = (store.get(fork)?.summary?.totalTokens ?? 0) - total
+    const { sessions } = await visitor.get<SessionsView>(paths.sessions)
+    expect(sessions.find(({ id }) => id === fork)).toMatchObject({
+      tokens: own,
+      inherited: { tokens: total },
+    })
+    const end = await (await visit({ store })).get<EndView>(paths.end(fork))
+    expect(end.view.session).toMatchObject({ tokens: own, inherited: { tokens: total } })
+    expect(end.moment?.budget.find(({ name }) => name === 'tokens')).toMatchObject({
+      used: own + total,
+      inherited: total,
+    })
+    await close()
+  })
+
+  it('has a known cost if only the inherited usage has no price', async () => {
+    const store = memoryStore()
+    const [unpriced, priced] = [
+      await rehearsedAgent(store, turns, { prices: null }),
+      await rehearsedAgent(store, turns),
+    ]
+    await unpriced.agent.run('Tea?', { session: 's' }).result
+    const fork = await priced.agent.fork('s')
+    await priced.agent.run('And coffee?', { session: fork }).result
+    await Promise.all([unpriced.close(), priced.close()])
+    const { session, verdict, rows } = await (await visit({ store })).get<SessionView>(paths.session(fork))
+    expect(session).toMatchObject({
+      cost: sumCosts(rows.map(({ paid }) => paid)).usd,
+      inherited: { cost: null },
+    })
+    expect(verdict.cost).toEqual({ usd: session.cost, isWhole: true })
+    expect(session.cost).toBeGreaterThan(0)
   })
 })
 

@@ -78,7 +78,7 @@ it('the common part of several moments is sent once', () => {
     context: { steps: seq, config: { limits: { maxSteps: 20 } } },
     changed: ['steps'],
     guards: [],
-    budget: [{ name: 'steps', used: seq, limit: 20, children: 0 }],
+    budget: [{ name: 'steps', used: seq, limit: 20, children: 0, inherited: 0 }],
     pending: [],
     grants: [],
     actions: ['pause', 'cancel'],

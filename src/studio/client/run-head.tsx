@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { formatCount, formatDuration, getCachedPercent } from '../../core/format/format-words.js'
+import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../../core/format/format-words.js'
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
@@ -229,9 +229,13 @@ function Chips({
   now,
   ...actions
 }: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace' | 'onCosts'>) {
-  const { rows, bars, verdict } = view
+  const { rows, bars, verdict, session } = view
+  const { inherited } = session
   // The slider moves often and does not change these.
-  const chips = useMemo(() => listChips({ rows, bars, verdict }, steps, now), [rows, bars, verdict, steps])
+  const chips = useMemo(
+    () => listChips({ rows, bars, verdict, inherited }, steps, now),
+    [rows, bars, verdict, inherited?.tokens, steps],
+  )
   return (
     <div class="chips" role="group" aria-label="Usage and duration">
       {chips.map((chip) => (
@@ -243,7 +247,12 @@ function Chips({
 
 /** The usage of the session, and the records that each part links to. */
 function listChips(
-  { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
+  {
+    rows,
+    bars,
+    verdict,
+    inherited,
+  }: Pick<SessionView, 'rows' | 'bars' | 'verdict'> & Pick<SessionRow, 'inherited'>,
   steps: readonly RunStep[],
   now: number | undefined,
 ): Omit<ChipProps, 'onPlace' | 'onCosts'>[] {
@@ -283,12 +292,22 @@ function listChips(
     },
     {
       name: 'tokens',
-      children: <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />,
+      children: (
+        <>
+          <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />
+          {inherited && ` (${formatShort(inherited.tokens)} inherited)`}
+        </>
+      ),
     },
     {
       name: 'cost',
       icon: 'budget',
-      children: <Cost verdict={verdict} />,
+      children: (
+        <>
+          <Cost verdict={verdict} />
+          {inherited && ` (${formatMoney(inherited.cost)} inherited)`}
+        </>
+      ),
     },
     ...[
       {

@@ -299,7 +299,7 @@ function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) 
           : formatCount(value)
   return (
     <ul class="gauges">
-      {budget.map(({ name, used: counted, limit, children }) => {
+      {budget.map(({ name, used: counted, limit, children, inherited }) => {
         const used = name === 'time' ? (counted ?? elapsedMs) : counted
         return (
           <li key={name}>
@@ -318,6 +318,7 @@ function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) 
               />
             )}
             {children !== 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
+            {inherited !== 0 && <p class="next">Inherited: {say(name, inherited)}</p>}
           </li>
         )
       })}
