@@ -4,17 +4,7 @@ import { changeGrants } from '../../machines/agent/grants.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import type { GrantView } from './protocol.js'
 import type { SessionStep } from './session-step.js'
-import { toShownText } from './shown-values.js'
-
-/** A grant in the log of a session. */
-export interface GrantNote {
-  /** The record that gave it. */
-  seq: number
-  /** How many calls it allows in total. Undefined if unlimited, or if the record is not known. */
-  uses: number | undefined
-  /** The grant when it was removed, and the time. Undefined while the session has it. */
-  removed?: { grant: Grant; seq: number; at: number }
-}
+import { type GrantNote, toShownText } from './shown-values.js'
 
 /** Each moment of a session has its grants. */
 const mostViews = 200

@@ -19,11 +19,11 @@ import {
 import { type CostSum, sumCosts } from './costs.js'
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
-import { type GrantNote, recordGrants } from './grant-views.js'
+import { recordGrants } from './grant-views.js'
 import { createRow } from './record-rows.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
-import { type CallNotes, toShownText } from './shown-values.js'
+import { type CallNotes, type GrantNote, toShownText } from './shown-values.js'
 import {
   getOwnUsage,
   type Inherited,

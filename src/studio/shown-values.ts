@@ -8,7 +8,7 @@ import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { describeMedia } from '../core/models/media.js'
 import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
-import type { GrantNote } from './grant-views.js'
+import type { Grant } from '../../machines/agent/grant.js'
 import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
@@ -43,6 +43,16 @@ export function findGap(edited: string, before: string): string | null {
 /** Converts a value to plain JSON, without secrets and with long texts and lists cut. */
 export function toShownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
   return redactEvent({ event: value }, options).event
+}
+
+/** A grant in the log of a session. */
+export interface GrantNote {
+  /** The record that gave it. */
+  seq: number
+  /** How many calls it allows in total. Undefined if unlimited, or if the record is not known. */
+  uses: number | undefined
+  /** The grant when it was removed, and the time. Undefined while the session has it. */
+  removed?: { grant: Grant; seq: number; at: number }
 }
 
 /** Facts about calls that are only in the log, by the message id of the result. */
