@@ -39,7 +39,7 @@ export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 }
         cwd: tmpdir(),
       })
       running.child.stdin.end()
-      // Cancelling the run kills the process. The option `signal` would only send SIGTERM.
+      // Cancelling the run kills the process. The `signal` option would only send SIGTERM.
       signal.addEventListener('abort', () => running.child.kill(killSignal), { once: true })
       try {
         const { stdout, stderr } = await running

@@ -1,5 +1,5 @@
 /**
- * Tools for the command line. Copy this file, and run:
+ * Tools for the CLI. Copy this file, and run:
  *
  *   statewright run --tools ./tools.mjs "How many days are left until the end of the year?"
  */

@@ -11,7 +11,7 @@ const findOrder = defineTool({
   execute: ({ id }) => orders[id] ?? 'There is no such order.',
 })
 
-/** The command line passes the store for the sessions. */
+/** The CLI passes the store for the sessions. */
 export default ({ store }) =>
   createAgent({
     model: openaiChat({ model: 'rehearsal/desk', baseURL: rehearsal.url }),

@@ -219,7 +219,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
           )}
           {tab === 'typescript' && <Program text={program} />}
           {tab === 'output' && (
-            <pre class="output">{play?.output || 'Press Play to see the output of the command line.'}</pre>
+            <pre class="output">{play?.output || 'Press Play to see the output of the CLI.'}</pre>
           )}
         </div>
       </section>
