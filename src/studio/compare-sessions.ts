@@ -7,6 +7,7 @@ import type {
   SessionView,
   ShownMessage,
 } from './protocol.js'
+import { listRunSteps, type RunStep } from './client/run-steps.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
@@ -31,12 +32,16 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
       message.calls.map(toComparedCall),
     ]),
     change: findChange(a, b, messages, otherMessages),
+    answers: { a: findAnswer(steps), b: findAnswer(others) },
     steps: Array.from({ length: count }, (_, i) => {
       const [one, two] = [steps[i] ?? null, others[i] ?? null]
       const isSame =
         one !== null &&
         two !== null &&
-        isEqual([one.userText, one.text, one.calls], [two.userText, two.text, two.calls])
+        isEqual(
+          [one.userText, one.text, one.calls, one.failure],
+          [two.userText, two.text, two.calls, two.failure],
+        )
       return { step: i + 1, a: one, b: two, isSame }
     }),
   }
@@ -129,26 +134,57 @@ function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareC
   return { kind: 'instructions', name: null, a: one, b: two }
 }
 
-function listSteps({ view: { rows } }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
+/** The text of the last step. Empty if the step failed or called tools, because the run gave no answer then. */
+function findAnswer(steps: readonly CompareStep[]): string {
+  const last = steps.at(-1)
+  return last && last.calls.length === 0 ? last.text : ''
+}
+
+/** Answers and failed requests, in order. */
+function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
+  const { rows } = view
+  const runSteps = listRunSteps(view)
   const answers = messages.flatMap((message, i) =>
     message.role === 'assistant' ? [{ ...message, userText: getWordsBefore(messages, i) }] : [],
   )
   const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
   // A fork contains the original's answers but not its records.
-  const inherited = Math.max(0, answers.length - brought.length)
-  return answers.map(({ text, calls, at, userText }, i): CompareStep => {
+  const inherited = answers.length - brought.length
+  const answered = answers.map(({ text, calls, userText }, i): CompareStep => {
     const row = brought[i - inherited]
-    const before = row && rows[row.seq - 2]
+    const place = row ? row.seq - 1 : -1
     return {
       seq: row?.seq ?? 1,
       userText,
       text,
       calls: calls.map(toComparedCall),
-      tokens: row ? row.tokens - (before?.tokens ?? 0) : 0,
-      cost: row ? row.paid : null,
-      ms: row && before ? at - before.at : 0,
+      failure: null,
+      isInherited: row === undefined,
+      ...sumStep(runSteps.find(({ from, to }) => from <= place && place <= to)),
     }
   })
+  const failed = runSteps
+    .filter(({ isAnswered, flags }) => !isAnswered && flags.includes('error'))
+    .map((step): CompareStep => {
+      const seq = rows[step.place]?.seq ?? 1
+      const isLast = answered.every((answer) => answer.seq < seq)
+      return {
+        seq,
+        userText: isLast ? getWordsBefore(messages, messages.length) : '',
+        text: '',
+        calls: [],
+        failure: step.label,
+        isInherited: false,
+        ...sumStep(step),
+      }
+    })
+  return [...answered, ...failed].toSorted((a, b) => a.seq - b.seq)
+}
+
+function sumStep(step: RunStep | undefined): Pick<CompareStep, 'tokens' | 'cost' | 'ms'> {
+  if (step === undefined) return { tokens: 0, cost: null, ms: 0 }
+  const { tokens, cost, ms, waitMs } = step
+  return { tokens, cost: cost.isWhole ? cost.usd : null, ms: Math.max(0, ms - waitMs) }
 }
 
 /** User messages between the previous answer and this one. */

@@ -467,6 +467,8 @@ export interface CompareView {
   commonMessages: number
   /** The change made by the fork. Null if nothing changed. */
   change: CompareChange | null
+  /** The answer that each session ends with. Empty if it has none. */
+  answers: { a: string; b: string }
   steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
 }
 
@@ -484,6 +486,10 @@ export interface CompareStep {
   userText: string
   text: string
   calls: { name: string; arguments: string; result: string | null }[]
+  /** The end of a step without an answer, such as `model failed: server_error`. */
+  failure: string | null
+  /** Whether a fork copied it from its original. Then it has no usage and no duration. */
+  isInherited: boolean
   tokens: number
   cost: number | null
   ms: number

@@ -227,18 +227,18 @@ interface Outcome {
 }
 
 /** Of an original, only the part after the fork. The log of a fork does not contain the records before it. */
-function sumOutcome({ commonRecords, steps, a, b }: CompareView, view: SessionView): Outcome {
+function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: SessionView): Outcome {
   const before = isForkOf(view === a ? b : a, view) ? commonRecords : 0
   const own = view.rows.slice(before)
   const start = view.rows[Math.max(0, before - 1)]
   const last = own.at(-1)
+  const side = view === a ? 'a' : 'b'
   return {
-    steps: own.filter(({ type, label }) => type === 'event' && label.startsWith('answer')).length,
+    steps: steps.filter(({ [side]: step }) => step && !step.isInherited && step.seq > before).length,
     tokens: Math.max(0, (last?.tokens ?? 0) - (start?.tokens ?? 0)),
     cost: sumCosts(own.map(({ paid }) => paid)),
     ms: last && start ? last.at - start.at : 0,
-    answer:
-      steps.findLast((step) => (view === a ? step.a : step.b) !== null)?.[view === a ? 'a' : 'b']?.text ?? '',
+    answer: answers[side],
   }
 }
 
@@ -267,15 +267,13 @@ function Pair({
 
 function Side({ side, other, id }: { side: CompareStep | null; other: CompareStep | null; id: string }) {
   if (!side) return <div class="pair-side missing">No such step</div>
-  // A fork has the original's answers but not its records.
-  const isInherited = side.tokens === 0 && side.ms === 0
   const differs = (mine: unknown, theirs: unknown): string =>
     other !== null && JSON.stringify(mine) !== JSON.stringify(theirs) ? ' differs' : ''
   return (
     <div class="pair-side">
       <p class="pair-facts">
         <a href={sessionAddress(id, side.seq)}>record {side.seq}</a>
-        {isInherited ? (
+        {side.isInherited ? (
           <span>from the original</span>
         ) : (
           <>
@@ -313,7 +311,9 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
           </div>
         )
       })}
-      {side.text === '' && side.calls.length === 0 && <p class="empty">No text and no calls</p>}
+      {side.text === '' && side.calls.length === 0 && (
+        <p class="empty">{side.failure ?? 'No text and no calls'}</p>
+      )}
     </div>
   )
 }
