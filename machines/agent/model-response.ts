@@ -47,7 +47,7 @@ export interface ModelResponse {
   providerItems?: ProviderItems
   /** Name of the model that answered. See `withFallbacks`. */
   by?: string
-  /** The provider's id of the answer, for telemetry only. */
+  /** The provider's id for the answer, for telemetry only. */
   id?: string
 }
 

@@ -40,7 +40,7 @@ interface FoldStart {
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
   /** The state of the run before the first event, if it has started. */
   status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled' | 'wakeAt'>
-  /** Returns the page's id of a message, if the page uses different ids. */
+  /** Returns the page's id for a message, if the page uses different ids. */
   getMessageId?: (message: Message) => string
   /** Whether the page's state is an object to which `/statewright` can be added. */
   state?: boolean
@@ -76,7 +76,7 @@ export class AGUIEventFold {
   #wakeAt: number | null = null
   #at = 0
   readonly #ends: AGUIEnd[]
-  /** The page's id of the user message that the run answers. */
+  /** The page's id for the user message that the run answers. */
   #openingId: string | undefined
   #error: { message: string; code: string } | null = null
 

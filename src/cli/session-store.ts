@@ -113,7 +113,7 @@ function isMissing(folder: string | null): boolean {
 export const missingSession = "'statewright sessions list' shows the ids."
 
 /**
- * A session of the store.
+ * Finds a session in the store.
  * @throws {CliError} `unknown_session`, with similar ids
  * @throws {UsageError} `invalid_session`
  */

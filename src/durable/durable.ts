@@ -165,7 +165,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #label: string
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
-  /** Sessions that the worker does not open for unread messages, with the end of this wait. Other machines and agents: Infinity. */
+  /** Until when the worker ignores unread messages of a session. Infinity for sessions of other machines and agents. */
   readonly #skipped = new Map<string, number>()
   #isDraining = false
 

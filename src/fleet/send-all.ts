@@ -78,8 +78,8 @@ const mostRefusals = 100
 
 /**
  * Sends one message to many sessions, for example before a deploy or when a customer leaves. Resolves when every
- * matching session has the message in its inbox or has ended. A process that holds a session starts no further work for
- * it after one second. After an error, repeat the call. With a `key`, each session receives the message once.
+ * matching session has the message in its inbox or has ended. A process that holds a session stops starting work for it
+ * within one second. After an error, repeat the call. With a `key`, each session receives the message once.
  *
  * By default it reaches unfinished runs, and for a `message` also ended ones.
  *

@@ -138,9 +138,9 @@ export const turnSchema = fields.check(({ value, issues }) => {
     refuse([...answer, ...ending], 'is never sent: the response is an error')
     if ((value.status ?? 500) < 400) refuse(['error'], 'requires a status of 400 or more; see errorInStream')
   }
-  if (value.hang !== undefined) refuse(['cutAfter'], 'never happens: the turn hangs')
+  if (value.hang !== undefined) refuse(['cutAfter'], 'has no effect: the turn hangs')
   if (value.hang !== undefined || value.cutAfter !== undefined)
-    refuse(ending, 'never happens: the stream has no end')
+    refuse(ending, 'has no effect: the stream never completes')
 })
 
 /**

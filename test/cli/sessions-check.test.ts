@@ -116,7 +116,7 @@ test('sessions check --spec checks the log of every session, including ended one
   expect(await run(['sessions', 'check', '--spec'])).toMatchObject({
     code: 0,
     err: '',
-    out: '2 of 2 sessions follow the rules of the loop.\n',
+    out: '2 of 2 sessions have a valid log.\n',
   })
   const { out } = await run(['sessions', 'check', '--spec', '--json'])
   const lines = out.trim().split('\n')
@@ -151,7 +151,7 @@ test('sessions check --spec names the record of a forged log that breaks a rule,
       'The model answers, or fails, only where a request is under way: after no limit, pause or stop.\n',
   )
   expect(out).toContain("bad  corrupt_log: The log of session 'bad': record 1 is damaged.")
-  expect(out).toContain('2 of 4 sessions follow the rules of the loop.\n')
+  expect(out).toContain('2 of 4 sessions have a valid log.\n')
 })
 
 function forge(store: SyncSessionStore, id: string, records: LogRecord[]): void {

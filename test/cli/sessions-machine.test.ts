@@ -78,5 +78,5 @@ test('commands for agents report that it is a machine, or omit it', async () => 
     expect([args, code !== 0, err.includes("belongs to the machine 'claim'")]).toEqual([args, true, true])
   }
   const { code, out } = await run('sessions', 'check', '--spec')
-  expect([code, out]).toEqual([0, '0 of 0 sessions follow the rules of the loop.\n'])
+  expect([code, out]).toEqual([0, '0 of 0 sessions have a valid log.\n'])
 })

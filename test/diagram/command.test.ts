@@ -81,7 +81,7 @@ describe('statewright diagram', () => {
     [['--format', 'json', '--overview'], /--overview needs --format svg\./],
     [
       ['--overview', '--coverage'],
-      /--overview and --coverage cannot be combined\. An overview does not show single transitions/,
+      /--overview and --coverage cannot be combined\. An overview does not show individual transitions/,
     ],
     [['--overview', '--state', 'PAUSED'], /'PAUSED' is not a state with nested states/],
     [

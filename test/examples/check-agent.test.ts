@@ -9,7 +9,7 @@ test('examples/check-agent.mjs finds the problems of the careless agent, and non
   )
   const [careless, careful] = await checkBoth({ only: ['truncation', 'approvals'] })
   expect(careless).toContain(
-    '✗ unfinished-stream: A call is not executed when the stream closes without an end',
+    '✗ unfinished-stream: A call is not executed when the stream closes without an end marker',
   )
   expect(careful).toContain('0 broken')
 })

@@ -67,9 +67,15 @@ describe('a type that contradicts the content is refused', () => {
       'PK\x03\x04',
       'a.pdf',
       'application/pdf',
-      'a ZIP archive, as Office documents are',
+      'a ZIP archive, the format of Office documents',
     ],
-    ['a ZIP archive as CSV', 'PK\x03\x04', 'a.csv', 'text/csv', 'a ZIP archive, as Office documents are'],
+    [
+      'a ZIP archive as CSV',
+      'PK\x03\x04',
+      'a.csv',
+      'text/csv',
+      'a ZIP archive, the format of Office documents',
+    ],
     ['zero bytes as text', 'a\0b', 'a.md', 'text/markdown', 'binary data'],
     ['truncated JSON as JSON', '{"a":', 'a.json', 'application/json', 'not valid JSON'],
   ])('%s', async (_, data, name, claimed, actual) => {

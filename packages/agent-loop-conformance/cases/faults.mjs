@@ -67,7 +67,7 @@ export default [
   })),
   faults({
     name: 'status-503-once',
-    title: 'A single status 503 is retried',
+    title: 'A single 503 response is retried',
     mistake: 'neverRetries',
     needs: ['retries'],
     async run({ serve, open, check, certify }) {

@@ -94,7 +94,7 @@ export const batchCommand = defineCommand({
   notes: [
     'Each line of INPUT is { "id", "input", "tags"? }, and becomes the session BATCH.LINE-ID. Each line of the results is ' +
       '{ id, session, state, reason, output, usage, cost }, in the order of the input.',
-    'After a kill, run the same command again. Finished lines are read from the store, and nothing runs twice. If a line ' +
+    'If the batch is killed, run the same command again. Finished lines are read from the store, and nothing runs twice. If a line ' +
       'is waiting for an answer, answer it with statewright resume, and then run the batch again.',
     'Ctrl-C parks the batch, and the same command continues it. A second Ctrl-C ends the command immediately. ' +
       'After SIGTERM no line starts, and running lines are parked after --drain SECONDS.',

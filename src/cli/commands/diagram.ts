@@ -45,7 +45,7 @@ export const diagramCommand = defineCommand({
     const svgOnly = (['state', 'overview', 'coverage'] as const).find((name) => has(name))
     if (svgOnly !== undefined && format !== 'svg')
       throw badUsageError(`--${svgOnly} needs --format svg.`, `--${svgOnly}`)
-    excludeBoth(parsed, 'overview', 'coverage', 'An overview does not show single transitions')
+    excludeBoth(parsed, 'overview', 'coverage', 'An overview does not show individual transitions')
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
     const coverage = has('coverage') ? await readCoverage(module, text('coverage'), io.cwd) : undefined
     const drawing = await draw(machine, format, { state, isOverview: has('overview'), coverage })

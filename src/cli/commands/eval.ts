@@ -148,7 +148,7 @@ export const evalCommand = defineCommand({
     'With --from-store, the agent gets the user messages of stored sessions. A call that was recorded with the same ' +
       "arguments gets the recorded result. Any other call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
       'The store is only read, and the sessions of the replay are not stored.',
-    'Ctrl-C reports what has been scored. With --id, the same command continues, and finished sessions do not run again.',
+    'Ctrl-C stops and reports the scores so far. With --id, the same command continues without rerunning finished sessions.',
     'Exit codes: 0 no threshold crossed, 1 a threshold was crossed or a run failed, 2 bad usage or configuration, 130 ' +
       'stopped by Ctrl-C.',
     'Examples:\n' +

@@ -24,7 +24,7 @@ export const propertiesCommand = defineCommand({
       'exports properties, created with always, never, leadsTo, until, canReach and decreases of statewright/testing:',
     "  export const properties = {\n    'a request is answered': leadsTo('asking', isFinal, { fair: ['GRANT'] }),\n  }",
     'Both may export inputs, alphabet and serializeState (see statewright paths --help); those of PROPERTIES take precedence.',
-    'Exit codes: 0 every property holds, 1 one is broken or the limit was reached first, 2 bad usage or modules.',
+    'Exit codes: 0 every property holds, 1 a property is violated or the limit was reached first, 2 bad usage or modules.',
     'Examples:\n' +
       '  statewright properties request.machine.ts request.properties.ts\n' +
       '  statewright properties request.machine.ts request.properties.ts \\\n' +

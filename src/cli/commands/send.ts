@@ -77,8 +77,8 @@ export const sendCommand = defineCommand({
   options: broadcastOptions,
   notes: [
     `MESSAGE is one of:\n${formatUsages(messageSpecs).join('\n')}`,
-    'A working run reads the message within a second. An idle run that no process drives reads it when it is resumed. Only ' +
-      'cancel, and resume with a date, take effect at once. With a DATE such as 2026-05-04T08:30:00Z, the run sleeps until then.',
+    'A working run reads the message within a second. If no process drives the session, the message is read when the run ' +
+      'is resumed; only cancel and resume DATE take effect at once. With a DATE such as 2026-05-04T08:30:00Z, the run sleeps until then.',
     'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',
     'GRANT is the id of a grant, as statewright grants ID lists it.',

@@ -88,7 +88,7 @@ export async function runStaggered<Item, Outcome>(
       abort.throwIfAborted()
     }
     const outcome = work(item)
-    // Prevents an unhandled rejection. The error is rethrown below, after all have started.
+    // Prevents an unhandled rejection. The error is rethrown below, after all items have started.
     outcome.catch(() => undefined)
     begun.push(outcome)
   }

@@ -151,7 +151,7 @@ export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
   )
 }
 
-/** The messages of a transcript that a fit is built around. */
+/** Positions in a transcript that fitting depends on. */
 export interface Landmarks {
   /** Number of leading system messages, which are never omitted. */
   lead: number

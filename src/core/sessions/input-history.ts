@@ -258,7 +258,7 @@ function readCalls(value: unknown, at: string): ToolCall[] {
     if (typeof text !== 'string')
       throw historyError(
         `${here}.function.arguments`,
-        'must be a JSON string, as the model wrote it. Apply JSON.stringify to an object.',
+        'must be a JSON string, as the model wrote it. Pass objects through JSON.stringify.',
       )
     const echoed = toPlainJson(extra)
     const hosted = readHostedBy(call?.['hosted'])

@@ -59,7 +59,7 @@ export function toMessage(message: unknown, at: string): NewMessage {
   return { content: read, data: toClientData(readClientId(clientId, `${at}.clientId`), read) }
 }
 
-/** The client's id of a message, with a digest of the received text because shields may change the text. */
+/** The client's id for a message, with a digest of the received text because shields may change the text. */
 export function toClientData(
   clientId: string,
   content: NewMessage['content'],

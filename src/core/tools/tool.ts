@@ -201,7 +201,7 @@ export interface DelegateRequest {
   requesters: readonly Principal[] | undefined
   /** The parent run's terms of approval. */
   termsAbove: Pick<AgentContext, 'approvers' | 'expiry'>
-  /** The time of the run. A sub-agent uses the same clock. */
+  /** The run's current time. A sub-agent uses the same clock. */
   now: number
   /** The policies of the run, and the names of the sub-agents that lead to this one. */
   policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined

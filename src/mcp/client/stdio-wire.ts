@@ -81,7 +81,7 @@ function explainStartError(error: unknown, command: string, cwd: string | undefi
         ? `The folder '${cwd}' (cwd) does not exist.`
         : `The command '${command}' was not found. Install it, or give its full path.`
     case 'EACCES':
-      return `The command '${command}' may not be executed.`
+      return `This process is not allowed to execute the command '${command}'.`
     case 'ENOTDIR':
       return `'${cwd}' (cwd) is not a folder.`
     default:

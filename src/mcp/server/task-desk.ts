@@ -36,9 +36,9 @@ import { type CheckedExpose, PageView } from '../../web/exposure.js'
 
 /** A turn of a session, which is the task of one call. */
 export interface Task {
-  /** The client's id of the session, with a number for later turns, such as `order-17~2`. */
+  /** The client's id for the session, with a number for later turns, such as `order-17~2`. */
   id: string
-  /** The client's id of the session. */
+  /** The client's id for the session. */
   named: string
   /** The id of the session in the store. */
   session: string

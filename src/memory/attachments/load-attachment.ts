@@ -108,7 +108,7 @@ async function runWithDeadline<Result>(
 /** The first bytes of types that are not text, for error messages. */
 const signatures: [RegExp, string][] = [
   [/^%PDF-/, 'a PDF'],
-  [/^PK\x03\x04/, 'a ZIP archive, as Office documents are'],
+  [/^PK\x03\x04/, 'a ZIP archive, the format of Office documents'],
   [/^\x1F\x8B/, 'compressed with gzip'],
   [/^\x89PNG/, 'a PNG image'],
   [/^\xFF\xD8\xFF/, 'a JPEG image'],

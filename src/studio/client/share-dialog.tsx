@@ -80,7 +80,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
             <button type="button" onClick={() => attempt(() => copy(command))}>
               Copy the command for a test
             </button>
-            <small>For a test suite. It replays the session without a model, with its texts.</small>
+            <small>For a test suite. It replays the session, including its text, without a model.</small>
           </li>
         </ul>
         <p role="status">{status}</p>

@@ -113,7 +113,7 @@ export const truncationChecks: readonly AgentCheckSpec[] = [
   neverRuns('broken-stream', 'A call is not executed when the stream breaks after it', undefined, 'cut'),
   neverRuns(
     'unfinished-stream',
-    'A call is not executed when the stream closes without an end',
+    'A call is not executed when the stream closes without an end marker',
     undefined,
     'unfinished',
   ),

@@ -76,8 +76,8 @@ const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
 })
 
 export const faultChecks: readonly AgentCheckSpec[] = [
-  passes('overloaded', 'A single status 503 is retried'),
-  passes('rate_limited', 'A single status 429 is retried'),
+  passes('overloaded', 'A single 503 response is retried'),
+  passes('rate_limited', 'A single 429 response is retried'),
   passes('cut', 'A stream that breaks once is retried'),
   reports('refused', 'A status 400 is reported and not retried', 1),
   reports('empty', 'Answers without content are reported', 20),

@@ -174,7 +174,7 @@ export function parseReport(text: string, name = 'The report'): EvaluationReport
   } catch {
     throw refuse('it is not JSON')
   }
-  if (value?.statewright !== 'evaluation') throw refuse('it has another format')
+  if (value?.statewright !== 'evaluation') throw refuse('it has a different format')
   if (typeof value.version !== 'number' || value.version > reportVersion)
     throw refuse(
       `it has version ${String(value.version)}, but this version of Statewright supports ${reportVersion}`,

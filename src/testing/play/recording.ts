@@ -178,7 +178,7 @@ export function readRecording(value: unknown): ReadableRecording {
   if (statewright !== 'recording') {
     const isSession = 'messages' in value && 'usage' in value
     throw invalidRecordingError(
-      isSession ? 'This is a session exported as JSON, which contains no log.' : 'This has another format.',
+      isSession ? 'This is a session exported as JSON, which contains no log.' : 'This is not a recording.',
     )
   }
   if (typeof version !== 'number' || version < 1)

@@ -78,10 +78,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       const error = await expectRefusal('acquire by another connection', 'session_busy', () =>
         other.acquire('s', leaseRequest),
       )
-      expectTrue(
-        error.message.includes('run 4f2a'),
-        'the message of session_busy should name the lease owner',
-      )
+      expectTrue(error.message.includes('run 4f2a'), 'the session_busy message should name the lease owner')
       await expectRefusal('a delete by another connection', 'session_busy', () => other.delete('s'))
 
       await time.pass(100)

@@ -46,7 +46,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       )
       expectTrue(
         error.message.includes('run 4f2a'),
-        `the message of session_busy should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
+        `the session_busy message should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
       )
       expectSame('the subject of session_busy', error.subject, 's')
       await store.acquire('another', leaseRequest)

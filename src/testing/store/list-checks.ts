@@ -79,7 +79,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'get returns the same entry as the list, and null without records',
+    name: 'get returns the same entry as the list, or null if there are no records',
     async run({ store, time }) {
       const findListed = async () => (await store.list()).find(({ id }) => id === 's') ?? null
       expectSame('the entry of a missing session', await store.get('s'), null)
@@ -319,7 +319,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const error = await expectRefusal('a delete', 'session_busy', () => store.delete('s'))
       expectTrue(
         error.message.includes('run 4f2a'),
-        `the message of session_busy should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
+        `the session_busy message should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
       )
       expectSame('the log', await store.read('s'), [createRecord(1)])
       await time.pass(100)

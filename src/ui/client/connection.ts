@@ -59,7 +59,7 @@ function parseError(text: string): Record<string, unknown> {
 
 const sentenceByStatus: Readonly<Record<number, string>> = {
   401: 'You are not signed in.',
-  403: 'You may not use this chat.',
+  403: 'You do not have access to this chat.',
   404: 'No chat was found at this address.',
   413: 'The message is too large.',
   429: 'Too many requests. Wait a moment and try again.',

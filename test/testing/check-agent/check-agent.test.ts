@@ -211,7 +211,7 @@ describe('the report', () => {
     const repeat = "checkAgent(make, { only: ['truncation/unfinished-stream'], seed: 7 })"
     expect(text).toContain('9 checks with seed 7: 8 kept, 1 broken')
     expect(text).toContain(
-      '✗ unfinished-stream: A call is not executed when the stream closes without an end',
+      '✗ unfinished-stream: A call is not executed when the stream closes without an end marker',
     )
     expect(text).toContain('the call was executed with {"path":"sample-0"}')
     expect(text).toContain(`repeat: ${repeat}`)

@@ -11,7 +11,7 @@ import { withSessionStore } from '../../session-store.js'
 
 export const checkCommand = defineCommand({
   name: 'sessions check',
-  about: 'Checks which open sessions your agents can resume, or all logs.',
+  about: 'Checks which open sessions your agents can resume, or that all logs are valid.',
   options: {
     ...agentsModuleOption,
     spec: { about: 'check the logs of all sessions, including ended ones, against the rules of the loop' },
@@ -20,7 +20,7 @@ export const checkCommand = defineCommand({
   },
   notes: [
     'Use it before a deployment. It neither runs nor writes anything.',
-    'Exit codes: 0 all can be resumed, 1 some cannot. With --spec: 0 every log follows the rules, 1 some do not or are damaged.',
+    'Exit codes: 0 all can be resumed, 1 some cannot. With --spec: 0 every log is valid, 1 some are not.',
     'Examples:\n' +
       '  statewright sessions check --agents ./agents.mjs\n' +
       '  statewright sessions check --spec --store postgres://localhost/app',
@@ -73,7 +73,7 @@ async function checkLogs(store: SessionStore, io: CliIO, isJson: boolean): Promi
     if (isJson) io.stdout.write(formatJsonLine({ session, ok, ...violation }))
     else if (!ok) io.stdout.write(formatViolation(session, violation))
   }
-  if (!isJson) io.stdout.write(`${count.ok} of ${count.all} sessions follow the rules of the loop.\n`)
+  if (!isJson) io.stdout.write(`${count.ok} of ${count.all} sessions have a valid log.\n`)
   return count.ok === count.all ? exitCodes.completed : exitCodes.error
 }
 

@@ -25,10 +25,9 @@ export const showCommand = defineCommand({
   missing: missingSession,
   options: {
     at: { value: 'N', min: 1, about: 'show its state after record N of its log' },
-    events: { about: 'list the records of its log: number, time, type and the start of the content' },
+    events: { about: 'list its log records: number, time, type and the start of the content' },
     json: {
-      about:
-        'print the records of its log, one line of JSON each, without content that shields have not cleared',
+      about: 'print its log records, one line of JSON each, without content that shields have not cleared',
     },
     ...storeOption,
   },

@@ -170,7 +170,7 @@ class ChatFold implements AnswerFold {
   #size = 0
   // Most responses have neither calls nor details.
   #calls: ToolCallFold | null = null
-  /** `function_call`, the deprecated form of `tool_calls`. It may repeat them. */
+  /** `function_call`, the deprecated form of `tool_calls`. A response may contain both. */
   #oldCall: ToolCallFold | null = null
   #details: ReasoningDetails | null = null
   readonly #cited: Json[] = []

@@ -104,7 +104,7 @@ export class CurrentFacts {
     }
   }
 
-  /** Adopts the facts that a snapshot repeats. */
+  /** Restores the facts that a snapshot record contains. */
   repeat({ definition, branches }: Snapshot): void {
     this.#facts = { ...this.#facts, definition: definition ?? null, ...(branches && { branches }) }
   }
