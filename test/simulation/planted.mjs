@@ -226,7 +226,7 @@ export const planted = [
   },
   {
     name: 'a call starts although its grant was revoked while it waited',
-    seed: 29,
+    seed: 469,
     patches: [
       {
         file: 'src/core/effects/run-tools.ts',
