@@ -1,5 +1,5 @@
 /**
- * Runs an insurance claim as a durable machine. The store is SQLite in the folder `claims`. If you stop the process at
+ * Runs an insurance claim as a durable machine. The store is SQLite in the `claims` folder. If you stop the process at
  * any point and start it again, the claim continues without a second payment.
  *
  *   node examples/claim.mjs

@@ -4,7 +4,7 @@ import { agentLook, toChart, toSvg } from '../../src/diagram/index.js'
 import { toneColors } from '../../src/diagram/look.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
 import { turnSchema } from '../../src/rehearsal/turn-schema.js'
-import { root } from './snippets.js'
+import { documents, root } from './snippets.js'
 
 /** The row cells of the tables under a heading. */
 function rowsUnder(document: string, heading: string): string[][] {
@@ -129,4 +129,14 @@ test('final states have the colors that the guide to the pictures names', async 
   }
   const svg = await toSvg(toChart(agentMachine))
   for (const tone of ['success', 'limit', 'error'] as const) expect(svg).toContain(toneColors[tone].fill)
+})
+
+test('each row of a table is on one line', () => {
+  const broken = documents.flatMap((name) =>
+    readFileSync(root + name, 'utf8')
+      .replaceAll(/^```.*?^```$/gms, '')
+      .split('\n')
+      .filter((line) => line.startsWith('|') && !line.endsWith('|')),
+  )
+  expect(broken).toEqual([])
 })
