@@ -79,7 +79,7 @@ export function withoutGrants(
   return { calls: changed, ...(left !== grants && { grants: left }) }
 }
 
-/** The grant that an event gives, or undefined. An approval gives it with the people who approved the call. */
+/** The grant that an event creates, or undefined. A grant from an approval includes the people who approved the call. */
 export function readNewGrant(
   context: Pick<AgentContext, 'speaker'>,
   event: AgentMachineEvent,

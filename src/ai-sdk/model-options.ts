@@ -143,7 +143,7 @@ export interface LanguageModelOptions {
   media?: readonly MediaKind[] | undefined
   /** The name of the provider, for display and prices. Defaults to a name derived from the model. */
   provider?: string | undefined
-  /** A rate limiter from `createLimiter` of `statewright/fleet`. None by default. */
+  /** A rate limiter created with `createLimiter` from `statewright/fleet`. None by default. */
   limiter?: RequestLimiter | undefined
   /**
    * Whether the model supports output schemas: together with tools (`beside_tools`), or only `alone`. `'none'` requests the

@@ -119,7 +119,7 @@ export function createInboxPoll(
 }
 
 /**
- * Whether the session can use its message. A waiting session can use an answer, and an ended one a queued message.
+ * Whether an unread message can continue the session: an answer if it is waiting, or a queued message if it has ended.
  * After a cancelled run, queued messages wait for the user.
  */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {

@@ -38,7 +38,7 @@ export interface EmbeddingOptions {
    */
   mode?: 'hybrid' | 'vector'
   /**
-   * Shared budgets that pay for the embeddings of documents and queries (`createBudget` of `statewright/fleet`). Each
+   * Shared budgets that pay for the embeddings of documents and queries (`createBudget` from `statewright/fleet`). Each
    * request reserves its maximum cost before it is sent.
    */
   budgets?: readonly SharedBudget[]

@@ -6,7 +6,7 @@ import { createPathAlong, createPathTo, formatPath, type MachinePath } from './m
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 
 /**
- * How the machine reached a state. At a start, `previous` is undefined and `event` is `xstate.init`.
+ * How the machine reached a state. For an initial state, `previous` is undefined and `event` is `xstate.init`.
  *
  * @example
  * const noSilentEnd = {

@@ -66,7 +66,7 @@ export interface LiveRun {
 export interface Subscription {
   /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** How each run of the session ended that did not answer in full. */
+  /** How each run that did not answer in full ended. */
   ends: readonly TurnEnd[]
   /** The answer before the first event of the reader. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null

@@ -71,7 +71,7 @@ export interface AgentOptions<
   prepareStep?: PrepareStep
   /** Tools, named groups of tools, MCP servers, and other agents (`asTool`). */
   tools?: Tools
-  /** Instructions that the model loads on demand, from `skills()` of `statewright/skills`. */
+  /** Instructions that the model loads on demand, created with `skills()` from `statewright/skills`. */
   skills?: AgentSkills
   /**
    * The schema of the answer, as a zod object, another Standard Schema with JSON Schema support, or a plain
@@ -122,7 +122,7 @@ export interface AgentOptions<
   /** Queried with each user message. The results are added to the requests of the turn as data. */
   memory?: Retriever
   /**
-   * Telemetry for runs. `otel()` of `statewright/otel` records OpenTelemetry spans and metrics. Each item of a list
+   * Telemetry for runs. `otel()` from `statewright/otel` records OpenTelemetry spans and metrics. Each item of a list
    * receives all runs.
    */
   telemetry?: Telemetry | readonly Telemetry[]
@@ -132,7 +132,7 @@ export interface AgentOptions<
    */
   interpreter?: Interpreter
   /**
-   * Shared budgets from `createBudget` of `statewright/fleet`, or a function that returns them for the session's tags.
+   * Shared budgets created with `createBudget` from `statewright/fleet`, or a function that returns them for the session's tags.
    * A request is sent only if every budget covers its cost. Sub-agents also use the budgets of their parent. See
    * docs/fleet.md.
    */
@@ -421,7 +421,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>>
 }
 
-/** A document sent with user input, read by `loadAttachment` of `statewright/memory`. */
+/** A document sent with user input, read by `loadAttachment` from `statewright/memory`. */
 export interface RunAttachment {
   /** The source for people and the model, such as a file name or URL. */
   name: string

@@ -48,7 +48,7 @@ export interface ReservationOptions {
   onUnsettled?: ((message: string) => void) | undefined
 }
 
-/** A budget that several runs spend from. `createBudget` of `statewright/fleet` creates one. */
+/** A budget that several runs spend from. `createBudget` from `statewright/fleet` creates one. */
 export interface SharedBudget {
   /** Unique in its store. */
   readonly id: string

@@ -57,6 +57,6 @@ function replaceHalfPairs(value: unknown): unknown {
   )
 }
 
-/** With the flag u, this matches only lone surrogates. */
+/** With the `u` flag, this matches only lone surrogates. */
 const halfPair = /\p{Surrogate}/u
 const halfPairs = /\p{Surrogate}/gu

@@ -248,7 +248,7 @@ export class ModelError extends Error {
 }
 
 /**
- * Limits the rate of model requests. `createLimiter` of `statewright/fleet` creates one.
+ * Limits the rate of model requests. `createLimiter` from `statewright/fleet` creates one.
  *
  * @example
  * const unlimited: RequestLimiter = { id: 'none', limit: (model) => model }

@@ -2,7 +2,7 @@
 export interface Finder {
   kind: string
   /**
-   * Must have the flag `g`. A group `prefix` at the start of a match is not redacted. A group `candidate` in a
+   * Must have the `g` flag. A group `prefix` at the start of a match is not redacted. A group `candidate` in a
    * lookahead allows overlapping candidates.
    */
   pattern: RegExp
@@ -148,8 +148,8 @@ interface View {
 const invisible = /[\p{Cf}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u
 
 /**
- * Creates the normalized readings that differ from the text: without invisible characters and with plain letters
- * instead of full-width, bold and circled forms, and the same with joined lines. JSON escapes are decoded.
+ * Creates the normalized readings that differ from the text. In both, invisible characters are removed, full-width,
+ * bold and circled letters become plain letters, and JSON escapes are decoded. The second one also joins lines.
  */
 function createViews(text: string): { plain: View | null; joined: View | null } {
   const plain = isPlain(text) ? null : createPlainView(text)

@@ -7,7 +7,7 @@ export interface PatternShieldOptions extends FinderShieldOptions {
   /** Defaults to `patterns`. */
   name?: string
   /**
-   * Patterns to find anywhere in the text. The flags `g` and `y` are ignored. The name is shown to people and defaults
+   * Patterns to find anywhere in the text. The `g` and `y` flags are ignored. The name is shown to people and defaults
    * to `pattern 1`, `pattern 2`, … A group named `prefix` at the start of a pattern is not redacted. A timeout cannot
    * stop a pattern, so avoid nested quantifiers.
    */

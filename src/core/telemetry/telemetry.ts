@@ -6,7 +6,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelRequest } from '../models/provider.js'
 
 /**
- * Measures runs, for example `otel()` of `statewright/otel`. Its errors do not affect a run. The first error becomes a
+ * Measures runs, for example `otel()` from `statewright/otel`. Its errors do not affect a run. The first error becomes a
  * `warning` (`telemetry_error`).
  *
  * @example

@@ -130,7 +130,7 @@ export interface SkillInfo {
 }
 
 /**
- * The skills of an agent, created by `skills()` of `statewright/skills`.
+ * The skills of an agent, created by `skills()` from `statewright/skills`.
  *
  * @example
  * const reviewing: AgentSkills = skills({

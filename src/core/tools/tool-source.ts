@@ -6,7 +6,7 @@ import type { Tool } from './tool.js'
 
 /**
  * Tools that may change at run time, such as the tools of a server. Add the source to the `tools` of an agent.
- * `mcpTools` of `statewright/mcp` resolves with one.
+ * `mcpTools` from `statewright/mcp` resolves with one.
  */
 export interface ToolSource {
   /** The name for error messages. */

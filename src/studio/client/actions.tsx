@@ -10,7 +10,7 @@ import { formatJson, formatError } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
-  /** The current time, at the last record of a run whose questions expire. */
+  /** The current time. Set only at the last record, if a question of the run can expire. */
   now: number | undefined
   /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null

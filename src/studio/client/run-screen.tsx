@@ -170,7 +170,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     },
   })
 
-  // The first step of a partial session contains everything before it.
+  // The first step of a partial session also contains everything before that part.
   const steps = useMemo(
     () => listRunSteps({ rows, bars: view.bars }, now).slice(isPart ? 1 : 0),
     [rows, view.bars, isPart, now],

@@ -10,7 +10,7 @@ import { PathError } from '../errors.js'
 import { getStateName, listStateNodes } from '../../core/chart/state-labels.js'
 
 /**
- * A state and the event that led to it. At a start, the event is `xstate.init`.
+ * A state and the event that led to it. For an initial state, the event is `xstate.init`.
  *
  * @example
  * const isOpen = ({ value }: Moment) => value === 'open'

@@ -231,7 +231,7 @@ export async function postByDispatcher(
       body,
       signal: abort.signal,
       headersTimeout: timeoutMs,
-      // The reader of the body limits idle time.
+      // The body reader enforces the idle timeout.
       bodyTimeout: 0,
     })
   } catch (error) {
