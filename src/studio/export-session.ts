@@ -277,7 +277,7 @@ function bareMessage({ role, id, at, calls, marks }: ShownMessage, { toName, toI
       media: [],
       status,
       durationMs,
-      decision: decision && { seq: decision.seq, kind: decision.kind, words: '' },
+      decision: decision && { seq: decision.seq, kind: decision.kind, words: '', by: [] },
     })),
     marks,
   }

@@ -509,6 +509,8 @@ export const isPicture = (address: string): boolean => picture.test(address)
 export interface Decision {
   seq: number
   kind: 'approved' | 'rejected'
+  /** The ids of the people. Empty if they are unknown. */
+  by: string[]
   /** The edited arguments as JSON, or the reason for a rejection. May be empty. */
   words: string
 }

@@ -222,7 +222,7 @@ export class SessionFold {
     if (place < 0) return
     const result = `m${batchNumber + 1 + place}`
     if (event.type === 'TOOL_RESULT') this.#durations.set(result, event.result.durationMs)
-    else this.#decisions.set(result, toDecision(seq, event))
+    else this.#decisions.set(result, toDecision(seq, event, this.#decisions.get(result)))
   }
 
   #recordNames({ entry, after: { session } }: SessionStep): void {
@@ -343,10 +343,19 @@ function recordTransitions({ snapshot, transitions }: ReturnType<typeof observed
 function toDecision(
   seq: number,
   event: Extract<AgentMachineEvent, { type: 'APPROVE' | 'REJECT' }>,
+  earlier: Decision | undefined,
 ): Decision {
   const kind = event.type === 'APPROVE' ? 'approved' : 'rejected'
   const words = event.type === 'APPROVE' ? (event.arguments ?? '') : event.why
-  return { seq, kind, words: event.withheld ? '' : toShownText(words) }
+  const name = event.by ? [toShownText(event.by.id, 200)] : []
+  // Several people may have to approve. New arguments void their earlier approvals.
+  const isVote = event.type === 'APPROVE' && event.arguments === undefined && earlier?.kind === 'approved'
+  return {
+    seq,
+    kind,
+    words: event.withheld ? '' : toShownText(words),
+    by: isVote ? [...new Set([...earlier.by, ...name])] : name,
+  }
 }
 
 function toMoment(before: Moment, entry: RecordContent, session: FoldedSession): Moment {

@@ -39,6 +39,23 @@ test('approving completes the run, the tool runs once, and an outdated tab repor
   await close()
 })
 
+test('a decision names its people, of whom a policy may require several', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful, { approvals: { approvers: { count: 2 } } })
+  const run = agent.run('Pay the invoice.', { session: 's' })
+  await run.result
+  run.approve('call_pay', undefined, { by: 'ann' })
+  await run.result
+  run.approve('call_pay', undefined, { by: 'bob' })
+  await run.result
+  const visitor = await visit({ store })
+  const { rows } = await visitor.get<SessionView>(paths.session('s'))
+  const { transcript } = await visitor.get<MomentView>(paths.moment('s', rows.length))
+  const decisions = transcript.flatMap(({ calls }) => calls.flatMap(({ decision }) => decision ?? []))
+  expect(decisions).toMatchObject([{ kind: 'approved', by: ['ann', 'bob'] }])
+  await close()
+})
+
 test('of two tabs that answer at once, one succeeds, and the tool runs once', async () => {
   const { visitor, last, state, paid, close } = await waiting()
   const [call] = (await last()).pending

@@ -130,7 +130,7 @@ test('a decision is repeated in a fork that waits for it, runs, and is compared 
   const { store, close, visitor, rows, load, end } = await played()
   const { transcript } = end
   const call = transcript.flatMap(({ calls }) => calls).find(({ decision }) => decision !== null)
-  expect(call).toMatchObject({ name: 'pay', decision: { kind: 'approved', words: '' } })
+  expect(call).toMatchObject({ name: 'pay', decision: { kind: 'approved', words: '', by: [] } })
   const { seq = 0 } = call?.decision ?? {}
   expect(rows[seq - 1]?.label).toBe('approved pay')
   // There is none before the edit.

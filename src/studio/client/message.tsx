@@ -174,7 +174,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
       {decision && (
         <p class="decision">
           <span>
-            A person {decision.kind} it
+            {decision.kind === 'approved' ? 'Approved' : 'Rejected'} by {decision.by.join(', ') || 'a person'}
             {decision.words !== '' &&
               (decision.kind === 'approved' ? ', with other arguments' : `: ${decision.words}`)}
           </span>

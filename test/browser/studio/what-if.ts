@@ -114,7 +114,7 @@ export function describeWhatIf(): void {
       await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
       const decided = page.locator('.decision')
       await decided.waitFor()
-      await soon(() => decided.textContent()).toBe('A person approved it')
+      await soon(() => decided.textContent()).toBe('Approved by a person')
       await decided.locator('.edit').press('Enter')
       await page.waitForSelector('.fork')
       await soon(() => page.locator('.fork h2').textContent()).toBe('What if pay were decided differently?')
