@@ -546,6 +546,8 @@ export interface ShownMessage {
     durationMs: number | null
     /** Null without a decision. */
     decision: Decision | null
+    /** The part that the fork changed. Absent for other calls. */
+    edited?: 'arguments' | 'result'
   }[]
   /** `partial`, `internal`, `withheld`, `edited`, `steering`, … */
   marks: string[]

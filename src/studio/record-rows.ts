@@ -7,7 +7,7 @@ import { describeEventType } from '../core/chart/state-labels.js'
 import { shorten, formatMessageText } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { RecordRow, SettledCall, Spending } from './protocol.js'
-import { getOwnUsage, listActivePaths, type SessionStep } from './session-step.js'
+import { getOwnUsage, isCopiedState, listActivePaths, type SessionStep } from './session-step.js'
 import { toShownText } from './shown-values.js'
 import { findUsage, findWakeTime } from './verdict.js'
 
@@ -63,7 +63,7 @@ function findSpending({ entry, before }: SessionStep): Spending | null {
   return { by: 'model', name: toShownText((isAnswer && event.output.response.model) || '', 200), tokens }
 }
 
-function formatLabel({ entry, before, after }: SessionStep): string {
+function formatLabel({ record, entry, before, after }: SessionStep): string {
   switch (entry.type) {
     case 'opened': {
       const { forkedFrom, state } = entry
@@ -81,7 +81,8 @@ function formatLabel({ entry, before, after }: SessionStep): string {
       )
     }
     case 'snapshot':
-      return entry.selected === undefined ? 'snapshot' : `back on branch ${entry.selected}`
+      if (entry.selected !== undefined) return `back on branch ${entry.selected}`
+      return isCopiedState(before.inherited, record.seq) ? 'state of the original' : 'snapshot'
     default:
       return formatEventLabel(entry.event, before.session.run?.context ?? null)
   }

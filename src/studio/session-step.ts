@@ -28,11 +28,15 @@ export function getOwnUsage({ session: { run, state }, inherited }: Omit<Moment,
   return subtractUsage(inherited.session, usage) ?? noUsage
 }
 
+/** Whether this record holds the state that a fork copied. */
+export const isCopiedState = (before: Inherited, seq: number): boolean =>
+  before !== noInheritance && seq === 2
+
 /** What the session inherited, as of this record. A fork copies its state in its first two records. */
 export function updateInherited(before: Inherited, entry: RecordContent, session: FoldedSession): Inherited {
   const { context } = session.run ?? {}
   if (entry.type === 'opened' && entry.forkedFrom) return { ...before, session: session.state.usage }
-  if (entry.type === 'snapshot' && session.head === 2 && before !== noInheritance && context)
+  if (entry.type === 'snapshot' && isCopiedState(before, session.head) && context)
     return { ...context.usage, steps: context.steps }
   return entry.type === 'start' && before.run !== noUsage ? { ...before, run: noUsage, steps: 0 } : before
 }

@@ -176,8 +176,15 @@ function toShownMedia(part: MediaPart): ShownMedia {
 }
 
 function addEditMark(message: ShownMessage, edit: LoggedEdit | undefined): ShownMessage {
-  const isMeant = edit !== undefined && 'message' in edit && edit.message === message.id
-  return isMeant ? { ...message, marks: [...message.marks, 'edited'] } : message
+  if (edit === undefined || 'instructions' in edit) return message
+  if ('message' in edit)
+    return edit.message === message.id ? { ...message, marks: [...message.marks, 'edited'] } : message
+  if (!message.calls.some(({ id }) => id === edit.call)) return message
+  const edited = 'result' in edit ? 'result' : 'arguments'
+  return {
+    ...message,
+    calls: message.calls.map((call) => (call.id === edit.call ? { ...call, edited } : call)),
+  }
 }
 
 const textByResult = new WeakMap<object, string>()
@@ -193,12 +200,11 @@ const shownByResult = new WeakMap<Message, { assistant: ShownMessage; shown: Sho
 function addResult(
   assistant: ShownMessage,
   message: Extract<Message, { role: 'tool' }>,
-  { edit, durations, decisions, forkPoints }: CallNotes,
+  { durations, decisions, forkPoints }: CallNotes,
 ): ShownMessage {
   const before = shownByResult.get(message)
   if (before?.assistant === assistant) return before.shown
   const status = message.data?.['status']
-  const isEdited = edit !== undefined && 'call' in edit && edit.call === message.tool_call_id
   const outcome = {
     result: getResultText(message, message.content),
     media: (message.media ?? []).map(toShownMedia),
@@ -209,7 +215,6 @@ function addResult(
   }
   const shown = {
     ...assistant,
-    ...(isEdited && { marks: [...assistant.marks, 'edited'] }),
     calls: assistant.calls.map((call) => (call.id === message.tool_call_id ? { ...call, ...outcome } : call)),
   }
   shownByResult.set(message, { assistant, shown })

@@ -192,7 +192,9 @@ it('does not change the view of a page on the same log, including the mark of an
   const catalogue = new SessionCatalogue(library)
   await catalogue.refresh(0)
   await catalogue.readLogs(() => Promise.resolve(true))
-  expect(createTranscript(now, notes).transcript.map(({ marks }) => marks)).toEqual([[], ['edited'], []])
+  const { transcript } = createTranscript(now, notes)
+  expect(transcript.map(({ marks }) => marks)).toEqual([[], [], []])
+  expect(transcript.flatMap(({ calls }) => calls.map(({ edited }) => edited))).toEqual(['result'])
 })
 
 it('suggests the nearest name for a state or status that does not exist, and accepts the start of one', async () => {

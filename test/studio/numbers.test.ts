@@ -106,6 +106,8 @@ describe('a fork', () => {
     expect(verdict).toMatchObject({ steps: isResumed ? 1 : 0, cost: { usd: session.cost, isWhole: true } })
     expect(rows.at(-1)?.tokens).toBe(own)
     expect(sum(listRunSteps({ rows, bars }))).toBe(own)
+    // Its only step has the number in the run.
+    expect(listRunSteps({ rows, bars }).map(({ step }) => step)).toEqual([2])
     const moment = await visitor.get<MomentView>(paths.moment(fork, rows.length))
     expect(moment.budget.find(({ name }) => name === 'tokens')).toMatchObject({
       used: own + (inherited?.tokens ?? 0),

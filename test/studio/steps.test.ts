@@ -4,6 +4,7 @@ import { memoryStore } from '../../src/index.js'
 import {
   createStepFilter,
   listRunSteps,
+  measureUnion,
   mergeSteps,
   shareTime,
   toPercents,
@@ -55,9 +56,11 @@ describe('the steps of a run', () => {
     const last = view.rows.at(-1)
     expect(steps.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(last?.tokens)
     expect(addCosts(steps.map(({ cost }) => cost)).usd).toBeCloseTo(view.verdict.cost.usd, 12)
-    const { total, model, tools, waits } = shareTime(view)
-    expect(Math.min(model, tools, waits)).toBeGreaterThanOrEqual(0)
-    expect(Math.max(model, tools, waits)).toBeLessThanOrEqual(total)
+    const { total, ...parts } = shareTime(view)
+    expect(Math.min(...Object.values(parts))).toBeGreaterThanOrEqual(0)
+    expect(Math.max(...Object.values(parts))).toBeLessThanOrEqual(total)
+    expect(parts.tools).toBe(measureUnion(view.bars, ['model', 'tools'], Infinity) - parts.model)
+    expect(parts['sub-agents']).toBeGreaterThan(0)
   })
 
   it('share the time of the session: each moment counts once, and the shares add up to 100 %', () => {

@@ -169,6 +169,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
         <span class="call-status">
           {formatWord(status ?? 'no result yet')}
           {durationMs !== null && ` · ${formatDuration(durationMs)}`}
+          {call.edited && ` · edited ${call.edited}`}
         </span>
       </div>
       {decision && (

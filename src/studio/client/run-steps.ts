@@ -54,6 +54,8 @@ export function listRunSteps(
     if (last && (last.run === row.run || last.run === 0) && (last.step === step || last.run === 0)) {
       last.to = place
       last.run = row.run
+      // A fork starts at a later step.
+      last.step = step
     } else spans.push({ run: row.run, step, from: place, to: place })
   }
   const [last, active] = [rows.at(-1), spans.at(-1)]
@@ -171,6 +173,7 @@ export interface TimeShares {
   total: number
   model: number
   tools: number
+  'sub-agents': number
   waits: number
   other: number
 }
@@ -186,9 +189,17 @@ export function shareTime(
   })
   const total = Math.max(0, last - first)
   const model = measureUnion(clipped, ['model'], last)
+  const called = measureUnion(clipped, ['model', 'tools'], last)
   const work = measureUnion(clipped, ['model', 'tools', 'children'], last)
   const known = measureUnion(clipped, ['model', 'tools', 'children', 'waits'], last)
-  return { total, model, tools: work - model, waits: known - work, other: total - known }
+  return {
+    total,
+    model,
+    tools: called - model,
+    'sub-agents': work - called,
+    waits: known - work,
+    other: total - known,
+  }
 }
 
 /** The parts of a session's time in whole percent. They add up to 100 unless the total is 0. */

@@ -199,6 +199,11 @@ interface CostProps {
 function CostTab({ budget, elapsedMs, rows, steps, place, bars, onStep }: CostProps) {
   return (
     <div class="stack">
+      {place < rows.length - 1 && (
+        <p class="next">
+          Up to record {rows[place]?.seq} of {rows.at(-1)?.seq}
+        </p>
+      )}
       <Spenders rows={rows.slice(0, place + 1)} bars={bars} />
       <StepCosts steps={steps.filter(({ from, tokens }) => from <= place && tokens > 0)} onStep={onStep} />
       <Gauges budget={budget} elapsedMs={elapsedMs} />
@@ -239,7 +244,8 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
               <th scope="row">
                 {child ? <a href={sessionAddress(child.sessionId ?? '')}>{name}</a> : name || 'unnamed model'}
                 <small>
-                  {by}, {formatCount(count, by === 'model' ? 'request' : 'report')}
+                  {by}
+                  {by === 'model' && `, ${formatCount(count, 'request')}`}
                 </small>
               </th>
               <td>{formatCount(tokens)}</td>
@@ -264,7 +270,8 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
       <thead>
         <tr>
           <th scope="col">
-            {steps.length > mostSteps ? `The ${mostSteps} most expensive steps` : 'Steps by cost'}
+            {steps.length > mostSteps ? `The ${mostSteps} most expensive steps` : 'Steps by cost'}, with their
+            calls
           </th>
           <th scope="col">Tokens</th>
           <th scope="col">Cost</th>
