@@ -78,6 +78,10 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   if (state === 'CANCELLED') return `It was cancelled${isExpired ? ' because a question expired' : ''}.`
   const why = explainEnd(context, reason ?? 'internal').message
   if (verdict !== null) return `Stopped by ${formatGuardName(verdict)}. ${why}${formatToll(findToll(rows))}`
+  if (reason === 'provider_error') {
+    const { attempt } = context
+    return `The request to the model failed${attempt > 1 ? ` ${attempt} times, most recently with this error` : ''}: ${why}`
+  }
   const toll = state === 'MAX_STEPS' ? findToll(rows) : null
   return toll === null ? why : `The run repeated itself.${formatToll(toll)} ${why}`
 }

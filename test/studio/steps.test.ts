@@ -235,6 +235,16 @@ describe('the verdict', () => {
     expect(verdict.text).toContain('maxSteps')
   })
 
+  it.each([
+    [1, 'failed: '],
+    [3, 'failed 3 times, most recently with this error: '],
+  ])('states that the request failed, after %d attempts', async (maxAttempts, words) => {
+    const turns = [{ status: 503, error: { message: 'Overloaded.' } }]
+    const { verdict } = await viewOf(turns, { retry: { maxAttempts, baseDelayMs: 1 } })
+    expect(verdict).toMatchObject({ state: 'ERROR', reason: 'provider_error' })
+    expect(verdict.text).toMatch(new RegExp(`^The request to the model ${words}.*Overloaded`))
+  })
+
   it('names the repeated call of a run that ends at its step limit', async () => {
     const { verdict, rows } = await viewOf(circling, { limits: { maxSteps: 8 } })
     expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
