@@ -295,10 +295,10 @@ function formatProgressNudge(due: ProgressDue): string {
   return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
-/** The result of a refused call, which the model reads. */
+/** The result of a refused call, which the model reads. A limit of the run may stop it earlier. */
 function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
-  const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this, the run stops.`
+  const end = left === null ? '' : ` The run stops after at most ${left} more like this.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 

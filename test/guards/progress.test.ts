@@ -470,7 +470,7 @@ describe('the message of the guard', () => {
         '(For the developer: mark a tool that waits for something with polling: true.)',
     )
     expect(messages[1]).toMatch(
-      /^Not executed\. You have called look .* 5 times .* After 16 more like this, the run stops\.$/,
+      /^Not executed\. You have called look .* 5 times .* The run stops after at most 16 more like this\.$/,
     )
     expect(messages.at(-1)).toMatch(
       /raise guardrails\.progress\.stale\.haltAt \(now 20\); mark a tool that waits .* polling: true\.$/,
