@@ -295,7 +295,7 @@ function listChips(
       children: (
         <>
           <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />
-          {inherited && ` (${formatShort(inherited.tokens)} inherited)`}
+          {inherited && `, plus ${formatShort(inherited.tokens)} inherited`}
         </>
       ),
     },
@@ -305,7 +305,7 @@ function listChips(
       children: (
         <>
           <Cost verdict={verdict} />
-          {inherited && ` (${formatMoney(inherited.cost)} inherited)`}
+          {inherited && `, plus ${formatMoney(inherited.cost)} inherited`}
         </>
       ),
     },
