@@ -22,15 +22,15 @@ import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
 import { StudioViews } from './studio-views.js'
 
-/** `texts` includes the texts of people, models and tools. Defaults to true. */
+/** `texts` includes text from people, models and tools. Defaults to true. */
 export interface ShareOptions {
   form: ShareForm
   texts?: boolean
 }
 
 /**
- * Exports a session as an HTML file, a picture or a film. The file is the studio's page with the data of the session,
- * and makes no requests. Secrets are scrubbed, as in the studio.
+ * Exports a session as an HTML file, a picture or a film. The file is the studio's page with the session's data, and
+ * makes no requests. Secrets are scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
  * @throws {StatewrightError} `no_page` if the package was not built, `no_film` for a session that cannot be filmed
@@ -67,7 +67,7 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
 }
 
 /**
- * Removes all text of people, models and tools from a session. States, times, counts and the names of tools and models
+ * Removes all text by people, models and tools from a session. States, times, counts and the names of tools and models
  * are kept. This is an allow list, so every field that is kept is listed here.
  */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {

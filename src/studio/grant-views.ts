@@ -12,7 +12,7 @@ const mostViews = 200
 const getGrants = ({ session: { run, state } }: SessionStep['after']): readonly Grant[] =>
   (run?.context ?? state).grants ?? []
 
-/** Adds the changes of a record to the notes, by the id of the grant. */
+/** Adds a record's changes to the notes, by grant id. */
 export function recordGrants(
   notes: Map<string, GrantNote>,
   { record: { seq, at }, entry, before, after }: SessionStep,

@@ -35,8 +35,8 @@ const maxKept = 16_000_000
 const farewellMs = 2000
 
 /**
- * Shows the runs of a Node program in Stately's inspector, a page on 127.0.0.1 behind a token. Before contents are
- * sent, they are cut and secrets are removed. The inspector does not keep the process alive.
+ * Shows the runs of a Node program in Stately's inspector, a page on 127.0.0.1 behind a token. Contents are truncated
+ * and secrets are removed before anything is sent. The inspector does not keep the process alive.
  *
  * Needs the optional packages `@statelyai/inspect` and `ws`.
  *

@@ -14,8 +14,8 @@ const [mostFailures, failureChars] = [20, 300]
 /** Searchable facts of a log that the store does not list. */
 export interface LogFacts {
   /**
-   * Text of users, the model and failed calls as the studio shows it: without secrets and blocked content, and
-   * normalized by `normalizeText`.
+   * Text from users, the model and failed calls, as the studio shows it: without secrets and blocked content.
+   * Normalized by `normalizeText`.
    */
   text: string
   tools: readonly string[]

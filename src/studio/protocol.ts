@@ -23,7 +23,7 @@ export interface SessionsView {
   /** The number of matching sessions, in total and by status. */
   total: number
   counts: Partial<Record<SessionRow['status'], number>>
-  /** Number of listed sessions, and of sessions that are not listed or not read for a search yet. */
+  /** The number of listed sessions, and the number of sessions that have not been listed or read for a search yet. */
   known: number
   unread: number
   /** Whether the whole store has been listed. Until then, counts are partial. */
@@ -64,21 +64,21 @@ export interface SessionRow {
   /** State and reason of the latest run. Null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
-  /** The state of a machine of `statewright/durable`. Null for agents. */
+  /** The state of a `statewright/durable` machine. Null for agents. */
   value: string | null
   /** When a sleeping run wakes up, or the next question of a waiting run expires. */
   wakeAt: number | null
   /** The latest user message, shortened. */
   title: string
-  /** Own steps of all runs. Null until the log has been read. */
+  /** The session's own steps in all runs. Null until the log has been read. */
   steps: number | null
   /** Milliseconds from the first record to the last. Approximate until the log has been read. */
   duration: number
   /** 0 until the log has been read. */
   failedCalls: number
-  /** Own tokens. Includes what a fork inherited until its log has been read. */
+  /** The session's own tokens. For a fork, includes inherited tokens until its log has been read. */
   tokens: number
-  /** Own USD, like `tokens`. Null if unknown. */
+  /** The session's own cost in USD, counted like `tokens`. Null if unknown. */
   cost: number | null
   createdAt: number
   updatedAt: number
@@ -175,7 +175,7 @@ export interface VerdictView {
   inputTokens: number
   cachedTokens: number
   cost: CostSum
-  /** Number of answered steps in all runs. In a partial view, only those of its runs. */
+  /** Number of answered steps in all runs. In a partial view, only the steps of its runs. */
   steps: number
 }
 
@@ -279,9 +279,9 @@ export interface GrantView {
   uses: number | null
   /** Milliseconds since the epoch. Null if it does not expire. */
   until: number | null
-  /** The names of its givers. Empty if they are unknown. */
+  /** The names of the people who gave it. Empty if they are unknown. */
   givers: string[]
-  /** Null while it approves calls. */
+  /** Null while the grant is active. */
   ended: 'used up' | 'expired' | 'revoked' | null
 }
 
@@ -306,7 +306,7 @@ export interface MomentView {
   actions: Answer['type'][]
 }
 
-/** A session of a machine of `statewright/durable`. */
+/** A session of a `statewright/durable` machine. */
 export interface MachineView {
   session: SessionRow
   machine: string
@@ -411,7 +411,7 @@ export type LiveMessage =
   | { type: 'gone'; sessionId: string }
   /** More of the store was listed or read, so a search may find more. */
   | { type: 'list'; known: number; unread: number }
-  /** New rows, and new or changed bars. `reset` means that the session was replaced, so all others must be dropped. */
+  /** New rows, and new or changed bars. `reset` means that the session was replaced, so all earlier ones must be dropped. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
   /** Streamed text of an answer. With `reset`, it replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }

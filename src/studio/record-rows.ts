@@ -279,7 +279,7 @@ function isReadOnly({ tools }: AgentContext, name: string): boolean {
   return Object.hasOwn(tools, name) && tools[name]?.readOnly === true
 }
 
-/** The name of a call. An unknown tool name is unscreened text of the model, so it is not shown. */
+/** The name of a call. An unknown tool name is unscreened text from the model, so it is not shown. */
 export function getCallName(callId: string, ...contexts: (AgentContext | null)[]): string {
   for (const context of contexts) {
     const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
@@ -290,7 +290,7 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
   return findNameInTranscript(callId, contexts.at(-1) ?? null) ?? 'call'
 }
 
-/** A batch that was refused as a whole has never been the current batch. */
+/** A batch that was refused as a whole was never the current batch. */
 function findNameInTranscript(callId: string, context: AgentContext | null): string | undefined {
   if (context === null) return undefined
   for (let at = context.messages.length - 1; at >= 0; at -= 1) {

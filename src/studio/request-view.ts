@@ -24,7 +24,7 @@ interface RequestOptions {
 
 /**
  * The request that ended with this record. Messages and response come from the log. Instructions, schemas and settings
- * come from the agent, so they are its current ones. Null for other records.
+ * come from the agent, so they reflect its current configuration. Null for other records.
  */
 export function createRequestView(
   fold: SessionFold,
@@ -79,7 +79,7 @@ const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
 const withheldNote = '[withheld: pending shield review]'
 
 /**
- * Rebuilds a request. Null without the agent, or if the agent no longer has the model or the speaker of the request.
+ * Rebuilds a request. Null without the agent, or if the agent no longer has the request's model or speaker.
  */
 function rebuildRequest(
   context: AgentContext,
@@ -101,7 +101,7 @@ function rebuildRequest(
   }
 }
 
-/** The ids of the messages of the previous request. */
+/** The message ids of the previous request. */
 function listEarlierMessages(
   fold: SessionFold,
   seq: number,

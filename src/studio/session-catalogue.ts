@@ -75,7 +75,7 @@ export class SessionCatalogue {
   #newest = 0
   #sweepAt = -Infinity
   #isWhole = false
-  /** Resolves with whether the store may have more than the first page shows. */
+  /** Resolves to whether the store may have more sessions than the first page shows. */
   #beginning: Promise<boolean> | undefined
   #refreshing: Promise<void> | undefined
 
@@ -207,7 +207,7 @@ export class SessionCatalogue {
     const gone: string[] = []
     for (const { row } of this.#entries.values()) {
       if (row.holder === null && !row.isAttached) continue
-      // oxlint-disable-next-line no-await-in-loop -- one for each run that is working
+      // oxlint-disable-next-line no-await-in-loop -- there is one for each active run
       const now = await this.library.findRow(row.id)
       if (now) note(now)
       else gone.push(row.id)
@@ -260,7 +260,7 @@ export class SessionCatalogue {
     if (entry) entry.row = { ...entry.row, children: count }
   }
 
-  /** Reads unread logs, last written first, as long as `rest` allows it. */
+  /** Reads unread logs, most recently written first, for as long as `rest` allows it. */
   async readLogs(rest: () => Promise<boolean>): Promise<void> {
     const due = [...this.#entries.values()]
       .filter(({ isUnread }) => isUnread)
@@ -395,7 +395,7 @@ function compareTexts(a: string | null, b: string | null): number {
   return a < b ? -1 : 1
 }
 
-/** Waiting sessions first, then the last written. */
+/** Waiting sessions first, then the most recently written. */
 function compareStatuses(a: SessionRow, b: SessionRow): number {
   return sessionStatuses.indexOf(a.status) - sessionStatuses.indexOf(b.status) || b.updatedAt - a.updatedAt
 }

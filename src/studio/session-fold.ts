@@ -149,12 +149,12 @@ export class SessionFold {
     return this.#problem ?? null
   }
 
-  /** Whether it has already received exactly these records. The last record may be unreadable. */
+  /** Whether the fold already contains exactly these records. The last record may be unreadable. */
   hasRead(records: readonly LogRecord[]): boolean {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
   }
 
-  /** Adds records in batches. Awaits `rest` in between, which returns false to stop. Calls must not overlap. */
+  /** Adds records in batches. Awaits `rest` between batches, which returns false to stop. Calls must not overlap. */
   async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
     const last = records.at(-1)
     if (last) this.#received = { count: this.#received.count + records.length, check: last.check }

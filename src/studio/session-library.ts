@@ -31,7 +31,7 @@ const maxFolds = 24
 const maxEnds = 8
 const mostSince = 100
 
-/** Reads the sessions of a store for display. Writes only digests of logs. */
+/** Reads the sessions of a store for display. Writes nothing but log digests. */
 export class SessionLibrary {
   readonly #store: ReadableStore
   readonly #isAttached: (id: string) => boolean
@@ -51,7 +51,7 @@ export class SessionLibrary {
     this.#kept = new KeptDigests(async () => (await store.openDigests?.()) ?? null)
   }
 
-  /** One page of the store's list, including sub-agents, last written first. Does not read logs. */
+  /** One page of the store's list, including sub-agents, most recently written first. Does not read logs. */
   async listPage(options: ListOptions): Promise<SessionRow[]> {
     const listed = await this.#store.list({ children: true, ...options })
     // Embedded actors come from another store.

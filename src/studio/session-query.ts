@@ -25,7 +25,7 @@ const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments
 
 /**
  * Sort orders. Numbers and dates are sorted from greatest to smallest, text from A to Z. A leading `-` reverses the
- * order. `status` puts sessions that wait for a person first, then the last written.
+ * order. `status` puts sessions that wait for a person first, then the most recently written.
  */
 export const sessionSorts = [
   'status',
@@ -57,7 +57,7 @@ export const queryKeys = [
 export type QueryKey = (typeof queryKeys)[number]
 
 export interface Findable {
-  /** Texts that plain words are searched in, normalized by `normalizeText`. */
+  /** The texts in which plain words are searched, normalized by `normalizeText`. */
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>

@@ -12,7 +12,7 @@ export interface Moment {
   inherited: Inherited
 }
 
-/** What a fork copied from its original: the usage of all runs, and the usage and steps of the copied run. */
+/** The totals that a fork copied from its original: the usage of all runs, and the usage and steps of the copied run. */
 export interface Inherited {
   session: Usage
   run: Usage
@@ -32,7 +32,7 @@ export function getOwnUsage({ session: { run, state }, inherited }: Omit<Moment,
 export const isCopiedState = (before: Inherited, seq: number): boolean =>
   before !== noInheritance && seq === 2
 
-/** What the session inherited, as of this record. A fork copies its state in its first two records. */
+/** The inherited totals as of this record. A fork copies its state in its first two records. */
 export function updateInherited(before: Inherited, entry: RecordContent, session: FoldedSession): Inherited {
   const { context } = session.run ?? {}
   if (entry.type === 'opened' && entry.forkedFrom) return { ...before, session: session.state.usage }

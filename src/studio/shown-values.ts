@@ -47,7 +47,7 @@ export function toShownValue(value: unknown, options = { maxText: 4_000, maxItem
 
 /** A grant in the log of a session. */
 export interface GrantNote {
-  /** The record that gave it. */
+  /** The record in which the grant was given. */
   seq: number
   /** How many calls it allows in total. Undefined if unlimited, or if the record is not known. */
   uses: number | undefined

@@ -309,7 +309,7 @@ export class StudioViews {
 /** Maximum time that a list waits for budgets, in milliseconds. Later results appear in the next list. */
 const patienceMs = 150
 
-/** Shared budgets of the store, as last read. Empty if the store has none or is unavailable. */
+/** Shared budgets in the store, as last read. Empty if the store has none or is unavailable. */
 export class BudgetViews {
   readonly #store: Pick<SessionStore, 'openBudgets'>
   #known: BudgetView[] = []

@@ -140,7 +140,7 @@ function findSleep(context: AgentContext): Activity | undefined {
   return { lane: 'waits', label: `${rests} until ${formatWakeTime(wakeAt)}` }
 }
 
-/** The label of a tool. An unknown name is unscreened text of the model. */
+/** The label of a tool. An unknown name is unscreened text from the model. */
 const toLabel = (name: string, { tools }: AgentContext): string =>
   Object.hasOwn(tools, name) ? shorten(name, 60) : 'call'
 

@@ -10,7 +10,7 @@ import { formatJson, formatError } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
-  /** The current time. Set only at the last record, if a question of the run can expire. */
+  /** The current time. Set only at the last record, and only if a question of the run can expire. */
   now: number | undefined
   /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null
@@ -212,7 +212,7 @@ interface GrantsProps extends Pick<PendingProps, 'isBusy' | 'send'> {
   mayRevoke: boolean
 }
 
-/** The approvals for later calls, with those that have ended. */
+/** The approvals for later calls, including ended ones. */
 function Grants({ grants, mayRevoke, isBusy, send }: GrantsProps) {
   const active = grants.filter(({ ended }) => ended === null).length
   // It stays open when the last grant ends.

@@ -226,7 +226,7 @@ interface Outcome {
   answer: string
 }
 
-/** Of an original, only the part after the fork. The log of a fork does not contain the records before it. */
+/** An original counts only from the fork on, because the fork's log does not contain earlier records. */
 function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: SessionView): Outcome {
   const before = isForkOf(view === a ? b : a, view) ? commonRecords : 0
   const own = view.rows.slice(before)
@@ -353,7 +353,7 @@ const noPaths: readonly string[] = []
 /** After this time the diff is abandoned and both texts are marked as different. */
 const longestMs = 120
 
-/** Two texts side by side, with the words marked that the other lacks. */
+/** Two texts side by side. Words that the other text lacks are marked. */
 function WordDiff({ a, b, names }: { a: string; b: string; names: Names }) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
   if (a === '' && b === '') return <p class="empty">Neither has an answer.</p>

@@ -31,9 +31,9 @@ export interface Source {
   visits(): Promise<VisitsView>
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
-  /** For a session of a machine. A file has none. */
+  /** For a machine's session. An exported file has none. */
   machine: (id: string) => Promise<MachineView>
-  /** `all` includes the messages that earlier requests had. A file has no requests. */
+  /** `all` includes the messages of earlier requests. An exported file has no requests. */
   request: (id: string, seq: number, all: boolean) => Promise<RequestView>
   /** `latest` is the minimum number of last messages that each moment contains. */
   moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>

@@ -10,9 +10,9 @@ import { forkableStates } from '../session-query.js'
 import { parseJsonOr } from '../../core/base/json.js'
 
 interface ForkProps {
-  /** The record of a fork without a change. */
+  /** The record at which to fork without a change. */
   seq: number
-  /** The change whose pencil the reader has used. Null if the dialog offers all. */
+  /** The change whose pencil the reader has used. Null if the dialog offers every change. */
   wanted: WhatIf | null
   moment: MomentView | null
   rows: readonly RecordRow[]
@@ -23,7 +23,7 @@ interface ForkProps {
   onClose: () => void
 }
 
-/** Without a pencil, the latest change before the record is chosen. */
+/** Without a pencil, the latest change up to the record is preselected. */
 export function ForkDialog(props: ForkProps) {
   const { seq, moment } = props
   const [choices] = useState(() => (props.wanted || !moment ? [] : listChanges(moment)))

@@ -16,7 +16,7 @@ interface MachineProps {
   Pill: typeof RowPill
 }
 
-/** A session of a state machine of `statewright/durable`: its state, its data and its events. */
+/** A session of a `statewright/durable` machine: its state, its data and its events. */
 export function MachineScreen({ source, id, Pill }: MachineProps) {
   const { value: view, error, reload } = useLoaded(id, () => source.machine(id))
   const isActive = view?.status === 'active'

@@ -66,8 +66,8 @@ export function showControlsEverywhere(): void {
 const focusable = 'main, section, article, form, dialog, [role=group], [tabindex]'
 
 /**
- * When the focused control disappears, is disabled or moves, focuses it again, or else the nearest part of the page that
- * contained it, or the next screen.
+ * Restores the focus when the focused control disappears, is disabled or moves. Otherwise focuses the nearest part of
+ * the page that contained the control, or the next screen.
  */
 export function keepFocus(): void {
   let path: readonly Element[] = []

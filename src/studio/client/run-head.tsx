@@ -23,7 +23,7 @@ export function RunHead({
   /** The step that contains the record. */
   step: RunStep | undefined
   onFork: (() => void) | null
-  /** Why forks are not possible. Null if they are. */
+  /** Why forks are not possible. Null if they are possible. */
   readOnly: string | null
   /** The marks of the step. */
   children: ComponentChildren
@@ -382,7 +382,7 @@ function Cost({ verdict: { cost } }: { verdict: VerdictView }) {
 interface ChipProps {
   name: string
   icon?: IconName
-  /** The records that it links to. Without them, it opens the costs. */
+  /** The records that the chip links to. Without records, it opens the costs. */
   places?: readonly number[]
   title?: string
   onPlace: (place: number) => void

@@ -40,7 +40,7 @@ const LazyMachineScreen = createLazyScreen(() =>
 export const MachineScreen = (props: { source: Source; id: string }) => (
   <LazyMachineScreen {...props} Pill={RowPill} />
 )
-/** Ended runs do not need it. */
+/** Loaded on demand, because ended runs do not need it. */
 const Actions = createLazyScreen(() => import('./actions.js').then((part) => part.Actions))
 const RunTab = createLazyScreen(() => import('./run-tabs.js').then((part) => part.RunTab))
 
@@ -127,7 +127,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [fork, setFork] = useState<{
     Dialog: typeof ForkDialog
     wanted: WhatIf | null
-    /** The record of a fork without a change. */
+    /** The record at which to fork without a change. */
     seq: number
   } | null>(null)
   const [sharing, setSharing] = useState<{ Dialog: typeof ShareDialog } | null>(null)
@@ -228,7 +228,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const answer = async (reply: Answer): Promise<void> => {
     await source.answer(id, reply)
     if (reply.type === 'revoke') {
-      // The next run may read it, so that no record follows now.
+      // The next run may read the message, in which case no record follows now.
       moments.forgetFrom(rows[last]?.seq ?? 1)
       setRound((before) => before + 1)
     }
@@ -470,7 +470,7 @@ function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, plac
   return (ends.findLast((row) => row.seq <= seq) ?? ends[0])?.seq ?? 0
 }
 
-/** The change to try again, if the reader comes from the comparison for that. */
+/** The change to try again, if the reader has returned from the comparison to do so. */
 function takeTried(id: string): WhatIf | null {
   const { wanted } = lastTried
   if (!lastTried.isDue || lastTried.id !== id || wanted === null) return null

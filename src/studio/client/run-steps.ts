@@ -39,7 +39,7 @@ export interface RunStep {
 
 /**
  * Splits the records into steps. A record belongs to the step that was active when it was written. A step in progress
- * may have no record yet. `now` is the end of what is still active.
+ * may have no record yet. `now` ends the work that is still active.
  */
 export function listRunSteps(
   { rows, bars }: Pick<SessionView, 'rows' | 'bars'>,

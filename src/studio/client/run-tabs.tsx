@@ -195,7 +195,7 @@ interface CostProps {
   onStep: (step: RunStep) => void
 }
 
-/** The usage up to this record against the limits of the run, and by model, tool and sub-agent. */
+/** The usage up to this record, compared with the run's limits, and by model, tool and sub-agent. */
 function CostTab({ budget, elapsedMs, rows, steps, place, bars, onStep }: CostProps) {
   return (
     <div class="stack">

@@ -98,7 +98,7 @@ function toBlock(seq: number): number {
   return Math.floor((seq - 1) / blockSize)
 }
 
-/** Loads a session. A long session loads its end first. */
+/** Loads a session. The end of a long session is loaded first. */
 export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
   const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
     if (seq !== null) return { view: await source.session(id), moment: null }

@@ -125,7 +125,7 @@ interface SavedViewsProps {
   onSave: (views: SavedView[]) => void
 }
 
-/** Searches with their order, under a name. */
+/** Named searches with their sort order. */
 export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) {
   const [name, setName] = useState('')
   const isCurrent = (view: SavedView): boolean => view.q === q && view.sort === sort

@@ -17,7 +17,7 @@ interface RowsProps {
 }
 
 interface TableProps {
-  /** Columns without values, `no-agents` and `no-models`, whose room the title gets. */
+  /** Columns without values, `no-agents` and `no-models`. The title uses their space. */
   hidden: readonly string[]
   /** A sort order, or its reverse with a leading `-`. */
   sort: string
@@ -126,7 +126,7 @@ interface RowProps {
   children: ComponentChildren
 }
 
-/** The small words are for phones, where the table has no header. */
+/** The small labels are for phones, where the table has no header. */
 function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
   const { failedCalls } = row
   const {

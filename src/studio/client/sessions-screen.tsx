@@ -26,7 +26,7 @@ interface ScreenProps {
   onProblem: (problem: string | null) => void
 }
 
-/** The session that a process is writing to, otherwise the last session written. */
+/** The session that a process is writing to, otherwise the most recently written session. */
 export function LatestScreen({ source, onProblem }: ScreenProps) {
   const { view, error, reload } = useFoundSessions(source, { q: '', sort: 'updated' }, onProblem)
   const shown = useRef<string | null>(null)
@@ -41,7 +41,7 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
   return <RunScreen key={row.id} source={source} id={row.id} seq={null} onProblem={onProblem} />
 }
 
-/** Sessions of the store. Sessions that wait for a person come first. */
+/** Sessions in the store. Sessions that wait for a person come first. */
 export function SessionsScreen({
   source,
   query,
@@ -154,7 +154,7 @@ export function SessionsScreen({
   )
 }
 
-/** One group per status in the default order, otherwise all rows in one. */
+/** One group per status in the default order, otherwise one group with all rows. */
 function groupRows(
   sessions: readonly SessionRow[],
   sort: string,

@@ -6,7 +6,7 @@ const patienceMs = 9000
 interface Props {
   editor: NonNullable<ChartView['editor']>
   row: RecordRow
-  /** The moment, which may still be that of another record. */
+  /** The moment, which may still belong to another record. */
   moment: MomentView
   isDone: boolean
   onReady: (isReady: boolean) => void
@@ -88,7 +88,7 @@ interface Inspected {
   context: object
 }
 
-/** Excludes all text of the conversation. */
+/** Excludes all text from the conversation. */
 function numbersOf({ record, context }: MomentView): Inspected {
   const { event } = record as { event?: { type: string } }
   const { state, reason, steps, usage } = context as Record<string, unknown> & {

@@ -45,8 +45,8 @@ const shareOfRest = 0.1
 const roomAtEnd = 0.04
 
 /**
- * An axis by time. Waits for people and time without a process are shortened. `now` is the end of the axis of an active
- * run.
+ * An axis by time. Waits for people and time without a process are shortened. For an active run, `now` is the end of
+ * the axis.
  */
 export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps'], now?: number): Axis {
   const last = rows.at(-1)
@@ -219,7 +219,7 @@ export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: num
 
 const maxLines = 4
 
-/** Puts overlapping bars of a lane on separate lines. The last line takes the rest. */
+/** Puts overlapping bars of a lane on separate lines. The last line takes the remaining bars. */
 export function placeBars(
   bars: readonly Bar[],
   placeOf: (seq: number) => number,

@@ -30,7 +30,7 @@ const whole: Zoom = { from: 0, to: 1 }
 const dragPixels = 5
 
 /**
- * States, events, a lane per kind of work, and cost, by time or by record. The slider gives screen readers the
+ * Shows states, events, a lane per kind of work, and cost, by time or by record. The slider gives screen readers the
  * same information. Dragging over the lanes zooms. Dragging over the states, marks or times moves through the
  * records.
  */

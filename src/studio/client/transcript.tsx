@@ -12,7 +12,7 @@ const barHeight = 70
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
-  /** Number of messages before these. */
+  /** Number of messages before the loaded ones. */
   earlier: number
   onWhole: () => void
   instructions: InstructionsView | null

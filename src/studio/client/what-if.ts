@@ -6,7 +6,7 @@ import type { RunStep } from './run-steps.js'
 
 type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result'>
 
-/** A change that a user wants to try, and the record where the fork starts. `call` is the call that it concerns. */
+/** A change that a user wants to try, and the record where the fork starts. `call` is the call that the change concerns. */
 export type WhatIf = { at: number } & ({ edit: TextEdit; call?: Call } | { decided: Decision; call: Call })
 
 export interface Choice {
@@ -17,7 +17,7 @@ export interface Choice {
 const formatCall = ({ name, arguments: input }: Call): string =>
   input === '{}' ? name : `${name} ${shorten(input, 60)}`
 
-/** The changes that a transcript offers, the latest first. */
+/** The changes that a transcript offers, latest first. */
 export function listChanges({
   transcript,
   instructions,
