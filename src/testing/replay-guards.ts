@@ -247,8 +247,8 @@ export interface CompareGuardsOptions {
 }
 
 /**
- * Finds where the guards and step caps of several configurations would have stopped a session, and what that would have
- * saved. As in `replayGuards`, the model's behavior is fixed. A stopped turn ends, and the next user message starts a
+ * Finds where the guards and step caps of several configurations would have stopped a session, and the resulting
+ * savings. As in `replayGuards`, the model's behavior is fixed. A stopped turn ends, and the next user message starts a
  * new one.
  *
  * Throws a ConfigError for an invalid configuration.

@@ -319,7 +319,7 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
   return events
 }
 
-/** Loads the same deferred tool twice, and for a call that does not exist. */
+/** Loads the same deferred tool twice, and once for a call that does not exist. */
 export function listLoadEvents({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   const load = (id: string): AnyEventObject =>

@@ -184,7 +184,7 @@ export class AgentProcess {
   }
 
   async untilFault(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- until it has
+    // oxlint-disable-next-line no-await-in-loop -- waits for the first fault
     while (this.chaos.every(({ landed }) => landed.length === 0)) await nextTask()
   }
 
@@ -207,7 +207,7 @@ export class AgentProcess {
     work.then(end, end)
     const isSo = (): boolean => isOver || isInVain()
     while (!isSo()) {
-      // oxlint-disable-next-line no-await-in-loop -- until it is so
+      // oxlint-disable-next-line no-await-in-loop -- waits until the work ends or is in vain
       await nextTask()
       if (this.#isStopped) throw new CheckFailure('the process was stopped')
       const stalls = this.#modelChaos?.landed.some(({ fault }) => fault === 'stalled') === true

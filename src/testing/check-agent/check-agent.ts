@@ -154,7 +154,7 @@ export async function checkAgent<Context = unknown>(
     const isBasic = spec.class === 'basics'
     if (only && !isBasic && !only.includes(name) && !only.includes(spec.class)) continue
     const why = skip[name] ?? skip[spec.class] ?? stopped
-    // oxlint-disable-next-line no-await-in-loop -- one check after the other, each with the time to itself
+    // oxlint-disable-next-line no-await-in-loop -- one check at a time, so that none delays another
     const outcome = why === undefined ? await runCheck(spec, sceneOptions, withinMs) : skipped(why)
     if (isBasic && (outcome.outcome === 'broken' || outcome.outcome === 'unproven'))
       stopped = `${name} is broken`

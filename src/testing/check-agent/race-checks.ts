@@ -21,7 +21,7 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 
 const manyRuns = 50
 
-/** Sends two messages at the same time, to one process or to one process each. */
+/** Sends two messages at the same time, to one process or to two. */
 const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec => ({
   class: 'concurrency',
   name,

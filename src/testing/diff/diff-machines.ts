@@ -43,7 +43,7 @@ export interface MachineDifference {
   before: MachinePath
   /** The same events in the new version. */
   after: MachinePath
-  /** Where the contexts diverge if that is earlier, because it is often the cause. */
+  /** Where the contexts diverge, if they diverge earlier. This is often the cause. */
   contexts: ContextParting | null
   /** Title and trace as text. */
   toString(): string

@@ -42,7 +42,7 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
    */
   id?: string
   /**
-   * Where sessions are stored, or null to not store them. Defaults to the agent's store. Replayed sessions are not
+   * The store for the sessions, or null to store none. Defaults to the agent's store. Replayed sessions are not
    * stored by default.
    */
   store?: SessionStore | null

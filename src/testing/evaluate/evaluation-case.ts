@@ -118,7 +118,7 @@ function readCases(
 
 const mostShown = 10
 
-/** The problem of a case as the end of a sentence, or null. */
+/** The problem with a case as the end of a sentence, or null. */
 function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: string): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not a JSON object'
   const { id, input, tags } = value as Record<string, unknown>

@@ -250,7 +250,7 @@ export const formatCostRange = (range: Interval): string => {
 export const formatMean = (value: number): string =>
   value >= 100 ? formatCount(Math.round(value)) : String(Math.round(value * 10) / 10)
 
-/** The rows of all scores together, then of each of several scorers, then of each tag. */
+/** The rows for all scores together, then for each scorer if there are several, then for each tag. */
 export function listScoreRows({ summary, scorers }: EvaluationReport): [string, ScoreSummary][] {
   const [only, ...others] = scorers
   const all = others.length === 0 && only !== undefined ? only : 'all'

@@ -61,7 +61,7 @@ export interface SessionReplay {
   /** State of the last run. Null if no run has started. */
   state: AgentState | null
   reason: Reason | null
-  /** What could not be compared because it was withheld or not recorded, one sentence each. */
+  /** The parts that could not be compared because they were withheld or not recorded, one sentence each. */
   notCompared: string[]
   /** Replays of sub-agent sessions, in call order. */
   subAgents: SessionReplay[]

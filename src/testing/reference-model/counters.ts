@@ -14,7 +14,7 @@ export interface Skills {
   history: SkillChange[]
   /** Number of changes before the last answer. */
   before: number
-  /** The change of each call of the last answer, if the call succeeds. */
+  /** The change that each call of the last answer makes if it succeeds. */
   pending: Record<string, SkillChange>
 }
 

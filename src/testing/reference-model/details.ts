@@ -331,7 +331,7 @@ function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
   return withCounts(isSleeping ? { ...next, reason: 'sleeping' } : next, sleep)
 }
 
-/** Skill changes take effect when the calls rest or are over, handoffs when they are over. */
+/** Skill changes take effect when the calls rest or end. Handoffs take effect when the calls end. */
 function settleCalls(run: Run, next: Run): Run {
   const isOver = run.calls.length > 0 && next.calls.length === 0
   // Without calls, everything is already settled.

@@ -67,7 +67,7 @@ type RefusalCode =
   | 'invalid_session'
   | 'invalid_option'
 
-/** The error with which a call ends. @throws CheckFailure for another error, or none */
+/** The error with which a call ends. @throws CheckFailure for any other error, or if the call succeeds */
 export async function expectRefusal(
   what: string,
   code: RefusalCode,
