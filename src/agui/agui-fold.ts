@@ -32,7 +32,7 @@ interface FoldStart {
   threadId: string
   runId: string
   history: readonly Message[]
-  /** The ends of earlier runs that did not answer in full. */
+  /** How earlier runs that did not answer in full ended. */
   ends?: readonly TurnEnd[]
   /** Whether to always send a snapshot. */
   restate?: boolean
@@ -46,7 +46,7 @@ interface FoldStart {
   state?: boolean
 }
 
-/** The known state of a run at a rest or its end. */
+/** The known state of a run when it rests or ends. */
 export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
   state: AgentState
   reason: Reason | null
@@ -237,7 +237,7 @@ export class AGUIEventFold {
     this.#emitState()
   }
 
-  /** Keeps the ends of all runs visible in the page's state. */
+  /** Keeps the end of every run in the page's state. */
   #addEnd({ state, reason, error }: RunStatus): void {
     const messageId = this.#openingId
     if (isRestState(state) || reason === null || reason === 'end_turn' || messageId === undefined) return

@@ -26,8 +26,8 @@ export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Co
  *
  * - `POST path`: `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts, and
  *   `forwardedProps.regenerateFrom` answers an earlier message again on a new branch; streams the answer
- * - `GET path/:threadId`: the thread as `{ messages, queued, interrupts }`, with `ends` of runs that did not answer in full and
- *   with `branches` if there are several; `?branch=2` selects a branch
+ * - `GET path/:threadId`: the thread as `{ messages, queued, interrupts }`, plus `ends` for runs that did not answer in
+ *   full and `branches` if there are several; `?branch=2` selects a branch
  * - `GET path/:threadId/stream`: the thread and the answer in progress as events; 204 if there is none
  * - `POST path/:threadId/stop`: cancels the run
  *
@@ -57,7 +57,7 @@ async function handlePost(request: PostRequest): Promise<Response> {
   const sent = await handleInput(request, sessionId, input)
   const protocol = createAGUIProtocol(input, () => chats.readSession(sessionId, caller))
   if (!('answer' in sent)) return createAnswerResponse(sent, protocol)
-  // While a queued message waits for a person, the page shows what the person is asked.
+  // While a queued message waits for a person, the page shows the question to that person.
   const answer = sent.answer.then(async (found) => {
     const shown = found ?? (await chats.subscribeAtRest(sessionId, caller))
     if (shown) return shown

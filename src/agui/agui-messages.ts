@@ -52,7 +52,7 @@ export class CallNames {
     return `${this.getLatestName(nearest)}${callId.slice(nearest.length)}`
   }
 
-  /** Whether this is the name of a call or of a sub-agent's call below it. */
+  /** Whether the name refers to a known call, or to a sub-agent's call below one. */
   hasName(name: string): boolean {
     const names = [...this.#messagesByCall].flatMap(([id, owners]) =>
       [...owners].map((owner) => toCallName(id, owner, owners)),

@@ -32,7 +32,7 @@ export interface AGUIOptions {
 
 /**
  * Converts a run into events of AG-UI 1.0, up to its next rest. `RUN_STARTED` is the first event, `RUN_FINISHED` or
- * `RUN_ERROR` the last. A rest that waits for a person ends with the outcome `interrupt`; call the function again after the
+ * `RUN_ERROR` the last. If the run waits for a person, the outcome is `interrupt`. Call the function again after the
  * answers. Events from before the call are not included. The run continues if the consumer stops reading.
  *
  * @example
@@ -124,7 +124,7 @@ export function createAGUIProtocol(
         handleEvent: (event) => fold.handleEvent(event),
         end: async () => {
           const { status } = fold
-          // The log has the open interrupts. The events lack answers given before the page subscribed.
+          // The log records the open interrupts. The events do not contain answers given before the page subscribed.
           const session = await read().catch(() => null)
           if (session?.state !== status.state) return fold.end(status)
           return fold.end({ ...status, pending: [...session.pending], messages: session.messages })

@@ -59,7 +59,7 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'assistant', ...toOwner(mark) }, delta)
   }
 
-  /** Writes a complete text, or the rest of a closed one. */
+  /** Writes a complete text, or the remainder of a text that was already closed. */
   addText(messageId: string, role: 'assistant' | 'user', delta: string, mark: Mark): void {
     this.closeText(messageId, mark)
     this.emit({ ...mark, type: 'TEXT_MESSAGE_CHUNK', messageId, role, delta })
@@ -94,7 +94,7 @@ export class PageMessages {
     this.emit({ ...mark, type: 'REASONING_END', messageId })
   }
 
-  /** Writes a complete call, or the rest of one with streamed arguments. */
+  /** Writes a complete call, or the remainder of a call whose arguments were streamed. */
   writeCall(
     messageId: string,
     toolCallId: string,
@@ -128,7 +128,7 @@ export class PageMessages {
     this.#setArguments(messageId, toolCallId, { name, arguments: before + delta }, mark)
   }
 
-  /** Removes the streamed calls of a message that its final version lacks. */
+  /** Removes streamed calls that the final version of a message does not contain. */
   keepCalls(messageId: string, final: readonly string[], mark: Mark): void {
     const isStale = (id: string): boolean => this.#calls.get(id) === messageId && !final.includes(id)
     const { toolCalls = [], ...message } = this.#getAnswer(messageId, mark)

@@ -134,7 +134,7 @@ export interface AGUICall {
   function: { name: string; arguments: string }
 }
 
-/** The end of a run that did not answer in full. Part of `ends` of a thread and of `/statewright` in the page's state. */
+/** How a run that did not answer in full ended. Listed in a thread's `ends` and under `/statewright` in the page's state. */
 export interface AGUIEnd {
   /** The id of the user message. */
   messageId: string

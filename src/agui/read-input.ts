@@ -72,7 +72,7 @@ export interface AgentInput {
 }
 
 /**
- * Reads a `RunAgentInput`. Of the messages, only the last one is read, or the results of client calls at the end. `tools` and
+ * Reads a `RunAgentInput`. Only the last message is read, or the results of client calls at the end. `tools` and
  * `context` are ignored because the agent's options are authoritative.
  *
  * @throws {UsageError} `invalid_input`

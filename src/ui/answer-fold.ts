@@ -210,8 +210,8 @@ interface AnswerFoldOptions {
 }
 
 /**
- * Converts the events of a run into the chunks of one message for `useChat`. The message starts with the first event that has
- * content, and ends at the run's rest.
+ * Converts the events of a run into the chunks of one message for `useChat`. The message starts with the first event
+ * that has content, and ends when the run rests.
  */
 export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
   readonly #protocol: Protocol

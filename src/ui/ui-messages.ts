@@ -185,7 +185,7 @@ function addRequest(parts: UIMessagePart[], call: PendingCall): void {
   parts.push(...toTermsParts(call))
 }
 
-/** The reason of an approval request, and when it expires. */
+/** The reason for an approval request, and when it expires. */
 export function toTermsParts(call: UnansweredCall): { type: 'data-approval'; id: string; data: unknown }[] {
   const { callId: toolCallId, reason, expiresAt } = call
   if (reason === undefined && expiresAt === undefined) return []

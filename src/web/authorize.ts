@@ -10,9 +10,9 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  * the agent require a `context`, the grant must include it.
  *
  * - `prefix`: the request may read and answer sessions whose ids start with the prefix and a colon
- * - `context`: the app's object, passed to tools when a message or an answer of this request makes a run work
- * - `by`: the person or program that sends the request. The log has it for each message and answer, and the terms of
- *   approvals are checked against it. Pages cannot set it
+ * - `context`: the app's object, passed to tools when a message or an answer in this request makes a run work
+ * - `by`: the person or program that sends the request. It is logged with each message and answer, and approval terms
+ *   are checked against it. Pages cannot set it
  * - `tags`: the tags of a session that this request starts, for `store.list({ tags })`
  * - `mayContinue`: whether opening a stream may continue a run whose process has died. The run then works with this `context`,
  *   so set it only if that is the context of the person who started the run. Default: false, which only watches

@@ -65,7 +65,7 @@ interface ChatProtocol {
   /** The function that creates the handler, for error messages. */
   name: string
   path: string
-  /** Options besides those of all handlers. */
+  /** Options in addition to the options of every handler. */
   options?: readonly string[]
   /** Handles `POST`: the last message, or answers. */
   handlePost(request: PostRequest): Promise<Response>

@@ -153,7 +153,7 @@ function isForServer(address: URL, to: string | URL, { headers, body }: RequestI
   return isStream || (typeof body === 'string' && readProperty(JSON.parse(body), 'jsonrpc') !== undefined)
 }
 
-/** Adds headers. Those of the SDK take precedence. */
+/** Adds headers. The SDK's headers take precedence. */
 export function addHeaders(
   headersInit: RequestInit['headers'],
   more: Readonly<Record<string, string>> = {},

@@ -124,7 +124,7 @@ async function connectAnyWay(
   }
 }
 
-/** An older way to connect, because some servers exit at an unknown request, and some have only an event stream. */
+/** An older way to connect, because some servers exit on an unknown request, and others offer only an event stream. */
 function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
   const { cause } = error as Error
   if ('command' in options) {
@@ -156,7 +156,7 @@ async function beginConnection(
 ): Promise<McpConnection> {
   const { startTimeoutMs } = options
   const sdk = await loadClientSdk()
-  /** Callbacks of requests that have no answer yet. */
+  /** Callbacks for requests that have no answer yet. */
   const waiting = new Set<(loss: ServerLoss) => void>()
   let loss: ServerLoss | undefined
   let isClosed = false

@@ -34,7 +34,7 @@ export interface McpCommand {
    * process is passed on.
    */
   env?: Readonly<Record<string, string>>
-  /** The working directory. Defaults to that of this process. */
+  /** The working directory. Defaults to the working directory of this process. */
   cwd?: string
 }
 
@@ -78,8 +78,8 @@ export interface McpCommonOptions {
    */
   resources?: boolean
   /**
-   * Maximum milliseconds of a call without progress. 0 = off. Defaults to 60 000, or to the `ttl` of a task that has
-   * one.
+   * Maximum milliseconds that a call may go without progress. 0 = off. Defaults to 60 000, or to the `ttl` of a task
+   * that has one.
    */
   timeoutMs?: number
   /** Maximum milliseconds for the server to start and list its tools. Defaults to 30 000. */

@@ -211,7 +211,7 @@ class ReconnectingServer implements McpServer {
     try {
       for (let round = 0; round < maxRounds && this.#hasChanged; round += 1) {
         this.#hasChanged = false
-        // oxlint-disable-next-line no-await-in-loop -- a change while the list was read needs another look
+        // oxlint-disable-next-line no-await-in-loop -- a list that changed while it was read is read again
         await limitTime({ ms: this.#options.startTimeoutMs }, this.#readList(connection))
       }
     } catch (error) {
@@ -301,7 +301,7 @@ function isSerializable(tool: Json): boolean {
   }
 }
 
-/** Creates the tools that can be used, and warns about each other tool. */
+/** Creates the usable tools, and warns about each unusable one. */
 function createOfferedTools(
   listed: readonly Json[],
   names: ToolNames,

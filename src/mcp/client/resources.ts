@@ -17,7 +17,7 @@ const ofUris: ArgumentRule = {
 }
 
 /**
- * Reads resources of a server as message parts: text, and images, audio and documents for models that accept them. The
+ * Reads resources from a server as message parts: text, and images, audio and documents for models that accept them. The
  * text of each part starts with its address.
  *
  * @example
@@ -42,7 +42,7 @@ function listContents({ contents }: { contents?: Json }): Json[] {
 
 /**
  * Gets the messages of a server's prompt, as input for `run`. The last one must be the user's. The server writes them
- * in the user's name, so use only prompts of trusted servers.
+ * in the user's name, so use only prompts from trusted servers.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })

@@ -187,7 +187,7 @@ export function formatClientId({ key, words }: CallName, turn: number): string {
   return `mcp-${key}-${words}-${turn}`
 }
 
-/** The calls that started turns of a session, latest last. */
+/** The calls that started a session's turns, most recent last. */
 export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: number })[] {
   // The session stores its latest keys, and the transcript stores the keys of its messages.
   const messages = run?.context.messages ?? []

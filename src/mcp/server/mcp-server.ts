@@ -24,9 +24,8 @@ export interface McpHandler {
  * Serves agents to MCP clients over HTTP. Each agent is a tool, and each call is a task. All state of a task is in its
  * session, so any process with the same agents and store can answer any request. Needs the package
  * `@modelcontextprotocol/server`.
- * - Clients that declare the Tasks extension get a task, which they can poll (`tasks/get`), answer and cancel. Its id
- *   is
- *   the session id
+ * - Clients that declare the Tasks extension get a task, which they can poll (`tasks/get`), answer and cancel. The task
+ *   id is the session id
  * - Other clients get the answer, a question (`input_required`), or a text that names the open request and where a
  *   person answers it
  * - `_meta['statewright/key']`, or otherwise the `session` of the call, makes calls idempotent, so a repeated call

@@ -52,7 +52,7 @@ export interface StandingTask extends Task, TaskView {
   updatedAt: number
   /** True if no process runs the task and this principal may not continue it. */
   isLeft: boolean
-  /** Proves that its owner has seen the task. It is a digest of the run's random id. */
+  /** A digest of the run's random id. A client that returns it has seen the task. */
   seal: string
 }
 
@@ -120,8 +120,8 @@ export class TaskDesk {
   }
 
   /**
-   * Finds the task of a call that returns the server's state. The call must be identical. Null if this principal does
-   * not have the task.
+   * Finds the task of a call that returns the server's state. The call must be identical. Null if the task does not
+   * belong to this principal.
    * @throws {UsageError} `other_call`
    */
   async recall(state: CallState, call: TaskCall, grant: AccessGrant): Promise<Task | null> {

@@ -12,7 +12,7 @@ const keptMs = 3_600_000
 
 export type Outcome = { result: JsonObject } | { error: unknown } | { asks: Json }
 
-/** A question of the server, and the answer that was given before the call was made again. */
+/** A question from the server, and the answer given before the call was made again. */
 export type KnownAnswer = readonly [question: string, answer: ElicitationAnswer]
 
 export interface CallWatch {
@@ -33,7 +33,7 @@ interface CallOptions {
 
 /**
  * The open calls of one server. Before revision 2026, a server requests input during its call, so the call stays open
- * while the run rests. It does not survive the process.
+ * while the run rests. The call does not survive the process.
  */
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()

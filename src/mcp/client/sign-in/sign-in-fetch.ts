@@ -18,7 +18,7 @@ export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Resp
 
 /**
  * Creates a fetch for addresses that the server at `address` names for the sign-in. They must not be in a private
- * network, unless the server itself is.
+ * network, unless the server itself is in one.
  */
 export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')

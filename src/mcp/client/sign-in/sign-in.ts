@@ -37,7 +37,7 @@ interface Pending {
   discovery?: OAuthDiscoveryState
 }
 
-/** Maximum verifiers of concurrent sign-ins. Only one of them is used. */
+/** Maximum number of verifiers for concurrent sign-ins. Only one of them is used. */
 const maxVerifiers = 20
 
 export interface SignIn {
@@ -49,7 +49,7 @@ export interface SignIn {
    * @throws {StatewrightError} `mcp_sign_in`
    */
   ask(): Promise<void>
-  /** Exchanges the answer of the user. @throws {StatewrightError} `mcp_sign_in` */
+  /** Exchanges the user's answer. @throws {StatewrightError} `mcp_sign_in` */
   finish(callback: string | URL): Promise<void>
 }
 
@@ -154,7 +154,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   }
 }
 
-/** Refreshes in progress, of all connections and stores. */
+/** Refreshes in progress, across all connections and stores. */
 const refreshes = new Map<string, Promise<Response>>()
 
 /**
