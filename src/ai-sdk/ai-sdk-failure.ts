@@ -47,7 +47,7 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
     case 'AI_NoContentGeneratedError':
       return malformedFailure(message)
     default:
-      // The message of v4 packages if the first chunk is not valid JSON.
+      // v4 packages use this message if the first chunk is not valid JSON.
       if (/normalized .{1,40} stream error/i.test(message)) return malformedFailure(message)
       return error instanceof Error ? toModelFailure(error) : toStreamFailure(error)
   }
@@ -65,7 +65,7 @@ function toCallFailure(error: unknown): ModelFailure {
   const body = parseJsonOr(text, undefined) ?? text
   // The package put one of its own errors in place of a response body.
   if (readText(body, 'name').startsWith('AI_')) return malformedFailure(readText(body, 'text'))
-  // With status 200, the body is an error or not an answer.
+  // With status 200, the body is an error, or something other than an answer.
   if (status < 300) {
     const reported = readProperty(body, 'error')
     return reported === undefined || reported === null

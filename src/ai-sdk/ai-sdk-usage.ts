@@ -8,10 +8,10 @@ export function toFinish(reason: unknown): { finishReason: string | null; comple
   const nested = asObject(reason)
   const unified = nested === null ? asText(reason) : asText(nested.unified)
   const raw = asText(nested?.raw)
-  // Packages use these if a stream closes without a finish reason. In v2, `other` is a real reason.
+  // Packages report these values if a stream closes without a finish reason. In v2, `other` is a real reason.
   const missing = nested === null ? ['', 'unknown'] : ['', 'unknown', 'other', 'error', 'interrupted']
   if (missing.includes(unified) && raw === '') return { finishReason: null, complete: false }
-  // Packages also report a refusal of the model as a content filter.
+  // Packages also report a refusal by the model as a content filter.
   if (raw.toLowerCase() === 'refusal') return { finishReason: 'refusal', complete: true }
   const known = finishReasons[unified]
   return { finishReason: known ?? (raw || unified), complete: true }
@@ -39,7 +39,7 @@ export function toUsage(value: unknown, source: UsageSource): TokenUsage | null 
   return counted.inputTokens + counted.outputTokens === 0 ? null : counted
 }
 
-/** The input of Gemini's own tools, which its packages do not count. The total shows whether a package counts it after all. */
+/** The input tokens of Gemini's own tools. Its packages usually do not count them, and the total shows whether they do. */
 function countToolInput(metadata: readonly unknown[], input: number, output: number): number {
   const usage = metadata.map(asObject).find((entry) => entry !== null)
   const read = toCount(usage?.['toolUsePromptTokenCount'])
@@ -67,7 +67,7 @@ function readNestedUsage(usage: JsonObject): TokenUsage {
   return completeUsage({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens })
 }
 
-/** In v2 it depends on the package: Anthropic and Bedrock exclude cached tokens, others exclude reasoning. */
+/** In v2, the counts depend on the package: Anthropic and Bedrock exclude cached tokens, others exclude reasoning. */
 function readFlatUsage(usage: JsonObject, { provider, metadata }: UsageSource): TokenUsage {
   const [input, output] = [toCount(usage.inputTokens), toCount(usage.outputTokens)]
   const cachedInputTokens = toCount(usage.cachedInputTokens)

@@ -54,7 +54,7 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   : unknown
 
 /**
- * Converts tools of the AI SDK to tools of an agent: `tool({ … })` of `ai` 6 or 7 by name, like for `generateText`. A tool
+ * Converts tools of the AI SDK to tools of an agent: `tool({ … })` of `ai` 6 or 7 by name, as for `generateText`. A tool
  * without `execute` is executed by the page.
  *
  * `execute` receives `toolCallId`, `abortSignal`, and the `context` of the run as `context` and `experimental_context`;

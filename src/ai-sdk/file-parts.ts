@@ -108,7 +108,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
   mp4: 'video/mp4',
 }
 
-/** Determined by the file extension. The default is PDF, which every provider supports. */
+/** Derived from the file extension. The default is PDF, which every provider supports. */
 function getMediaType(filename: string | undefined): string {
   const [, extension = ''] = /\.(\w+)$/.exec(filename ?? '') ?? []
   return mediaTypes[extension.toLowerCase()] ?? 'application/pdf'

@@ -321,7 +321,10 @@ function createProviderCallIds(origin: string, modelId: string): (id: string) =>
 /** Providers whose v2 and v3 packages have an option `reasoningEffort`. */
 const effortOption = new Set(['openai', 'azure', 'xai', 'groq'])
 
-/** The reasoning effort: a field in v4, and an option of some providers before. Explicit options take precedence. */
+/**
+ * The reasoning effort. It is a field in v4, and an option of some providers in earlier versions. Explicit options
+ * take precedence.
+ */
 function toReasoning(
   { sampling: { reasoningEffort: effort } }: ModelRequest,
   version: AiSdkModel['specificationVersion'],

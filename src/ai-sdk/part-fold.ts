@@ -42,7 +42,10 @@ export interface PartFold {
   push(part: unknown): Delta
   /** Ends the answer with the part `finish` of a stream, or with a complete answer. Returns the text held back until then. */
   finish(end: unknown): Delta
-  /** Ends the answer after a broken connection. Returns whether the raw chunks contained the end, so that nothing is missing. */
+  /**
+   * Ends the answer after a broken connection. Returns whether the raw chunks contained the end, in which case nothing
+   * is missing.
+   */
   finishBroken(): boolean
   /** Whether the end was received. Later parts do not belong to the answer. */
   readonly ended: boolean
@@ -347,7 +350,7 @@ function joinBlocks(blocks: readonly Block[], type: 'text' | 'reasoning', betwee
     .join(between)
 }
 
-/** The calls for the agent to execute. The echo refers to them by order. */
+/** The calls for the agent to execute. The echo refers to them by position. */
 function toToolCalls(blocks: readonly Block[]): ToolCall[] {
   return blocks.flatMap((block): ToolCall[] =>
     block.type !== 'call' || block.hosted

@@ -35,8 +35,8 @@ export interface PromptTarget extends FileTarget {
 type Turn = Exclude<PromptMessage, { role: 'system' }>
 
 /**
- * Converts the transcript to a prompt of one system message, then user turns, answers with their provider data, and the
- * results of each batch in one message. `translated` caches converted messages.
+ * Converts the transcript to a prompt: one system message, then user turns, answers with their provider data, and one
+ * message per batch with its results. `translated` caches converted messages.
  */
 export function toPrompt(
   request: ModelRequest,

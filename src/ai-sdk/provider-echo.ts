@@ -46,7 +46,7 @@ function isPlain(part: EchoPart): boolean {
   return (part.type === 'text' || part.type === 'call') && part['providerOptions'] === undefined
 }
 
-/** The parts to send back to the provider of a message. Null if there are none, or for another provider. */
+/** The parts to send back to the provider of a message. Null if there are none, or if the provider is a different one. */
 export function findEcho(
   { content, tool_calls: calls, provider_items: stored }: AssistantMessage,
   provider: string,

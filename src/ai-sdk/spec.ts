@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 
 /**
- * The call options that the specifications v2, v3 and v4 of the AI SDK share. If they differ, a value has the format of the
- * model's version.
+ * The call options that the specifications v2, v3 and v4 of the AI SDK share. Where the versions differ, a value has
+ * the format of the model's version.
  */
 export interface CallOptions {
   prompt: PromptMessage[]

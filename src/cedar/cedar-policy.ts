@@ -32,8 +32,8 @@ export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
 
 /**
  * A policy that asks Cedar: may `User::"ann"` perform `Action::"transfer"` on `Session::"ann:7"`? The context has
- * `arguments`, `session`, `path` and `approved`. A call that is permitted only with `approved: true` asks a person, and
- * any other call is denied. Errors deny.
+ * `arguments`, `session`, `path` and `approved`. A call that is permitted only with `approved: true` needs approval,
+ * and any other call is denied. Errors deny.
  *
  * @example
  * const policies = 'permit (principal, action, resource) when { context.approved };'

@@ -70,7 +70,7 @@ export interface OptionSpec {
   value?: string
   /** Whether the value may be omitted, in which case it is written as `--name=VALUE`. */
   optional?: true
-  /** For an option with an optional value: a following word of this form is its value. */
+  /** For an option with an optional value, a following word that matches this pattern is the value. */
   nextWord?: RegExp
   short?: string
   about: string

@@ -6,14 +6,14 @@ import { type CliIO, writeNotice } from './command.js'
 /** Seconds for which a run continues after SIGTERM. */
 export const drainSeconds = 20
 
-/** The error if the run was released while active, so that another process can resume it. */
+/** The error for a run that was released while active, so that another process can resume it. */
 export class ReleasedRunError extends Error {
   constructor(readonly sessionId: string) {
     super('The run was released and can be resumed.')
   }
 }
 
-/** Drains a run after SIGTERM. It asks no more questions, and stops at its next durable point after `drainMs`. */
+/** Drains a run after SIGTERM. The run asks no more questions, and stops at its next durable point after `drainMs`. */
 export class RunDrain {
   /** Resolves when SIGTERM arrives. */
   readonly sigtermArrived: Promise<void>

@@ -20,7 +20,7 @@ import { describeWait, formatResumeCommand, formatResumeHint } from './resume-hi
 
 export interface FollowOptions {
   start: (options: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
-  /** Answers to be used at the run's rests, in order, before the user is asked. */
+  /** Answers to give when the run rests, in order, before the user is asked. */
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
   view: Pick<CommonOptions, 'output' | 'inspect' | 'by'>

@@ -4,7 +4,7 @@ import type { Command, CommandGroup, OptionSpec, OptionSpecs } from './command.j
 /** Wide enough for most terminals. */
 const maxColumns = 80
 
-/** If the left column is wider, it gets a line of its own. */
+/** A wider left column gets its own line. */
 const maxLeft = 26
 
 interface CommandSection {

@@ -11,7 +11,7 @@ import { formatJsonLine, wantsColor } from './output.js'
 /** Converts events to text for stdout, without I/O or a clock. */
 export interface Renderer {
   renderEvent(event: AgentEvent): string
-  /** The result when the command ends. */
+  /** Renders the result when the command ends. */
   renderResult(result: RunResult): string
 }
 

@@ -24,7 +24,7 @@ export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callI
 
 export interface CallMatch {
   call: PendingCall
-  /** `same` has a matching fingerprint, `changed` one of other arguments, and `bare` none. */
+  /** `same` has a matching fingerprint, `changed` has the fingerprint of other arguments, and `bare` has none. */
   kind: 'same' | 'changed' | 'bare'
   /** The text after `=`. */
   rest: string | undefined

@@ -52,8 +52,8 @@ export interface DbosSessions {
   /** Queues a session for any process. A repeated request for the same turn has no effect. */
   enqueue(request: DbosEnqueueRequest): Promise<void>
   /**
-   * Answers a resting session, and queues it. An answer to a call needs its `fingerprint`, or `at`, the `head` that
-   * it answers. Calls with the same `id` count once. Returns the receipts.
+   * Answers a resting session, and queues it. An answer to a call needs the call's `fingerprint`, or `at`, which is
+   * the `head` that it answers. Calls with the same `id` count once. Returns the receipts.
    * @throws {StoreError} `unknown_session`
    * @throws {UsageError} `unbound_answer`, `unknown_call`, `already_answered`, `stale_answer`, `run_ended`, `not_waiting`,
    * `invalid_input`
@@ -232,7 +232,7 @@ export function dbosSessions(
       try {
         for (const [i, answer] of answers.entries()) {
           const key = id === undefined ? undefined : `${id}.${i}`
-          // oxlint-disable-next-line no-await-in-loop -- one after the other, as they are given
+          // oxlint-disable-next-line no-await-in-loop -- answers keep their order
           receipts.push(await sendToSession(agents, store, session, answer, { at, key }))
         }
       } finally {
@@ -267,7 +267,7 @@ async function translateEngineErrors<Result>(work: () => Promise<Result>): Promi
   }
 }
 
-/** Polls one at a time, and continues after an error. */
+/** Runs one poll at a time, and continues after an error. */
 function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof setInterval> {
   let isLooking = false
   const begin = async (): Promise<void> => {

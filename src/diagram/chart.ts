@@ -189,7 +189,7 @@ const coverageSchema = z.object({
  * Reads the `coverage` of `generatePaths` from parsed JSON.
  *
  * @example const svg = await toSvg(chart, { counts: readTransitionCounts(generatePaths(machine, { alphabet }).coverage, chart) })
- * @throws {DiagramError} `bad_coverage`: another shape, another machine, or transitions that the machine has not
+ * @throws {DiagramError} `bad_coverage`: another shape, another machine, or transitions that the machine does not have
  */
 export function readTransitionCounts(value: unknown, chart: Chart): TransitionCounts {
   const parsed = coverageSchema.safeParse(value)

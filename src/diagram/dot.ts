@@ -34,8 +34,8 @@ export type Places = ReadonlyMap<string, { x: number; y: number }>
 const maxTransitionsWithLines = 30
 
 /**
- * Renders a chart in Graphviz's DOT language with one card per state, one row per transition, edges from row to
- * card. Use it with your own Graphviz installation; `toSvg` renders it for you.
+ * Renders a chart in Graphviz's DOT language with one card per state, one row per transition, and edges from rows to
+ * cards. Use it with your own Graphviz installation; `toSvg` renders it for you.
  *
  * @example await writeFile('machine.dot', toDot(toChart(machine)))
  * @throws {DiagramError} `unknown_state`

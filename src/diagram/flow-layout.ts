@@ -59,8 +59,8 @@ function measureDepth({ states }: ChartState): number {
  * right. Edges do not cross. Transitions to final states are listed in their boxes; only the main path gets an
  * edge.
  *
- * A general graph layout was tried on the agent machine (dagre 3.1): 2,527 × 1,509 pixels instead of 1,249 ×
- * 996, with edges that run through labels and other edges.
+ * A general graph layout (dagre 3.1) of the agent machine takes 2,527 × 1,509 pixels instead of 1,249 × 996, and its
+ * edges run through labels and other edges.
  */
 export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
   const overview = toOverview(chart, look)

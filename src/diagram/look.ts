@@ -13,7 +13,7 @@ export interface Look {
   /** Transitions drawn in bold, as source, target and, if several transitions connect them, the event or guard. */
   mainPath: readonly (readonly [from: string, to: string, by?: string])[]
   /**
-   * Words for transitions without an event in overviews, by guard name or by the path of the source state. Defaults to
+   * Labels for transitions without an event in overviews, by guard name or by the path of the source state. Defaults to
    * the events that led to the source.
    */
   words?: Readonly<Record<string, string>>

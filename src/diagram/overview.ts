@@ -12,7 +12,7 @@ import { agentLook, isMainTransition, type Look } from './look.js'
 export interface Overview {
   states: readonly OverviewState[]
   /**
-   * The states outside a compound state that it leads to. These are its siblings, and the siblings of its ancestors.
+   * The states outside a compound state that its transitions lead to: its siblings, and the siblings of its ancestors.
    */
   outside: readonly ChartState[]
   /** Transitions declared by the machine or compound state itself, which apply in every nested state. */

@@ -18,7 +18,7 @@ import type {
 } from '../core/sessions/log/machine-record.js'
 import { copyJson } from './plain-json.js'
 
-/** What a step needs besides the state and the event. */
+/** The inputs of a step in addition to the state and the event. */
 export interface StepTime {
   /** Milliseconds since the epoch, by the store's clock. */
   now: number
@@ -32,7 +32,7 @@ export interface StepTime {
 export interface StartedActor extends StoredActor {
   id: string
   input: unknown
-  /** The idempotency keys in the log of an agent that was running before. */
+  /** The idempotency keys in the log of an agent that was already running. */
   keys?: readonly string[]
 }
 
@@ -136,7 +136,7 @@ export class Chart {
   }
 
   /**
-   * Takes an event. Without a state, the machine starts, with the input in the event.
+   * Applies an event to a stored state. Without a state, starts the machine with the input in the event.
    * @throws {UsageError} `transition_failed`, `not_json`, `unsupported_actor`
    */
   take(stored: StoredMachineState | null, event: MachineEvent, { now, seq, sendToSelf }: StepTime): Step {
@@ -240,7 +240,7 @@ function listInvokedIds(snapshot: AnyMachineSnapshot): ReadonlySet<string> {
   return new Set(nodes.flatMap(({ invoke }) => invoke.map(({ id }) => id)))
 }
 
-/** Only the actors that states invoke have a name and a place to which a restart can return. */
+/** Only actors that states invoke have a name, and a state in which a restart can start them again. */
 function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: ReadonlySet<string>): void {
   const spawned = Object.entries(children).find(([id]) => !invoked.has(id))
   if (status !== 'active' || spawned === undefined) return

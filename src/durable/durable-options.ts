@@ -28,8 +28,8 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   /** Measures the waits of this process. Defaults to the system clock. Delays follow the clock of the store. */
   clock?: Clock
   /**
-   * Returns the state to open, when the chart has another `version`, or lacks a state or an actor of a session. `from` is
-   * the version that wrote the state.
+   * Returns the state to open if the chart has another `version`, or lacks a state or an actor that the session uses.
+   * `from` is the version that wrote the state.
    */
   migrate?: (
     state: Pick<StoredMachineState, 'value' | 'context'>,
@@ -125,8 +125,8 @@ export interface DurableWorker {
   /** The number of sessions that the worker runs. */
   readonly active: number
   /**
-   * Stops where another process can continue. Waits for actors in `once`. Other actors are aborted, and run again in
-   * another process. Once it has started, `send` only stores events, and calls that would run a session
+   * Stops at a point where another process can continue. Waits for actors in `once`. Other actors are aborted, and run
+   * again in another process. Once draining has started, `send` only stores events, and calls that would run a session
    * reject with `draining`.
    */
   drain(): Promise<void>
@@ -182,12 +182,12 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
    * Copies a session up to a record to a new session, and returns its id. The new session continues with the next
    * `settled` or `send`. Running agents continue from copies of their sessions.
    * @example const id = await claims.fork('claim-17', { at: 1, with: { type: 'APPROVE', by: 'ben' } })
-   * @throws {UsageError} `unknown_actor`, `unknown_event`, `invalid_option`, `unsupported_fork` where an agent runs and
-   * later records exist
+   * @throws {UsageError} `unknown_actor`, `unknown_event`, `invalid_option`, `unsupported_fork` if an agent is running
+   * and later records exist
    */
   fork(id: string, options?: ForkOptions<Machine>): Promise<string>
   /**
-   * The sessions of this machine, last written first. `summary.value` is the state.
+   * The sessions of this machine, most recently written first. `summary.value` is the state.
    * @example for await (const { id, summary } of claims.list()) console.log(id, summary?.value)
    */
   list(): AsyncGenerator<ListedSession>

@@ -84,13 +84,13 @@ export function idempotencyKey(self: AnyActorRef): string {
 const findAgent = (logic: unknown): AgentInternals | undefined =>
   typeof logic === 'object' && logic !== null ? internalsByMachine.get(logic) : undefined
 
-/** A session that this process holds, and its end. */
+/** A session that this process holds, and a promise for its release. */
 interface LocalSession {
   hold: MachineHold
   done: Promise<ReleasedSession & { isUnread: boolean }>
 }
 
-/** An agent whose session the store has. */
+/** A running agent with a session in the store. */
 interface RunningAgentState {
   session: string
   agent: AgentInternals
@@ -98,7 +98,7 @@ interface RunningAgentState {
   keys: readonly string[]
 }
 
-/** How a caller of `settled` follows its work. */
+/** The state of one `settled` call. */
 interface SettledWatch {
   isOver: boolean
   /** The latest known state, for the error of a timeout. */
@@ -235,7 +235,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     for (;;) {
       const { record, head } = await this.#readEnd(id)
       watch.readState = () => record.state
-      // After the time limit, this returns to nobody.
+      // After the time limit, no caller receives this result.
       if (record.state.status !== 'active' || watch.isOver) return this.#toSettled(id, record, head)
       const local = await this.#take(id)
       if (local) watch.readState = () => local.hold.state
@@ -407,7 +407,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     )
   }
 
-  /** Whether messages of this type are for the machine. With agents, a wildcard is not for their messages. */
+  /** Whether messages of this type are for the machine. If the machine has agents, a wildcard does not match their messages. */
   #takesItself(type: string): boolean {
     return this.machine.events.includes(type) || (!this.#hasAgents && this.#chart.knows(type))
   }
@@ -457,7 +457,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     key: string | undefined,
   ): Promise<void> {
     const agents = await this.#readAgents(id, state)
-    // The call may no longer be pending, so that only the key leads to its agent.
+    // The call may no longer be pending. Only the key then leads to its agent.
     if (key !== undefined && agents.some(({ keys }) => keys.includes(key))) return
     const { callId: called } = message as { callId?: string }
     const child =
@@ -561,7 +561,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   /** Acquires a session and drives it until it settles. Returns null if another process holds it. */
   #take(id: string, start?: { input: unknown }): Promise<LocalSession | null> {
     const known = this.#local.get(id)
-    // The start of another call may fail because of its input.
+    // A start by another call may fail because of that call's input.
     if (known) return start ? known.catch(() => null) : known
     this.#refuseDraining()
     const opening = this.#open(id, start).then(

@@ -11,7 +11,7 @@ import { copyJson, toPlainFailure } from './plain-json.js'
 
 /** An actor that this process runs. */
 export interface RunningActor {
-  /** Ends its work. `isLeft` means that the chart has exited its state. Otherwise this process stops. */
+  /** Ends the actor's work. `isLeft` means that the chart has exited the actor's state. Otherwise, this process is stopping. */
   stop(isLeft: boolean): Promise<void> | void
   /** Whether the session may be released while the actor waits. Only agents wait, for people or for a time. */
   readonly isResting: boolean
@@ -24,7 +24,7 @@ export interface RunningActor {
   send?(event: AnyEventObject): void
 }
 
-/** Receives the end of an actor, and changes of an agent's rest. */
+/** Receives the end of an actor, and changes to an agent's rest. */
 export interface ActorReport {
   done(output: unknown): void
   failed(error: unknown): void
@@ -145,7 +145,7 @@ export class MachineHold {
     }
   }
 
-  /** Stops once no actor that must not run again is still running, so that another process can continue. */
+  /** Stops as soon as every actor that must not run again has ended, so that another process can continue. */
   stop(): void {
     this.#isStopping = true
     this.#wake()
@@ -251,7 +251,7 @@ export class MachineHold {
     const { log, chart } = this.#parts
     const { id: machine, version } = chart.machine
     const over = [...this.#running].filter(([id, { key }]) => state.actors[id]?.key !== key)
-    // A batch may have several records, and the actors stop after the last.
+    // A batch may write several records. Actors are stopped after the last one.
     const keys = new Set([
       ...state.keys,
       ...over.flatMap(([, { actor }]) => actor.keys ?? []),

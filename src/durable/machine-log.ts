@@ -41,7 +41,7 @@ export interface MachineLogEnd extends LogEnd {
 
 export const emptyLogEnd: MachineLogEnd = { head: 0, check: '', at: 0, record: null }
 
-/** @throws {StoreError} `corrupt_log`, `newer_log`; a log of an agent has no `record` but a `head` */
+/** @throws {StoreError} `corrupt_log`, `newer_log`; the log of an agent has a `head` but no `record` */
 export async function readLogEnd(store: SessionStore, id: string, to?: number): Promise<MachineLogEnd> {
   const records = await store.read(id, { from: 'snapshot', ...(to !== undefined && { to }) })
   const last = records.at(-1)
@@ -86,7 +86,7 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     if (message) this.inbox.markApplied(message.number, message.key)
   }
 
-  /** Sets the list entry, and with the next record the alarm that wakes the session. */
+  /** Sets the list entry. The next record also sets the alarm that wakes the session. */
   list(state: StoredMachineState, wakeAt: number | undefined): void {
     this.setListEntry(createMachineSummary(this.#machine, this.sessionId, state, wakeAt))
   }

@@ -144,7 +144,7 @@ export class RunningAgent implements RunningActor {
     return this.#state === state
   }
 
-  /** Follows a run until it settles or ends. A run whose sleep is over continues. `time` is that of the run. */
+  /** Follows a run until it settles or ends. A run whose sleep is over continues. `time` is the run's clock. */
   async #follow(run: Run, time: RunClock): Promise<AgentContext | 'stopped'> {
     const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
     for (;;) {

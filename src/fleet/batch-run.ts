@@ -95,7 +95,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   /** Aborts with the signal, and when the consumer leaves the loop. */
   readonly #stop = new AbortController()
   readonly #ids = new Set<string>()
-  /** Started items whose results were not consumed yet, in order. */
+  /** Started items whose results have not been consumed yet, in order. */
   readonly #window: Slot<Item, Output, Tools>[] = []
   #working = 0
   /** Items that resume as soon as there is room. */
@@ -103,7 +103,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   #isExhausted = false
   #failure: { error: unknown } | null = null
   #isFilling = false
-  /** Called when an item started, when no more can start, and when the batch is parked. */
+  /** Called when an item starts, when no more items can start, and when the batch is parked. */
   #onChange: () => void = () => undefined
 
   constructor(parts: BatchParts<Item, Output, Tools>) {

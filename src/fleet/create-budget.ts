@@ -308,12 +308,12 @@ function lateError(what: string): StoreError {
   )
 }
 
-/** A budget of a store, with a readable description of its limits. */
+/** A budget in a store, with a readable description of its limits. */
 export interface BudgetRow extends BudgetStatus {
   terms: string
 }
 
-/** The budgets of a store, by id. Damaged rows are omitted and reported. */
+/** The budgets in a store, by id. Damaged rows are omitted and reported. */
 export interface StoredBudgets {
   rows: BudgetRow[]
   /** One `corrupt_log` error for each damaged row. */

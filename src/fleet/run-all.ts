@@ -22,7 +22,7 @@ export interface RunAllOptions {
   id: string
   /** Maximum number of items that run at once. Defaults to 8. */
   concurrency?: number
-  /** Parks the batch. No new item starts, and running items stop where the same batch can continue them. */
+  /** Parks the batch. No new item starts, and running items stop at a point where the same batch can continue them. */
   signal?: AbortSignal
   /** Called whenever a number changes. */
   onProgress?: (progress: BatchProgress) => void

@@ -46,7 +46,7 @@ export interface SendAllOptions {
   signal?: AbortSignal
 }
 
-/** Outcome of a message for many sessions. */
+/** The outcome of a message to many sessions. */
 export interface SendAllReceipt {
   /** Number of matching sessions, the sum of the counts below. */
   sessions: number
@@ -146,7 +146,7 @@ export async function sendAll(
         await sendNext(id)
       }
     }
-    // oxlint-disable-next-line no-await-in-loop -- each look follows the one before
+    // oxlint-disable-next-line no-await-in-loop -- each pass follows the previous one
     const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, sendToListed))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason

@@ -1,7 +1,7 @@
 import { MemoryError } from '../core/memory/retriever.js'
 import type { Vector } from './embedder.js'
 
-/** A document of a memory. A loaded attachment is one. */
+/** A document for a memory. Loaded attachments can be used as documents. */
 export interface MemoryDocument {
   /** Identifies the document. A new text with the same source replaces it. */
   source?: string

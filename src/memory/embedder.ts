@@ -26,7 +26,7 @@ export interface EmbeddingOptions {
       ): PromiseLike<{ data: unknown; usage?: unknown }>
     }
   }
-  /** The provider's name of the embedding model. */
+  /** The provider's name for the embedding model. */
   model: string
   /** The size of a vector, for models that can shorten vectors. Defaults to the model's size. */
   dimensions?: number
@@ -65,7 +65,7 @@ export class Embedder {
   }
 
   /**
-   * Creates the missing vectors. Completed batches stay when a later one fails.
+   * Creates the missing vectors. Completed batches are kept if a later one fails.
    * @throws {MemoryError} `invalid_embeddings`; the client's errors
    */
   async prepare(texts: readonly string[], signal: AbortSignal): Promise<void> {

@@ -41,7 +41,7 @@ import { checkBudgetList } from '../core/budgets/shared-budget.js'
  * const handbook = memory(options)
  */
 export interface MemoryOptions extends SearchOptions {
-  /** The initial documents; `add` adds more. May be loaded attachments. */
+  /** The initial documents, such as loaded attachments. `add` adds more. */
   documents?: readonly MemoryDocument[]
 }
 
@@ -252,7 +252,7 @@ class DocumentLibrary {
     }
   }
 
-  /** Repeats for documents that were changed in the meantime. */
+  /** Runs again if documents were changed in the meantime. */
   async #updateIndex(signal: AbortSignal): Promise<void> {
     for (;;) {
       const added = [...this.#documents.values()].filter((document) => !this.#indexed.has(document))
@@ -303,7 +303,7 @@ class DocumentLibrary {
   }
 }
 
-/** Work that several callers share and that runs once at a time. It stops when the last caller has given up. */
+/** Work that several callers share. Only one instance runs at a time. The work stops when the last caller has given up. */
 export class SharedWork {
   readonly #work: (signal: AbortSignal) => Promise<void>
   #running: { done: Promise<void>; controller: AbortController; waiting: number } | undefined
@@ -339,7 +339,7 @@ export class SharedWork {
 
 /** Options for dividing and searching documents. */
 export interface SearchOptions {
-  /** Maximum number of snippets of one search. Defaults to 5. */
+  /** Maximum number of snippets per search. Defaults to 5. */
   topK?: number
   /**
    * Drops snippets below this score. A word search uses BM25, from 0 without an upper bound. `vector` uses the cosine,
@@ -347,7 +347,7 @@ export interface SearchOptions {
    */
   minScore?: number
   /**
-   * The maximum number of characters of all snippets of one search. The last snippet is truncated. Unlimited by
+   * The maximum number of characters in all snippets of one search. The last snippet is truncated. Unlimited by
    * default.
    */
   maxChars?: number

@@ -12,7 +12,7 @@ export interface OtelKit {
 
 /** The current parent of a run's spans. */
 export interface SpanPlace {
-  /** The context whose active span is the span of the stretch. */
+  /** The context in which the stretch's span is active. */
   readonly context: Context
   readonly agentName: string | undefined
   readonly sessionId: string

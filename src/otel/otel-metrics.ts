@@ -206,7 +206,7 @@ function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void 
   }, gauges)
 }
 
-/** Created again when another provider is registered, because meters, unlike tracers, do not follow. */
+/** Created again when another provider is registered, because meters, unlike tracers, do not switch to it. */
 export function createMetricsLookup(
   meterProvider: MeterProvider | undefined,
   names: SemconvNames,
@@ -234,11 +234,11 @@ export interface SemconvNames {
   cacheWrite: string
   requestDuration: string
   timeToFirstChunk: string
-  /** Counters of tokens by kind. If null, one histogram counts all tokens, see `tokenUsage`. */
+  /** Token counters by kind. If null, one histogram counts all tokens (see `tokenUsage`). */
   tokens: Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite' | 'reasoning', string>> | null
   /** A histogram of tokens, by `gen_ai.token.type`. */
   tokenUsage: string | null
-  /** Whether there are histograms of agents and tools. */
+  /** Whether there are histograms for agents and tools. */
   hasAgentMetrics: boolean
 }
 

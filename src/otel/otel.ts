@@ -45,7 +45,7 @@ export interface OtelOptions {
   /** The attribute `gen_ai.agent.name`, also used in span names. A sub-agent has the name of its tool. None by default. */
   agentName?: string
   /**
-   * Whether spans contain text of people, models and tools. Content withheld by shields and secrets are always omitted.
+   * Whether spans contain text from people, models and tools. Content withheld by shields and secrets are always omitted.
    * At most 32,000 characters per attribute. Default: false, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
    * is SPAN_ONLY, SPAN_AND_EVENT or true.
    */
@@ -77,8 +77,8 @@ const optionRules: OptionRules<OtelOptions> = {
 const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
- * OpenTelemetry spans and metrics of an agent's runs, by the GenAI conventions. Register an SDK as usual. Runs continue
- * unchanged without an SDK or if it fails. See docs/telemetry.md.
+ * OpenTelemetry spans and metrics for an agent's runs, following the GenAI conventions. Register an SDK as usual. Runs
+ * continue unchanged without an SDK or if it fails. See docs/telemetry.md.
  *
  * @example
  * import { otel } from 'statewright/otel'
@@ -258,7 +258,7 @@ class RunSpans implements RunTelemetry {
     }
   }
 
-  /** The app's span that sent the answer, or else started the run. */
+  /** The app's span that was active when the answer was sent, or else when the run started. */
   #findParent(): Context {
     const active = context.active()
     return active.getValue(runKey) === this ? this.#home : active

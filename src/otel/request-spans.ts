@@ -60,7 +60,7 @@ export class RequestSpans {
     return opened.context
   }
 
-  /** Adds an event to the request for a tool that the provider runs, because it is not executed here. */
+  /** Adds an event to the request for a tool that the provider runs, because the tool is not executed here. */
   addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
     this.#requests.at(-1)?.span.addEvent('statewright.hosted_tool', {
       'gen_ai.tool.name': name,

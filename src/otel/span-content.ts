@@ -11,7 +11,7 @@ import { readText } from '../core/base/json.js'
 /** The maximum length of one attribute in characters. A marker replaces the parts beyond it. */
 const maxContentChars = 32_000
 
-/** A part of a message by the GenAI conventions. Files are named, not included. */
+/** A part of a message, as defined by the GenAI conventions. Files are named, not included. */
 type Part =
   | { type: 'text'; content: string }
   | { type: 'tool_call'; id: string; name: string; arguments: string }

@@ -139,7 +139,7 @@ export class StepSpans {
   }
 }
 
-/** An unknown name may be content of the model. */
+/** An unknown name may be content from the model. */
 function getToolName(name: string, tools: object): string {
   return Object.hasOwn(tools, name) ? name : 'unknown_tool'
 }
@@ -183,8 +183,8 @@ export function createStretchStart(
 }
 
 /**
- * Attributes at the end of a stretch. Its tokens are `statewright.usage.*`. `gen_ai.usage.*` is on the requests, and a
- * sum over all spans must not count tokens twice.
+ * Attributes at the end of a stretch. Its tokens are `statewright.usage.*`, because the requests already have
+ * `gen_ai.usage.*`, and a sum over all spans must not count tokens twice.
  */
 export function createStretchEnd(
   context: AgentContext,
@@ -303,7 +303,7 @@ export function toSpanEvent(
   }
 }
 
-/** The open questions of a run that starts to wait. The span of a sub-agent has its own. */
+/** The open questions of a run that starts to wait. A sub-agent's questions are on its own span. */
 export function listQuestionEvents(context: AgentContext, captureContent: boolean) {
   return listRequests(context).flatMap((request) =>
     request.type !== 'approval_requested' || request.path !== undefined

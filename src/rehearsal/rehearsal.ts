@@ -33,7 +33,7 @@ export interface Rehearsal {
    *
    * @example
    * const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
-   * rehearsal.reset() // every turn is to come again
+   * rehearsal.reset() // all turns can be played again
    * await rehearsal.close()
    */
   reset(): void

@@ -23,7 +23,7 @@ const chatParameters = [
 ]
 
 /**
- * Problems that OpenAI rejects in a request's items: calls without outputs, and reasoning without its following
+ * Problems in a request's items that OpenAI rejects: calls without outputs, and reasoning without its following
  * item.
  */
 export function findItemsProblem(request: ResponsesRequest): { message: string; param: string } | null {
@@ -312,7 +312,7 @@ function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item
   ]
 }
 
-/** A text of an item, as its events identify it. */
+/** A text in an item, as its events identify it. */
 interface Part {
   /** One of `output_text`, `refusal`, `reasoning_summary_text` and `function_call_arguments`. */
   name: string

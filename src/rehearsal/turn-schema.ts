@@ -100,8 +100,8 @@ const fields = z.strictObject({
   /** The delay between two writes, in milliseconds. */
   chunkDelayMs: milliseconds.optional(),
   /**
-   * How the bytes are split into writes, which is all at once, byte by byte, or in pieces of these sizes followed by
-   * the rest. Defaults to one server-sent event per write.
+   * How the bytes are split into writes: all at once, byte by byte, or in pieces of these sizes followed by the rest.
+   * Defaults to one server-sent event per write.
    */
   split: z
     .union([z.enum(['whole', 'bytes']), z.array(z.int().positive())], "expected 'whole', 'bytes' or sizes")

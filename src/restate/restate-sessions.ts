@@ -64,7 +64,7 @@ const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'No answer arrived 
 const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
 /**
- * Runs each session as a Restate virtual object. `run` settles when its run has ended, also across process failures.
+ * Runs each session as a Restate virtual object. `run` settles when its run has ended, even across process failures.
  * While a session waits for people or a provider, it is suspended. `send` also reaches active sessions.
  *
  * @example
@@ -131,7 +131,7 @@ export function restateSessions(
     const step = (label: string, driveOptions: RunSessionOptions, begins = false): Promise<SessionResult> =>
       context.run(label, () => driven(driveOptions, begins), retryOptions)
     let rest = await step('drive', begin, true)
-    /** Patience per rest, identified by its head, so that an early wake-up does not extend it. */
+    /** The deadline of the current rest, identified by its head, so that an early wake-up does not extend it. */
     let patience: { head: number; until: number } | undefined
     /* oxlint-disable no-await-in-loop -- one rest after the other */
     for (;;) {
@@ -181,12 +181,12 @@ export function restateSessions(
     const key = await context.run('key', () => Promise.resolve(createId()))
     try {
       const receipt = await context.run('send', () => sendOrFail(context.key, message, key), retryOptions)
-      // No run is active to read it. A run that waits for people comes first.
+      // No active run can read the message. A run that waits for people comes first.
       if (message.type === 'message' && receipt.status === 'waiting')
         context.genericSend({ service: name, method: 'run', key: context.key, parameter: new Uint8Array() })
       return receipt
     } finally {
-      // Also after a refusal, because a dead process may have applied a cancel.
+      // Runs even after a refusal, because a dead process may have applied a cancel.
       const waiting = await context.get<string>('waiting')
       if (waiting !== null) context.resolveAwakeable(waiting, null)
     }
@@ -230,7 +230,7 @@ function checkTurn(request: unknown, { TerminalError }: RestateLike): RestateTur
   )
 }
 
-/** Remaining time. A different clock may have set it, so the total is the maximum. */
+/** The remaining time, capped at the total, because a different clock may have set the deadline. */
 function readTimeLeft(context: RestateContext, at: number, most = Infinity): Promise<number> {
   return context.run('left', () => Promise.resolve(Math.min(most, Math.max(0, at - Date.now()))))
 }

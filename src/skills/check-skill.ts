@@ -8,7 +8,7 @@ export const isSkillName = (name: string): boolean => name.length <= 64 && nameP
 const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
 
 /**
- * Checks the front matter of a skill, or an entry of a list of skills.
+ * Checks the front matter of a skill, or an entry in a list of skills.
  * @throws {ConfigError} `invalid_skill`
  */
 export function checkSkill(where: string, skill: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {

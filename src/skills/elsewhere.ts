@@ -4,7 +4,7 @@ import { expectKnownOptions } from '../core/config/other-names.js'
 import type { AgentSkills } from '../core/tools/tool-outcomes.js'
 import { createListedSkills, type ListedSkillsOptions } from './create-skills.js'
 
-/** Like `skills` of Node, for lists only. */
+/** Like `skills` on Node, but for lists only. */
 export function skills(options: ListedSkillsOptions): AgentSkills {
   expectArgument('skills(options)', options ?? null, optionsRule)
   if ('dirs' in options)

@@ -82,7 +82,7 @@ export async function openResultsFile(
   } catch (error) {
     throw unwritable(error)
   }
-  /** The lines of an earlier command, as long as this command writes the same. */
+  /** The lines of an earlier command, for as long as this command writes the same lines. */
   let before: AsyncGenerator<TextLine> | null = readLines(path)
   let end = 0
   const truncate = async (): Promise<void> => {

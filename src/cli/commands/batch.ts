@@ -208,7 +208,7 @@ class BatchCommand {
     return this.#finish()
   }
 
-  /** Listens for SIGTERM, and for the reader of stdout closing it (`| head`). */
+  /** Listens for SIGTERM, and for a reader that closes stdout (`| head`). */
   #listen(): () => void {
     const { options, io } = this.#parts
     const park = (): void => this.#park.abort()

@@ -277,7 +277,7 @@ class EvalCommand {
     return `${stopped} Continue with the same command ${how}.`
   }
 
-  /** Why the command fails, as sentences. */
+  /** The reasons why the command fails, as sentences. */
   #listCrossed({ summary }: EvaluationReport, comparison: ReportComparison | null): string[] {
     const { failBelow, maxRegression } = this.#options
     const { verdicts, mean, runs } = summary

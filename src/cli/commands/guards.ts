@@ -70,7 +70,7 @@ export const guardsCommand = defineCommand({
   },
 })
 
-/** Parses a comma-separated list of presets. Each is used once. */
+/** Parses a comma-separated list of presets, and drops duplicates. */
 function parsePresets(text: string | undefined): PresetName[] | undefined {
   if (text === undefined) return undefined
   const names = text.split(',').flatMap((name) => name.trim() || [])

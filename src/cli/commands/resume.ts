@@ -109,7 +109,7 @@ async function resumeSession(
     followRun({
       start: async (runOptions) => {
         const run = await agent.resume(id, runOptions)
-        // An active run reads it at the next safe point.
+        // An active run reads the message at the next safe point.
         if (isWorking(result) && message !== undefined) run.steer(message, options)
         return run
       },
@@ -151,7 +151,7 @@ function collectAnswers(
   return [{ type: 'steer', text: message }, ...toCalls]
 }
 
-/** Shows the state of a run that does not continue now. */
+/** Shows the state of a run that is not continued now. */
 function showResult(
   result: RunResult,
   limits: AgentConfig['limits'],

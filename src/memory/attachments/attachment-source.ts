@@ -176,8 +176,8 @@ interface FetchedContent {
 }
 
 /**
- * Reads a URL with a public address. Each address is checked when the socket connects, also after every redirect.
- * `fetch` and proxies of the environment cannot do this check, so they are not used.
+ * Reads a URL with a public address. Each address is checked when the socket connects, and again after every redirect.
+ * `fetch` and environment proxies cannot perform this check, so they are not used.
  */
 export async function readUrl(
   url: URL,

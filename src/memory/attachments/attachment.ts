@@ -15,7 +15,7 @@ import { StatewrightError } from '../../core/base/errors.js'
 export interface DataAttachment {
   data: string | Uint8Array
   name: string
-  /** The media type. Defaults to the type of the name's extension. */
+  /** The media type. Defaults to the type for the name's extension. */
   mimeType?: string
 }
 

@@ -7,7 +7,7 @@ import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from
 
 /** The heap limit of a conversion, in megabytes. */
 const heapMb = 512
-/** Maximum unpacked bytes of a PDF. Buffers double as they grow, so the largest stream is half of it. */
+/** Maximum unpacked bytes of a PDF. Buffers double as they grow, so the largest stream is half of this limit. */
 const getUnpackLimit = (maxBytes: number) => 16 * maxBytes + 32 * 1024 * 1024
 
 type ConversionTask =
@@ -50,7 +50,7 @@ export async function convertPdf(
     kind: 'pdf',
     module: pathToFileURL(file).href,
     bytes,
-    // The tables of Chinese, Japanese and Korean fonts. The reader expects the trailing slash.
+    // The tables for Chinese, Japanese and Korean fonts. The reader expects the trailing slash.
     cMaps: `${join(folder, 'cmaps')}/`,
     fonts: `${join(folder, 'standard_fonts')}/`,
     maxPages,
@@ -140,9 +140,10 @@ export function resolvePeer(path: string, name: string, purpose: string): string
 }
 
 /**
- * The program of the converter thread. It is a string, because a separate file would have to be found in every bundle. The thread
- * receives a task and posts one answer. It counts the bytes that a PDF unpacks to, where the reader allocates memory.
- * The unpacker of the browser cannot be counted, so it is removed. The reader works without it.
+ * The program of the converter thread. It is a string, because a separate file would have to be found in every bundle.
+ * The thread receives a task and posts one answer. It counts the unpacked bytes of a PDF where the reader allocates
+ * memory. The output of the platform's unpacker cannot be counted, so that unpacker is removed. The reader works
+ * without it.
  */
 const converterSource = String.raw`
 const { parentPort, workerData: task } = require('node:worker_threads')

@@ -117,8 +117,8 @@ const signatures: [RegExp, string][] = [
 ]
 
 /**
- * Checks the content against its type, and decodes text. The charset is that of the byte order mark, or else of the
- * type, or else UTF-8.
+ * Checks the content against its type, and decodes text. The charset comes from the byte order mark, or else from the
+ * type. It defaults to UTF-8.
  *
  * @returns the text, or undefined for a PDF
  * @throws {AttachmentError} `type_mismatch`
@@ -197,7 +197,7 @@ interface MediaType {
   mimeType: string
   kind: TextKind
   charset: string | undefined
-  /** The origin, because a name is less reliable than an explicit type. */
+  /** The source of the type, because a name is less reliable than an explicit type. */
   from: 'mimeType' | 'name' | 'Content-Type'
 }
 
@@ -221,7 +221,7 @@ const extensions: Record<string, string> = {
 const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /**
- * The type of an attachment, which is the explicit type, or else that of the name, or else that of the server.
+ * The type of an attachment: the explicit type, or else the type for the name, or else the type that the server reports.
  * @throws {AttachmentError} `unsupported_type`
  */
 function getMediaType(

@@ -34,14 +34,15 @@ const charsRule: ArgumentRule = {
 const maxBytes = 1_000_000
 
 /**
- * Reads instructions from files of a project, for `createAgent({ instructions })`. Files of `cwd` come first, then
+ * Reads instructions from project files, for `createAgent({ instructions })`. Files of `cwd` come first, then
  * files of its parent folders, up to the root of the repository. Beyond `maxChars`, the farthest files are dropped
  * first.
  *
  * @example
  * const instructions = instructionsFrom(['AGENTS.md'], { cwd: process.cwd() })
  * createAgent({ model, instructions })
- * @throws {ConfigError} `invalid_instructions` for a file that is not text, is larger than 1 MB, or is a link out of the root
+ * @throws {ConfigError} `invalid_instructions` for a file that is not text, is larger than 1 MB, or is a link that
+ * leaves the root
  * @throws {UsageError} `invalid_argument`, `invalid_option`
  */
 export function instructionsFrom(names: readonly string[], options: InstructionsFromOptions = {}): string {

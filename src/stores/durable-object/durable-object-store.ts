@@ -64,8 +64,8 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
 
   /**
-   * Changes timers and sets the alarm to the first one. `isRung` means that the alarm has fired and all due timers were
-   * read and woken. Cloudflare resets an object whose alarm cannot be set.
+   * Changes timers and sets the alarm to the first one. `isRung` means that the alarm has fired, all due timers have
+   * been read, and their sessions have been woken. Cloudflare resets an object whose alarm cannot be set.
    */
   const writeTimers = <Value>(work: () => Value, isRung = false): Value => {
     const value = write(work)
@@ -128,7 +128,7 @@ function translateErrors<Value>(work: () => Value): Value {
 
 type Value = string | number | null
 
-/** The parts of `ctx.storage` that are used, from a Durable Object with SQLite. */
+/** The parts of `ctx.storage` that are used, in a Durable Object with SQLite. */
 export interface ObjectStorage {
   readonly sql: { exec(query: string, ...values: Value[]): { toArray(): Record<string, unknown>[] } }
   transactionSync<Result>(work: () => Result): Result

@@ -19,8 +19,8 @@ interface Source {
 }
 
 /**
- * Lists sessions, last written first. Idle sessions are in an index in this order, one per state. The few sessions that
- * are held are checked one by one.
+ * Lists sessions, most recently written first. For each state, an index contains the idle sessions in this order. The
+ * few held sessions are checked one by one.
  */
 export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
   const { states, limit } = listing

@@ -107,7 +107,7 @@ const codeNames: Record<number, string> = {
   3: 'SQLITE_PERM',
   5: 'SQLITE_BUSY',
   6: 'SQLITE_LOCKED',
-  // Reported as out of memory, because the length of a value is damaged.
+  // SQLite reports out of memory if the length of a value is damaged.
   7: 'SQLITE_CORRUPT',
   8: 'SQLITE_READONLY',
   10: 'SQLITE_IOERR',
@@ -124,7 +124,7 @@ export function getSqliteCode(error: unknown): string {
   // Deno does not report the number.
   if (code === 'ERR_SQLITE_ERROR' && errcode === undefined)
     return /database is locked/.test(message) ? 'SQLITE_BUSY' : code
-  // A damaged integer. All integers that are stored are safe integers.
+  // A damaged integer, because only safe integers are stored.
   if (code === 'ERR_OUT_OF_RANGE') return 'SQLITE_CORRUPT'
   return errcode === undefined ? code : (codeNames[errcode & 0xff] ?? code)
 }

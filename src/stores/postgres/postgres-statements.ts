@@ -171,8 +171,8 @@ interface Tables {
 }
 
 /**
- * Lists sessions, last written first. Idle sessions are in an index in this order, by state or by the first tag. There
- * are only as many held sessions as active runs. `$1` is unused, `$2` is the time.
+ * Lists sessions, most recently written first. Idle sessions are in an index in this order, by state or by the first
+ * tag. There are only as many held sessions as active runs. `$1` is unused, `$2` is the time.
  */
 function createListStatement(
   { sessions, tags: tagTable }: Tables,
@@ -237,7 +237,7 @@ const schemaVersion = 1
 export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
   if ((await currentVersion(pool, schema)) === schemaVersion) return
   const client = await pool.connect()
-  // A pool does not listen to errors of clients in use. Their next query rejects with the same error.
+  // A pool does not listen for errors from clients in use. Their next query rejects with the same error.
   client.on('error', ignoreError)
   try {
     await client.query('BEGIN')

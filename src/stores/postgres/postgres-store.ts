@@ -310,7 +310,7 @@ async function makePool(connectionString: string): Promise<pg.Pool> {
 const guardedPools = new WeakSet<pg.Pool>()
 
 /**
- * Ignores errors of idle connections, because the next query reconnects or reports the problem. Without a listener,
+ * Ignores errors from idle connections, because the next query reconnects or reports the problem. Without a listener,
  * the process would crash.
  */
 function ignoreIdleErrors(pool: pg.Pool): void {

@@ -22,7 +22,7 @@ import { createRefusal, loadAgent, loadConfig, loadModule, loadTools } from '../
 import { toImportPath } from '../../machine-space.js'
 import { writeOutput } from '../../output.js'
 
-/** Those options of the original run that describe its agent. */
+/** The options of the original run that describe its agent. */
 interface OriginalRunOptions {
   config: string | undefined
   tools: string | undefined

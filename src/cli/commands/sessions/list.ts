@@ -120,7 +120,7 @@ function getListedStyle(state: ListedState): Style {
 /**
  * - `interrupted` – its run was active, and no process has its lease
  * - `new` – no run has started
- * - `corrupt_log` and other codes – why it cannot be read
+ * - `corrupt_log` and other codes – why the session cannot be read
  * - the state of a machine
  */
 type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode | (string & {})
