@@ -32,7 +32,7 @@ export class AgentOutput {
   readonly #unconfirmed = new Set<string>()
   /** The message ids reserved for results, by call id. */
   readonly #results = new Map<string, string>()
-  /** The page's names of open calls, by call id. */
+  /** The page's names for open calls, by call id. */
   readonly #open = new Map<string, string>()
 
   constructor(page: PageMessages, prefix: AgentPrefix, names: CallNames) {
@@ -45,7 +45,7 @@ export class AgentOutput {
     return `${this.#prefix.calls}${this.#names.getLatestName(callId)}`
   }
 
-  /** The first part of the interrupt id of a call. */
+  /** The first part of a call's interrupt id. */
   getRequestName(callId: string): string {
     return this.#names.getRequestName(callId)
   }

@@ -55,8 +55,8 @@ export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' 
 }
 
 /**
- * Converts the events of a run into events of AG-UI. `begin`, each `handleEvent` and `end` together return one complete AG-UI
- * run. The output depends only on the input.
+ * Converts the events of a run into AG-UI events. `begin`, each `handleEvent` and `end` together return one complete
+ * AG-UI run. The output depends only on the input.
  */
 export class AGUIEventFold {
   readonly #start: FoldStart

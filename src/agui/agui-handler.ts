@@ -31,9 +31,9 @@ export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Co
  * - `GET path/:threadId/stream`: the thread and the answer in progress as events; 204 if there is none
  * - `POST path/:threadId/stop`: cancels the run
  *
- * The log is authoritative. Earlier messages of a request are not read, and a page whose messages differ from the log receives
- * a snapshot. A message that is sent twice starts one run. A failed request returns `{ error: { code, message } }` and a
- * status.
+ * The log is authoritative. Earlier messages in a request are not read, and a page whose messages differ from the log
+ * receives a snapshot. A message that is sent twice starts one run. A failed request returns `{ error: { code, message
+ * } }` and a status.
  *
  * @example
  * const agent = createAgent({ model, store: memoryStore() })
@@ -102,7 +102,7 @@ async function handleInput(
   return whole
 }
 
-/** Whether the page shows answers of another branch, whose calls may have the same ids. */
+/** Whether the page shows answers from another branch, whose calls may have the same ids. */
 function isOfOtherBranch({ messages, points }: SessionView, { shown }: AgentInput): boolean {
   if (points.length === 0) return false
   const known = new Set(messages.map(({ id }) => id))

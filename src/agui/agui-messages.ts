@@ -194,7 +194,10 @@ function parseSource(address: string): AGUISource {
   return { type: 'data', value, mimeType: mimeType || 'application/octet-stream' }
 }
 
-/** Matches user messages of the transcript and the page by text, from the end, and returns a lookup of the page's ids. */
+/**
+ * Matches user messages in the transcript with those on the page by text, from the end, and returns a lookup of the
+ * page's ids.
+ */
 export function matchClientIds(
   history: readonly Message[],
   page: readonly { id: string; role: string; content?: unknown }[],

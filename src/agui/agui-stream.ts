@@ -31,7 +31,7 @@ export interface AGUIOptions {
 }
 
 /**
- * Converts a run into events of AG-UI 1.0, up to its next rest. `RUN_STARTED` is the first event, `RUN_FINISHED` or
+ * Converts a run into AG-UI 1.0 events, up to its next rest. `RUN_STARTED` is the first event, `RUN_FINISHED` or
  * `RUN_ERROR` the last. If the run waits for a person, the outcome is `interrupt`. Call the function again after the
  * answers. Events from before the call are not included. The run continues if the consumer stops reading.
  *

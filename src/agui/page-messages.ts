@@ -8,7 +8,7 @@ export interface Mark {
 }
 
 /**
- * Tracks the messages of a page, and emits the events that change them. AG-UI can remove text only with a snapshot of all
+ * Tracks the messages on a page, and emits the events that change them. AG-UI can remove text only with a snapshot of all
  * messages, so the server must track them all.
  */
 export class PageMessages {
@@ -141,7 +141,7 @@ export class PageMessages {
     this.replaceMessages([messageId], isEmpty ? [] : [whole], mark)
   }
 
-  /** The calls of an answer, including streaming ones. */
+  /** The calls in an answer, including calls that are still streaming. */
   getCalls(messageId: string): readonly AGUICall[] {
     const message = this.#messages.get(messageId)
     return message?.role === 'assistant' ? (message.toolCalls ?? []) : []

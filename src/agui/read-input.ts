@@ -156,13 +156,13 @@ function readOutput({ toolCallId, content, error }: Fields, at: string): PageOut
   }
 }
 
-/** The answers of a page, either to pending calls or to a pause. */
+/** The answers from a page, either to pending calls or to a pause. */
 type PageAnswers =
   | { type: 'calls'; answers: readonly AnswerMessage[] }
   | { type: 'resume'; messages: number; steer: string | undefined }
 
 /**
- * Matches the answers of a page with the open interrupts. Each interrupt must be answered by its id.
+ * Matches the answers from a page with the open interrupts. Each interrupt must be answered by its id.
  *
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is not open;
  * `waiting_for_answers` if an interrupt is not answered; `invalid_input`

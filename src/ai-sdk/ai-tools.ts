@@ -54,12 +54,13 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   : unknown
 
 /**
- * Converts tools of the AI SDK to tools of an agent: `tool({ … })` of `ai` 6 or 7 by name, as for `generateText`. A tool
+ * Converts AI SDK tools to tools for an agent: `tool({ … })` of `ai` 6 or 7 by name, as for `generateText`. A tool
  * without `execute` is executed by the page.
  *
  * `execute` receives `toolCallId`, `abortSignal`, and the `context` of the run as `context` and `experimental_context`;
  * `messages` is empty. The values of a generator are emitted as `tool_progress`, and the last one is the result.
- * `toModelOutput` returns the output for the model. Callbacks such as `onInputStart` are not called; use the events of a run.
+ * `toModelOutput` returns the output for the model. Callbacks such as `onInputStart` are not called; use the events of
+ * the run.
  *
  * @example
  * const weather = {

@@ -31,8 +31,8 @@ import { findCacheMark, type PromptTarget, toPrompt } from './prompt.js'
 import { isCompaction } from './provider-echo.js'
 
 /**
- * Uses a language model of the AI SDK 5, 6 or 7 as the model of an agent: Anthropic, Gemini, Bedrock, Mistral and about fifty
- * others. The package sends the requests and the loop retries them, so `maxRetries` of the AI SDK does not apply.
+ * Uses a language model from the AI SDK 5, 6 or 7 as an agent's model: Anthropic, Gemini, Bedrock, Mistral and about
+ * fifty others. The package sends the requests and the loop retries them, so `maxRetries` of the AI SDK does not apply.
  *
  * @example
  * import { anthropic } from '@ai-sdk/anthropic'

@@ -15,7 +15,7 @@ export type SpecificationVersion = 'v2' | 'v3' | 'v4'
 
 const versions: readonly SpecificationVersion[] = ['v2', 'v3', 'v4']
 
-/** A language model of the AI SDK, created by a provider package: `anthropic('claude-…')`, `google('gemini-…')`. */
+/** A language model from the AI SDK, created by a provider package: `anthropic('claude-…')`, `google('gemini-…')`. */
 export interface AiSdkModel {
   /** The specification that the model implements. */
   readonly specificationVersion: SpecificationVersion
@@ -111,7 +111,7 @@ function modelError(code: string, problem: string, cause?: unknown): ConfigError
 }
 
 /**
- * Options for all requests to a model of the AI SDK.
+ * Options for all requests to an AI SDK model.
  *
  * @example
  * import { anthropic } from '@ai-sdk/anthropic'

@@ -188,7 +188,7 @@ function restoreParts({ parts }: Echo, answer: AnswerContent, target: PromptTarg
   })
 }
 
-/** Rewrites an edited answer. Keeps reasoning and summaries, and drops provider data of edited parts. */
+/** Rewrites an edited answer. Keeps reasoning and summaries, and drops the provider data of edited parts. */
 function rewriteParts(
   { parts }: Echo,
   text: string,

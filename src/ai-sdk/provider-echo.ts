@@ -7,8 +7,8 @@ import type { HostedCall } from '../core/models/provider.js'
 import type { ProviderData } from './spec.js'
 
 /**
- * A part of an answer to send back to its provider. Content of the message is referenced instead of repeated: text by its
- * length, files and calls by their index.
+ * A part of an answer to send back to its provider. Content that the message contains is referenced instead of
+ * repeated: text by its length, files and calls by their index.
  */
 export type EchoPart = JsonObject &
   (

@@ -15,7 +15,7 @@ const declined =
   'I am a script, not a model: I only know the question about the largest expense. ' +
   'Run the command without a prompt to see it, or ask a real model.'
 
-/** Low enough that the warning about the reserve appears. */
+/** Low enough for the warning about the reserve to appear. */
 export const demoSettings = { limits: { tokenBudget: 6_000 }, guardrails: { reserveTokens: 2_500 } }
 
 export function createDemoTools(): readonly ToolEntry[] {

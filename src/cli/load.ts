@@ -111,7 +111,7 @@ function describeLoadError(error: unknown, path: string): string {
 const isMissingPackage = (error: unknown): boolean =>
   error instanceof StatewrightError && error.code === 'missing_package'
 
-/** The parts of the package jiti that are used. */
+/** The parts of the `jiti` package that are used. */
 interface Jiti {
   createJiti(
     from: string,

@@ -22,10 +22,10 @@ import { type Answer, toTarget } from './prompt.js'
 /** The model of a run, whether real or rehearsed, and values that depend on it. */
 export interface ModelSetup {
   model: ModelProvider
-  /** The tools of a run without `--tools`. */
+  /** The tools for a run without `--tools`. */
   tools: readonly ToolEntry[]
   prices?: PriceOverrides
-  /** The prompt of a run without one. */
+  /** The prompt for a run without one. */
   prompt?: string
   /** Settings that can be overridden by the file and the options. */
   settings?: Partial<AgentOptions>

@@ -55,7 +55,7 @@ export const runnerOption = {
   about: 'the test runner: jest (the default), vitest or node',
 } as const satisfies OptionSpec
 
-/** Options of all commands that run an agent. */
+/** Options shared by all commands that run an agent. */
 export const runOptions = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
   preset: {

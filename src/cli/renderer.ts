@@ -119,7 +119,7 @@ function unwrapChildEvent(event: AgentEvent): { inner: AgentEvent; prefix: strin
     : { inner: event, prefix: '' }
 }
 
-/** The error of a run as a line. Empty if there is none. */
+/** A run's error as one line. Empty if there is none. */
 export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
   return error === undefined
     ? ''

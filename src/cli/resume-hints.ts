@@ -75,7 +75,7 @@ export function describeCall(pending: PendingCall): string {
 }
 
 /**
- * Formats a request of a tool's server as one line. It starts with the server's name, so that its text is not mistaken
+ * Formats a request from a tool's server as one line. It starts with the server's name, so that its text is not mistaken
  * for ours.
  */
 export function formatElicitation({ server, message, mode, url }: Elicitation, width = 400): string {

@@ -15,9 +15,9 @@ export interface DbosLike {
 
 /** Concurrency and rate limits of the DBOS queue. */
 export interface DbosQueueOptions {
-  /** The limit of each process. */
+  /** The limit for each process. */
   workerConcurrency?: number
-  /** The limit of all processes together. */
+  /** The limit for all processes together. */
   globalConcurrency?: number
   /** Maximum number of workflow starts per period. */
   rateLimit?: { limitPerPeriod: number; periodSec: number }

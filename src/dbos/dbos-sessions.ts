@@ -30,7 +30,7 @@ import {
 } from './queued-drive.js'
 import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
-/** Options of `dbosSessions`. */
+/** Options for `dbosSessions`. */
 export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOptions, HostFunctions<Context> {
   /** Concurrency and rate limits of the queue. Defaults to 50 concurrent sessions in each process. */
   queue?: DbosQueueOptions

@@ -14,11 +14,11 @@ import type { Clock } from '../core/base/clock.js'
 import type { StoredMachineState } from '../core/sessions/log/machine-record.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 
-/** Options of `durable`. */
+/** Options for `durable`. */
 export interface DurableOptions<Machine extends AnyStateMachine> {
   /** Where the sessions are stored. */
   store: SessionStore
-  /** The actors that the machine does not have yet, as for `machine.provide`. */
+  /** Actors to add to the machine, as in `machine.provide`. */
   actors?: Record<string, AnyActorLogic | AnyAgent>
   /**
    * The promise actors that must not run again after a crash, or after an output that is not JSON. The chart receives
@@ -37,11 +37,11 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   ) =>
     | Partial<Pick<StoredMachineState, 'value' | 'context'>>
     | Promise<Partial<Pick<StoredMachineState, 'value' | 'context'>>>
-  /** Receives errors of work in the background. Defaults to a process warning. */
+  /** Receives errors from background work. Defaults to a process warning. */
   onError?: (error: unknown, at: { session?: string }) => void
 }
 
-/** A call of a running agent that waits for an answer. */
+/** A running agent's call that waits for an answer. */
 export type PendingAgentCall = PendingCall & {
   /** The session of the agent. */
   session: string
@@ -78,7 +78,7 @@ export interface SettledState<Machine extends AnyStateMachine> {
   /** Why the machine ended in an error, as plain data. */
   error?: unknown
   /**
-   * The calls of running agents that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`.
+   * Calls by running agents that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`.
    */
   pending: PendingAgentCall[]
   /** The number of the last record. */
@@ -104,7 +104,7 @@ export interface ActorOutcome {
   error?: unknown
 }
 
-/** Options of `fork`. */
+/** Options for `fork`. */
 export interface ForkOptions<Machine extends AnyStateMachine> {
   /** The record to start from. Defaults to the last one. */
   at?: number
@@ -112,7 +112,7 @@ export interface ForkOptions<Machine extends AnyStateMachine> {
   with?: EventFromLogic<Machine> | ActorOutcome
 }
 
-/** Options of `worker`. */
+/** Options for `worker`. */
 export interface WorkerOptions {
   /** The time between two polls of the store, in milliseconds. Defaults to 1,000. */
   pollMs?: number
@@ -148,9 +148,9 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
       : [options: { input: InputFrom<Machine> }]
   ): Promise<void>
   /**
-   * Sends an event to a session, from any process. Resolves when it is stored. A session takes the events of one sender
-   * in order, each once. An event with one of the last 100 keys is not taken again. Use it for answers to running
-   * agents, too.
+   * Sends an event to a session, from any process. Resolves when it is stored. A session applies the events from one
+   * sender in order, each once. An event with one of the last 100 keys is not taken again. Use it for answers to
+   * running agents, too.
    * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
    * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`, `unknown_call`, `stale_answer`
    * @throws {StoreError} `unknown_session`

@@ -101,7 +101,7 @@ interface RunningAgentState {
 /** The state of one `settled` call. */
 interface SettledWatch {
   isOver: boolean
-  /** The latest known state, for the error of a timeout. */
+  /** The latest known state, for the timeout error. */
   readState: () => StoredMachineState | undefined
 }
 
@@ -135,7 +135,7 @@ export function durable<Machine extends AnyStateMachine>(
     migrate: callbackRule,
     onError: callbackRule,
   })
-  // A missing store is refused, too.
+  // A missing store is refused too.
   checkStore((store as unknown) ?? null)
   if (!store.inbox)
     throw new ConfigError(
@@ -153,7 +153,7 @@ export function durable<Machine extends AnyStateMachine>(
   return new MachineSessions(whole, options)
 }
 
-/** Time limit of a call to the store, in milliseconds. */
+/** Time limit for a store call, in milliseconds. */
 const storeTimeoutMs = 60_000
 
 class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine<Machine> {
@@ -165,7 +165,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #label: string
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
-  /** Until when the worker ignores unread messages of a session. Infinity for sessions of other machines and agents. */
+  /**
+   * The time until which the worker ignores a session's unread messages. Infinity for sessions of other machines and
+   * agents.
+   */
   readonly #skipped = new Map<string, number>()
   #isDraining = false
 

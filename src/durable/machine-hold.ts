@@ -320,7 +320,7 @@ export class MachineHold {
     }
   }
 
-  /** The error event of an actor in `once` whose effect is unknown. */
+  /** The error event for an actor in `once` whose effect is unknown. */
   #createDoubt({ id, key, src }: StartedActor, cause?: unknown): MachineEvent {
     const why =
       cause === undefined

@@ -77,7 +77,7 @@ export class RunningAgent implements RunningActor {
     return this.#log?.inbox.keys ?? this.#parts.keys
   }
 
-  /** Events of the chart for the agent (`sendTo`), in the format of its inbox. */
+  /** Events from the chart for the agent (`sendTo`), in the format of its inbox. */
   send(event: AnyEventObject): void {
     if (!this.#run) return void this.#early.push(event)
     const { child } = this.#parts

@@ -5,7 +5,7 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import { ConfigError } from '../core/base/errors.js'
 import { checkOptions, choiceRule, countRule, type OptionRules } from '../core/config/check-options.js'
 
-/** Options of `createBudget`. `usd`, `tokens`, or both are required. */
+/** Options for `createBudget`. `usd`, `tokens`, or both are required. */
 export interface CreateBudgetOptions {
   /** Unique in its store. All processes that use one id share the budget. */
   id: string

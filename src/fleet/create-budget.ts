@@ -187,7 +187,7 @@ function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: numb
   return { nanoUsd: toNanoUsd(amount.usd), tokens: limitTotal(amount.tokens) }
 }
 
-/** @throws {StoreError} `corrupt_log` for a damaged row of the store */
+/** @throws {StoreError} `corrupt_log` for a damaged row in the store */
 function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
   const numbers = {
     'spent.nanoUsd': spent?.nanoUsd,

@@ -10,7 +10,7 @@ import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
 import { RateWindow, SlotQueue } from './slot-queue.js'
 
-/** Options of `createLimiter`. One of `concurrency`, `requestsPerMinute` and `tokensPerMinute` is required. */
+/** Options for `createLimiter`. One of `concurrency`, `requestsPerMinute` and `tokensPerMinute` is required. */
 export interface CreateLimiterOptions {
   /** The id shown in events. */
   id: string
@@ -72,7 +72,7 @@ const firstPauseMs = 1000
 const maxPauseMs = 600_000
 
 /**
- * Sends the requests of all runs of this process as fast as a provider allows, first come, first served by run. A
+ * Sends the requests of all runs in this process as fast as a provider allows, first come, first served by run. A
  * waiting request emits `waiting_for_slot`. The wait ends at the run's cancel or deadline and does not count as an
  * attempt. After a 429, all requests wait for the time that the provider requests.
  *

@@ -13,7 +13,7 @@ import {
 import { type BatchResult, BatchRun } from './batch-run.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from './batch.js'
 
-/** Options of `runAll`. */
+/** Options for `runAll`. */
 export interface RunAllOptions {
   /**
    * Name of the batch: 1 to 100 letters, digits and `_ : @ -`. The session of an item is `ID.ITEM`. Starting the same

@@ -31,7 +31,7 @@ export type MessageForAll = Extract<
   { type: 'cancel' | 'pause' | 'resume' | 'steer' | 'message' }
 >
 
-/** Options of `sendAll`. */
+/** Options for `sendAll`. */
 export interface SendAllOptions {
   /**
    * Idempotency key, 1 to 200 characters. A session receives a message with the same key once. Use it for `steer` and

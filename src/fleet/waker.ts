@@ -14,7 +14,7 @@ import {
 import { mayWake } from '../core/drive/wake-sleepers.js'
 import { AlarmWaker, getTimers, type Waker } from '../core/sessions/alarm-waker.js'
 
-/** Options of `createWaker`. */
+/** Options for `createWaker`. */
 export interface WakerOptions<Context = unknown> {
   /** The application's context for the tools of a session. Called each time the waker works on the session. */
   context?: NonNullable<HostFunctions<Context>['context']>

@@ -1,4 +1,4 @@
-/** Tools of MCP servers. Needs the optional package `@modelcontextprotocol/client`. */
+/** Tools from MCP servers. Needs the optional package `@modelcontextprotocol/client`. */
 export type { McpServer } from './client/mcp-options.js'
 export { mcpTools } from './client/mcp-tools.js'
 export type {

@@ -34,7 +34,7 @@ import {
 import { checkBudgetList } from '../core/budgets/shared-budget.js'
 
 /**
- * The initial documents and the search options of a memory.
+ * The initial documents and search options for a memory.
  *
  * @example
  * const options: MemoryOptions = { documents: [{ source: 'a.md', text: 'A.' }], topK: 3, maxChars: 4_000 }

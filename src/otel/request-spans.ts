@@ -28,13 +28,13 @@ interface OpenRequest {
 }
 
 /**
- * The spans of the requests of one run. A request ends with its step, or when a fallback model is requested. Its span
+ * The spans for one run's requests. A request ends with its step, or when a fallback model is requested. Its span
  * ends later, when the run has counted the attempt's usage, because spans report only counted tokens.
  */
 export class RequestSpans {
   readonly #kit: OtelKit
   readonly #metrics: Metrics | null
-  /** All models of the current attempt, the latest last. */
+  /** All models of the current attempt, latest last. */
   #requests: readonly OpenRequest[] = noRequests
   /** The usage of the attempt, if it was reported before the end. */
   #spent: Usage | null = null

@@ -19,7 +19,7 @@ interface OpenStep {
   readonly startedAt: number
 }
 
-/** The spans of one run's calls, shields and searches. Each lasts as long as its step. */
+/** The spans for one run's calls, shields and searches. Each lasts as long as its step. */
 export class StepSpans {
   readonly #kit: OtelKit
   readonly #metrics: Metrics | null

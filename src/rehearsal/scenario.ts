@@ -126,7 +126,7 @@ function describeIssue(issue: z.core.$ZodIssue): { path: PropertyKey[]; message:
   return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: 'the key is unknown' }
 }
 
-/** Options of a rehearsal. */
+/** Options for a rehearsal. */
 export interface RehearsalOptions {
   /**
    * The default scenario, played for every model without a scenario of that name. Without it, only `scenarios`

@@ -18,7 +18,7 @@ import {
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 
-/** Options of `restateSessions`. */
+/** Options for `restateSessions`. */
 export interface RestateSessionsOptions<Context = unknown>
   extends SessionRunnerOptions,
     HostFunctions<Context> {

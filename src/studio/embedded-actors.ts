@@ -74,7 +74,7 @@ export class EmbeddedActors {
     return run
   }
 
-  /** Adds the embedded actors to the sessions of a store. */
+  /** Adds the embedded actors to the sessions in a store. */
   addTo(store: SessionStore): ReadableStore {
     return {
       list: async (options) => [...(await store.list(options)), ...this.#logs.list(options)],

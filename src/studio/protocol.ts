@@ -413,7 +413,7 @@ export type LiveMessage =
   | { type: 'list'; known: number; unread: number }
   /** New rows, and new or changed bars. `reset` means that the session was replaced, so all earlier ones must be dropped. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
-  /** Streamed text of an answer. With `reset`, it replaces the previous text. */
+  /** Streamed text from an answer. With `reset`, it replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
   /** Why the store cannot be read. Null once it can be read again. */
   | { type: 'store'; problem: string | null }
@@ -474,7 +474,7 @@ export interface CompareView {
 
 export interface CompareChange {
   kind: 'message' | 'arguments' | 'result' | 'instructions' | 'decision'
-  /** The tool of the call. */
+  /** The tool that was called. */
   name: string | null
   a: string
   b: string

@@ -398,7 +398,7 @@ function findResultText(messages: readonly Message[], callId: string): string {
   return result ? formatMessageText(result) : ''
 }
 
-/** @throws {UsageError} `invalid_input` if only a part of the text was shown, so that an edit would lose the rest */
+/** @throws {UsageError} `invalid_input` if only part of the text was shown, because an edit would lose the rest */
 function checkGaps(edited: unknown, before: string, subject: string): void {
   const text = typeof edited === 'string' ? edited : (JSON.stringify(edited) ?? '')
   const gap = findGap(text, before)

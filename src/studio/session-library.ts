@@ -31,7 +31,7 @@ const maxFolds = 24
 const maxEnds = 8
 const mostSince = 100
 
-/** Reads the sessions of a store for display. Writes nothing but log digests. */
+/** Reads the sessions in a store for display. Writes nothing but log digests. */
 export class SessionLibrary {
   readonly #store: ReadableStore
   readonly #isAttached: (id: string) => boolean

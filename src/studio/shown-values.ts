@@ -12,7 +12,7 @@ import type { Grant } from '../../machines/agent/grant.js'
 import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
-/** Maximum characters of a text in a view, because a tool result can have megabytes. */
+/** Maximum characters of a text in a view, because a tool result can be megabytes long. */
 const maxTextLength = 20_000
 
 /** Removes secrets from a text and truncates it. */

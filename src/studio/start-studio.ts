@@ -47,7 +47,7 @@ export interface Studio {
    */
   readonly url: string
   /**
-   * Shows a run of this process live, including its text. Returns immediately. A run that has ended is shown from its
+   * Shows a run in this process live, including its text. Returns immediately. A run that has ended is shown from its
    * log. An actor of `agent.machine` is shown under the id of its run, from its start or from its current state. Its
    * records stay in memory until the studio closes. The actor is not started.
    *
@@ -64,7 +64,7 @@ export interface Studio {
 }
 
 /**
- * Starts a page on 127.0.0.1, behind a token, that shows the sessions of a store. It shows each run on the chart,
+ * Starts a page on 127.0.0.1, behind a token, that shows the sessions in a store. It shows each run on the chart,
  * record by record. With an agent, users can answer waiting sessions and fork from any record. Secrets are removed, and
  * uncleared content is not shown. The studio keeps the process alive until it is closed.
  *

@@ -14,7 +14,7 @@ import { type Edge, type Vertex, listIds, createPathAlong, type MachinePath } fr
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 import { getOrCreate, expectArgument, objectRule } from '../core/base/values.js'
 
-/** Options of `generatePaths`. */
+/** Options for `generatePaths`. */
 export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
   extends ExploreOptions<TMachine> {
   /** `transition-pairs` also covers every pair of consecutive transitions. Defaults to `transitions`. */

@@ -3,7 +3,7 @@ import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
 import type { PropertyStory } from './properties/play-story.js'
 
-/** Options of `generateJestTests`. */
+/** Options for `generateJestTests`. */
 export interface JestTestsOptions {
   /** The title of the `describe` block. Defaults to `every transition`. */
   title?: string
@@ -171,7 +171,7 @@ function formatAssertion(runner: TestRunner | undefined, actual: string, expecte
     : `expect(${actual}).toEqual(${expected})`
 }
 
-/** Options of `generateStoryTests`. */
+/** Options for `generateStoryTests`. */
 export interface StoryTestsOptions {
   /** The title of the `describe` block. Defaults to `stories that violate a property`. */
   title?: string

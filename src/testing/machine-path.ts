@@ -9,7 +9,7 @@ export interface Vertex {
   snapshot: AnyMachineSnapshot
   input: NamedInput
   depth: number
-  /** Last step of the shortest path. Undefined at a start. */
+  /** Last step of the shortest path. Undefined for a start state. */
   via: Edge | undefined
   /** Steps that took a transition. Of several equivalent events, only the first is included. */
   out: Edge[]

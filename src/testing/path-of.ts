@@ -7,7 +7,7 @@ import { unknownSessionError } from '../core/sessions/store/store-error.js'
 import type { ReplayPath, ReplayStep } from './replay-path.js'
 
 /**
- * The path of a stored session of `statewright/durable`, for `replay`. This turns a session into a test of the chart.
+ * The path of a stored `statewright/durable` session, for `replay`. This turns a session into a test of the chart.
  * Events that had no effect are omitted. The path of a fork starts with the path of its source.
  *
  * @example

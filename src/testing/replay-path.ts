@@ -51,7 +51,7 @@ export interface ReplayHarness {
   stop: () => unknown
 }
 
-/** Options of `replay`. */
+/** Options for `replay`. */
 export interface ReplayOptions {
   /** The time limit per harness call in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
@@ -85,7 +85,7 @@ const platformClock: ReplayClock = {
 
 /**
  * Replays a path on the live machine and compares states up to the first difference. Never rejects or hangs, because
- * errors and timeouts of the harness count as failures of that step.
+ * errors and timeouts in the harness count as failures of that step.
  *
  * ```ts
  * for (const path of paths) expect(await replay(path, createHarness())).toMatchObject({ ok: true })
@@ -192,7 +192,7 @@ async function callInTime<T>(
 
 /**
  * Creates a harness for the machine alone, with pure transitions and without actors. Generated tests with this harness
- * detect changes of the chart.
+ * detect changes to the chart.
  *
  * @example
  * const { paths } = generatePaths(machine, { alphabet })

@@ -51,7 +51,7 @@ export interface ChatHandlerOptions<Context = unknown> extends HandlerOptions<Co
  *   message, even if it is complete or queued
  * - `POST path/:id/stop`: cancels the run
  *
- * The log is authoritative. Only the last message of a request is read, and a message that is sent twice starts one run.
+ * The log is authoritative. Only the last message in a request is read, and a message that is sent twice starts one run.
  * A failed request returns `{ error: { code, message } }` and a status.
  *
  * @example
@@ -152,7 +152,7 @@ const filePart = fields({ url: text, mediaType: text, filename: lenientText })
 const approvalAnswer = fields({ id: text, approved: flag, reason: lenientText })
 
 /**
- * Reads a request of `useChat`. Only the last message is read.
+ * Reads a request from `useChat`. Only the last message is read.
  *
  * @throws {UsageError} `invalid_input`
  */

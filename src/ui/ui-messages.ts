@@ -35,13 +35,13 @@ import type {
  * Converts a transcript into messages for `useChat`: one assistant message per user message, with the ids of the
  * stream.
  *
- * - `messages`: the messages of a result, of `agent.replay` or of a session
- * - `pending`: the pending calls of a result in WAITING_FOR_INPUT, so that approval requests survive a reload
+ * - `messages`: the messages from a result, from `agent.replay` or from a session
+ * - `pending`: the pending calls from a result in WAITING_FOR_INPUT, so that approval requests survive a reload
  * - `protocol`: `'v6'` for the client of `ai` 6
  * - `approved`: the ids of calls that are approved while other calls still wait
- * - `points`: the branch points of `agent.replay`; messages that differ get a part `data-branches`
- * - `ends`: the ends of `agent.replay`; answers that a limit, a guard, a person or a failure ended get a part
- *   `data-statewright` with the reason
+ * - `points`: the branch points from `agent.replay`; messages that differ get a part `data-branches`
+ * - `ends`: the `ends` from `agent.replay`; an answer that was ended by a limit, a guard, a person or a failure gets a
+ *   part `data-statewright` with the reason
  *
  * @example
  * const { messages, run } = await agent.replay('ann')

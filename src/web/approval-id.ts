@@ -19,7 +19,7 @@ export function getCallTitle({ name, path = [] }: { name: string; path?: readonl
   return [...path, name].join(' › ')
 }
 
-/** The id of an approval request. It is valid only for this call of this message with these arguments. */
+/** The id of an approval request. It is valid only for this call in this message with these arguments. */
 export function toApprovalId({ callId, messageId, fingerprint }: CallReference): string {
   return [callId, ...(messageId === undefined ? [] : [messageId]), fingerprint].join('~')
 }

@@ -86,7 +86,7 @@ export class BranchedRuns {
     { sessionId, lastMessageNumber, messages }: AgentContext,
     clientId: string | undefined,
   ): Promise<boolean> {
-    // Messages of other branches have numbers that are missing in the transcript.
+    // Messages on other branches have numbers that are missing from the transcript.
     if (clientId === undefined || lastMessageNumber <= messages.length) return false
     return (await this.#sessions.readStored(sessionId))?.branches?.left.includes(clientId) === true
   }

@@ -170,7 +170,7 @@ export class ChatService {
   }
 
   /**
-   * Subscribes to the answer in progress, from its start. Null if there is none. A run of another process is read from
+   * Subscribes to the answer in progress, from its start. Null if there is none. A run in another process is read from
    * its log. If that process died, or no process has read the answers to the run, the run is resumed here, provided
    * that `caller.mayContinue` or `hasAnswered` (this request has just answered) is set.
    *

@@ -53,7 +53,7 @@ type ReportFailure = (error: unknown, at: Parameters<ErrorFormatter>[1]) => void
 const exposeKeys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
 /**
- * Validates `expose`. `report` receives the first failure of each of its functions.
+ * Validates `expose`. `report` receives each function's first failure.
  * @throws {ConfigError} `invalid_config` for an unknown key or value
  */
 export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): CheckedExpose {
@@ -232,7 +232,7 @@ export class PageView {
     error?: unknown,
   ): Failure {
     const { errors = 'code' } = this.#expose
-    // Messages of shields are written for users.
+    // Messages from shields are written for users.
     if (errors === true || failure.code === 'shield') return failure
     // Budget ids are internal to the app.
     const { budget: _budget, ...shown } = failure

@@ -22,7 +22,7 @@ import { ReplayBuffer } from './replay-buffer.js'
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
 
-/** The active runs in this process, by session. Runs of other processes are followed through the log. */
+/** The active runs in this process, by session. Runs in other processes are followed through the log. */
 export class LiveRuns {
   readonly #sessions: ChatSessions
   readonly #runs = new Map<string, LiveRun>()
@@ -128,7 +128,7 @@ export class LiveRuns {
   }
 
   /**
-   * Subscribes to a run of another process or agent through its log, until it settles.
+   * Subscribes to a run in another process, or of another agent, through its log until it settles.
    *
    * - `caller`: resumes the run here once no process holds it, unless null
    * - `isAnswered`: the run settled with unread answers, so the subscription continues

@@ -49,7 +49,7 @@ interface AwaitedMessage {
 }
 
 interface TakeOver {
-  /** Whether a message of another process may run with the context of this request. */
+  /** Whether a message from another process may run with this request's context. */
   mayTakeOver?: (messageId: string) => boolean
   afterStop?: boolean
 }

@@ -34,7 +34,7 @@ export interface PageFileOptions {
 
 const maxIdLength = 500
 
-/** Checks the files in the message of a request. @throws {UsageError} `invalid_input` */
+/** Checks the files in a request's message. @throws {UsageError} `invalid_input` */
 export interface PageFiles {
   /**
    * The address for the model. A `data:` address is unchanged. For other addresses, the host is checked and the address

@@ -56,7 +56,7 @@ export interface Chat extends ChatRequest {
 export interface PostRequest extends ChatRequest {
   body: Record<string, unknown>
   toSessionId: (chatId: unknown) => string
-  /** The file check for messages of a chat. */
+  /** The file check for messages in a chat. */
   getFiles: (chatId: unknown) => PageFiles
 }
 

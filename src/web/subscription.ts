@@ -68,7 +68,7 @@ export interface Subscription {
   before: readonly Message[]
   /** How each run that did not answer in full ended. */
   ends: readonly TurnEnd[]
-  /** The answer before the first event of the reader. Null if the reader starts with the run. */
+  /** The answer before the reader's first event. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null
   /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
   showsTurn: boolean

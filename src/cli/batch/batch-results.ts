@@ -12,7 +12,7 @@ import { describeFileError, getErrorCode } from '../load.js'
 import { waitForWrites } from '../output.js'
 import { readLines, type TextLine } from './batch-input.js'
 
-/** A line of the results. */
+/** A line in the results file. */
 export interface ResultLine {
   id: string
   session: string
@@ -64,7 +64,7 @@ export function createResultStream(stdout: Writable): Results {
 }
 
 /**
- * Opens the results file. Lines of an earlier command are kept as long as they are equal. The file is rewritten from
+ * Opens the results file. Lines from an earlier command are kept as long as they are equal. The file is rewritten from
  * the first different line, such as a torn line or an item that was waiting.
  * @throws {CliError} `foreign_results` for a file with other content, `unwritable_file`
  */
@@ -82,7 +82,7 @@ export async function openResultsFile(
   } catch (error) {
     throw unwritable(error)
   }
-  /** The lines of an earlier command, for as long as this command writes the same lines. */
+  /** The lines from an earlier command, for as long as this command writes the same lines. */
   let before: AsyncGenerator<TextLine> | null = readLines(path)
   let end = 0
   const truncate = async (): Promise<void> => {
@@ -108,7 +108,7 @@ export async function openResultsFile(
       }
     },
     async close(isComplete) {
-      // Lines of an earlier, longer input.
+      // These lines are left over from an earlier, longer input.
       if (isComplete && before !== null) await truncate()
       await before?.return(undefined)
       await file.close()

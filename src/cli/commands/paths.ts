@@ -5,7 +5,7 @@ import { exitCodes } from '../exit-codes.js'
 import { createAgentSpace, emitTests, loadMachineSpace } from '../machine-space.js'
 import { runnerOption } from '../options.js'
 
-/** Options of all commands that explore machines. */
+/** Options shared by all commands that explore machines. */
 export const exploreOptions = {
   runner: runnerOption,
   limit: { value: 'N', min: 1, about: 'stop at this number of distinct states (default: 20000)' },

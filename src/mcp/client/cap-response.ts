@@ -1,5 +1,5 @@
 /**
- * Fails the body if a message exceeds `limit` bytes. A message is an event of an event stream, or the whole body.
+ * Fails the body if a message exceeds `limit` bytes. A message is an event in an event stream, or the whole body.
  * `onEnd` is called once, when the body ends or fails.
  */
 export function capResponse(

@@ -75,7 +75,7 @@ export async function followTask(
         // In the older form, the server requests input over the connection while the result is requested.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
-        // A person is asked again, up to the limit for any call.
+        // The person is asked again, up to the limit for every call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
           return {
             resultType: 'input_required',
@@ -140,7 +140,7 @@ class TaskLimit {
   }
 }
 
-/** Sends the answers. Returns the reasons of refused answers. */
+/** Sends the answers. Returns the reasons for refused answers. */
 async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
   const { signal, continuation } = following.call
   try {

@@ -51,7 +51,7 @@ export interface McpCall {
   keepHandle: ((handle: Json) => Promise<void>) | undefined
   /** The answers to the server's input requests, with the server's state. */
   continuation: CallContinuation
-  /** Called when the call becomes a task, because requests of a task have separate timeouts. */
+  /** Called when the call becomes a task, because a task's requests have separate timeouts. */
   stopTimer: () => void
 }
 
@@ -294,7 +294,7 @@ function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
   return tasks?.requests?.tools?.call === undefined ? 'none' : 'asked'
 }
 
-/** Accepts results of older revisions unchecked, because the SDK validates only results of the newer one. */
+/** Accepts results of older revisions unchecked, because the SDK validates only results of the newer revision. */
 async function requestCall(
   client: Client,
   { name, args, inputSchema, isTask, key, continuation }: McpCall,

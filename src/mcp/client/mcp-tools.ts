@@ -252,7 +252,7 @@ class ReconnectingServer implements McpServer {
     try {
       this.#options.onWarning?.(sentence)
     } catch {
-      // Errors of the listener are ignored.
+      // Errors from the listener are ignored.
     }
     return sentence
   }

@@ -54,7 +54,7 @@ const maxAppData = 65_536
 
 /** The parts of a result that only the app receives. Null if there are none or they are too large. */
 export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
-  // Keys of the protocol are not part of the result.
+  // Protocol keys are not part of the result.
   const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
   const data: JsonObject = {
     ...(entries.length > 0 && { _meta: Object.fromEntries(entries) }),

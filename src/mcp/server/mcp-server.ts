@@ -108,7 +108,7 @@ export interface McpStdioServer {
   close: () => Promise<void>
 }
 
-/** Options of `serveMcpStdio`. The client that starts the server may access every session. */
+/** Options for `serveMcpStdio`. The client that starts the server may access every session. */
 export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'hosts' | 'maxBodyBytes'> {
   /** Defaults to stdin of the process. */
   stdin?: Readable

@@ -39,7 +39,7 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
    */
   answerCommand?: string | null
   /**
-   * The allowed host names of requests (`Host`, `Origin`), as a protection against DNS rebinding and requests from
+   * The allowed host names in requests (`Host`, `Origin`), as a protection against DNS rebinding and requests from
    * other sites. With `authorize: 'none'`, defaults to the names of this machine. With a function, which may read
    * cookies, defaults to any `Host` but no `Origin` of another site.
    */

@@ -172,7 +172,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
   )
   server.setRequestHandler('tasks/update', { params: taskParams.update }, (params, context) =>
     withTask(context, params, async (task) => {
-      // The SDK separates the answers of a client from the other parameters.
+      // The SDK separates a client's answers from the other parameters.
       const responses = params.inputResponses ?? context.mcpReq.inputResponses
       if (responses === undefined)
         throw new sdk.ProtocolError(

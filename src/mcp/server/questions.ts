@@ -7,7 +7,7 @@ import type { Elicitation, PendingCall } from '../../../machines/agent/run-resul
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
 
-/** A question of an idle run. */
+/** A question from an idle run. */
 export type Question = {
   key: string
   about: string
@@ -29,7 +29,7 @@ interface RequestedSchema {
 /** A message for the session, `left` to answer later, or an error. */
 export type FormAnswer = { message: SessionMessage } | 'left' | { fault: string }
 
-/** The questions of a resting run, in call order. A pause has no id, so its key is the `head` of the log. */
+/** The questions from a resting run, in call order. A pause has no id, so its key is the `head` of the log. */
 export function listQuestions(
   { state, pending = [], why }: { state: string; pending?: readonly PendingCall[] | undefined; why: string },
   head: number,
@@ -125,7 +125,7 @@ function createForm(question: Question): RequestedSchema {
   }
 }
 
-/** Converts an untrusted answer of a client into a message for the session. */
+/** Converts an untrusted answer from a client into a message for the session. */
 export function readFormAnswer(question: Question, answer: unknown): FormAnswer {
   const { action, content } = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<
     string,

@@ -204,7 +204,7 @@ export class TaskDesk {
   }
 
   /**
-   * Sends the answers of a client, by question key. Answers to closed questions are ignored. Returns the errors by key,
+   * Sends a client's answers, by question key. Answers to closed questions are ignored. Returns the errors by key,
    * and the keys of the questions that stay open.
    */
   async answer(

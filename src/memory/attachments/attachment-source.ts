@@ -298,7 +298,7 @@ function decodeBody(response: IncomingMessage, name: string): AsyncIterable<Uint
       `is sent in the encoding '${encoding.slice(0, 50)}', which is unknown.`,
     )
   }
-  // Errors of both streams surface where the decoded bytes are read.
+  // Errors from both streams surface where the decoded bytes are read.
   return pipeline(response, decoder(), () => {}) as unknown as AsyncIterable<Uint8Array>
 }
 

@@ -17,7 +17,7 @@ import {
   type TimerTable,
 } from '../../core/sessions/store/timers.js'
 
-/** Options of `durableObjectStore`. */
+/** Options for `durableObjectStore`. */
 export interface DurableObjectStoreOptions {
   /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. The store uses its alarm. */
   storage: ObjectStorage

@@ -193,7 +193,7 @@ function createSchema(database: SqliteDatabase, file: string): void {
   database.exec(schemaSql)
 }
 
-/** Converts errors of SQLite and the file system. `file` is the database. */
+/** Converts errors from SQLite and the file system. `file` is the database. */
 export function toFileStoreError(error: unknown, file: string): StoreError {
   const code = getSqliteCode(error)
   const { message } = error as { message?: string }

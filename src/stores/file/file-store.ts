@@ -30,7 +30,7 @@ import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import type { LeaseRow, SessionRow } from './list-sessions.js'
 import { type Statements, prepareStatements } from './file-statements.js'
 
-/** Options of `fileStore`. */
+/** Options for `fileStore`. */
 export interface FileStoreOptions {
   /** A folder on a local disk, created if missing. It contains one file, `sessions.db`. */
   dir: string

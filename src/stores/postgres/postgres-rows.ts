@@ -117,7 +117,7 @@ export interface PendingAppend {
   lease: Lease
   records: readonly LogRecord[]
   summary: SessionSummary | undefined
-  /** Whether the lease is released with it. */
+  /** Whether the append also releases the lease. */
   isLast: boolean
   /** Called with null if the store refused the append for a reason that is not known yet. */
   settle(answer: Appended | null): void

@@ -356,7 +356,7 @@ export function describePlace(options: object): string {
   }
 }
 
-/** Converts errors of the server and connection. `place` contains no password. */
+/** Converts errors from the server and the connection. `place` contains no password. */
 export function toPostgresError(error: unknown, place: string): StatewrightError {
   if (error instanceof StatewrightError) return error
   const code = getCode(error)

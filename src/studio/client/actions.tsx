@@ -10,7 +10,7 @@ import { formatJson, formatError } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
-  /** The current time. Set only at the last record, and only if a question of the run can expire. */
+  /** The current time. Set only at the last record, and only if one of the run's questions can expire. */
   now: number | undefined
   /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null

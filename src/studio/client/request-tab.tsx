@@ -12,7 +12,7 @@ interface RequestProps {
   load: (seq: number, all: boolean) => Promise<RequestView>
 }
 
-/** The request of a step to the model, and its raw response. */
+/** A step's request to the model, and the raw response. */
 export function RequestTab({ seq, load }: RequestProps) {
   const [all, setAll] = useState(false)
   const { value, error, reload } = useLoaded(`${seq} ${all}`, () =>

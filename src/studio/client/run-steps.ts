@@ -69,7 +69,7 @@ export function listRunSteps(
   )
 }
 
-/** Whether work of this lane precedes the answer of a step. */
+/** Whether work in this lane precedes a step's answer. */
 const isAsking = (lane: Bar['lane']): boolean => lane === 'model' || lane === 'memory' || lane === 'shields'
 
 /** Assigns each bar to the step of the record that ends it. */

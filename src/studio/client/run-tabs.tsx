@@ -191,7 +191,7 @@ interface CostProps {
   steps: readonly RunStep[]
   place: number
   bars: readonly Bar[]
-  /** Shows the request of a step. */
+  /** Shows the request for a step. */
   onStep: (step: RunStep) => void
 }
 

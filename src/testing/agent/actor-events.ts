@@ -30,7 +30,7 @@ import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 
-/** The answers of the model, per featured agent. */
+/** The model's answers, per featured agent. */
 export const featureModels = Object.fromEntries(
   Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
 ) as Record<keyof typeof featureOutcomes, Events>
@@ -148,7 +148,7 @@ export function listAnswerEvents(context: AgentContext): Events {
   }
 }
 
-/** Answers of people who may approve, of people who may not, and of the requester. */
+/** Answers from people who may approve, from people who may not, and from the requester. */
 export function listVotes(context: AgentContext): Events {
   const callId =
     listAnswerableCalls(context).find((call) => call.needs === 'approval' && call.approvers)?.callId ??
@@ -225,7 +225,7 @@ export function listExpiringQuestions({ calls }: AgentContext): Events {
   return { 'sub-agent: asks with a time limit': stampEvent({ type: 'CHILD_WAITING', callId, questions }) }
 }
 
-/** Answers to the open question of a tool, or to an earlier one. */
+/** Answers to a tool's open question, or to an earlier one. */
 export function listElicitationAnswers(context: AgentContext): Events {
   const open = listAnswerableCalls(context).find(({ needs }) => needs === 'elicitation')
   const answer = { type: 'TOOL_OUTPUT', content: '{"action":"accept","content":{"seat":"12A"}}' }
@@ -240,7 +240,7 @@ export function listElicitationAnswers(context: AgentContext): Events {
 }
 
 /**
- * Whether shields screen reasons. The reason of a rejection is user input and becomes the call's result, so both kinds
+ * Whether shields screen reasons. The reason for a rejection is user input and becomes the call's result, so both kinds
  * of shields screen it.
  */
 function hasReasonShields({ inputShields, resultShields }: AgentContext['features']): boolean {

@@ -35,7 +35,7 @@ export const modelOutcomes = {
 
 const verdict = (decision: DecisionKind, more = {}): PolicyVerdict => ({ policy: 'p', decision, ...more })
 
-/** Adds the decisions of policies on each call, in order. */
+/** Adds the policies' decisions on each call, in order. */
 function withDecisions(output: ModelOutput, ...decisions: PolicyVerdict[][]): ModelOutput {
   return { ...output, calls: output.calls.map((call, i) => ({ ...call, decisions: decisions[i] ?? [] })) }
 }
@@ -46,7 +46,7 @@ const expiring = (onExpiry?: 'pause' | 'cancel'): PolicyVerdict[] => [
   verdict('ask', { expiresMs: 1_000, ...(onExpiry && { onExpiry }) }),
 ]
 
-/** The answers of models for agents with a feature that is explored separately. */
+/** Model answers for agents with a feature that is explored separately. */
 export const featureOutcomes = {
   /** For call shields: one call can be edited while another is still undecided. */
   screened: {
@@ -138,7 +138,7 @@ export const featureOutcomes = {
   },
 } satisfies Record<string, Record<string, ModelOutput>>
 
-/** The decisions of policies on changed arguments. The last entry has none. */
+/** The policies' decisions on changed arguments. The last entry has none. */
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
   allow: [verdict('allow')],
   ask: [verdict('ask')],
@@ -261,7 +261,7 @@ export function createConsultation(
 export type Events = Record<string, AnyEventObject>
 
 /**
- * Times of an exploration: the usual time, a time after every deadline, two wake times, and the reset of a shared
+ * Times used in an exploration: the usual time, a time after every deadline, two wake times, and the reset of a shared
  * budget.
  */
 export const early = 1_000

@@ -50,7 +50,7 @@ import {
 } from './actor-outcomes.js'
 import { agentSnapshot } from './agent-state-key.js'
 
-/** The failure of actors that must not fail. */
+/** The failure event for actors that must not fail. */
 const brokenActor = createFailure('fatal', 'internal')
 
 /**

@@ -9,7 +9,7 @@ import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
 /**
- * Faults of a model request:
+ * Faults in a model request:
  *
  * - `overloaded`: status 503, and no request is sent
  * - `rate_limited`: status 429, to be retried after one second
@@ -135,7 +135,7 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
 }
 
 /**
- * Faults of a tool call:
+ * Faults in a tool call:
  *
  * - `throws`: throws before doing anything
  * - `lost_reply`: does its work, then throws
@@ -211,7 +211,7 @@ function createRing(): object {
 }
 
 /**
- * Faults of a write (`append`):
+ * Faults in a write (`append`):
  *
  * - `refused`: writes nothing and throws `store_unavailable`
  * - `lost_reply`: writes, then throws `store_unavailable`

@@ -21,7 +21,7 @@ export interface RandomFaults<Fault extends string> {
 export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | RandomFaults<Fault>
 
 /**
- * The faults of a `chaosModel`, `chaosTool` or `chaosStore`. A test whose fault did not occur proves nothing.
+ * The faults planned for a `chaosModel`, `chaosTool` or `chaosStore`. A test whose fault did not occur proves nothing.
  *
  * @example
  * const faulty = chaosModel(model, [{ at: 1, fault: 'cut' }])

@@ -45,7 +45,7 @@ export interface SceneOptions {
   context: unknown
 }
 
-/** The faults of one process. Each is certified at the end of the check. */
+/** The faults planned for one process. Each is certified at the end of the check. */
 export interface SceneFaults {
   model?: FaultPlan<ModelFault>
   tool?: FaultPlan<ToolFault>

@@ -25,7 +25,7 @@ import { cancelChecks, limitChecks, loopChecks } from './stop-checks.js'
 import { faultChecks, resumeChecks } from './fault-checks.js'
 import { createScriptedModel } from './scripted-model.js'
 
-/** Options of `checkAgent`. */
+/** Options for `checkAgent`. */
 export interface CheckAgentOptions {
   /** Classes (`cancel`) and checks (`cancel/in-call`) to run. Defaults to all. */
   only?: readonly string[] | undefined
@@ -98,7 +98,7 @@ const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): st
 
 /**
  * Checks an agent in the same way as the conformance suite checks agent loops: truncated answers, the history after
- * every way to stop, cancellation, limits, loops, concurrent runs, approvals, faults of models, tools and stores, and
+ * every way to stop, cancellation, limits, loops, concurrent runs, approvals, faults in models, tools and stores, and
  * processes that die at each write.
  *
  * `make` receives a scripted model and returns an agent that uses it. It is called several times. Tools are not

@@ -3,7 +3,7 @@ import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../cor
 import { createRandomChoices } from '../check-assertions.js'
 import { type AgentFacts, sampleValue } from './agent-facts.js'
 
-/** A call of the scripted model. `text` overrides the serialized arguments. */
+/** A call by the scripted model. `text` overrides the serialized arguments. */
 export interface ScriptedCall {
   name: string
   input?: unknown

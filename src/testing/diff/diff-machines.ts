@@ -62,7 +62,7 @@ export interface MachineDiff {
   toString(): string
 }
 
-/** Options of `diffMachines`. */
+/** Options for `diffMachines`. */
 export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** Events to try in every state, or a function of the state. See `alphabet` of `generatePaths`. */
   events: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)

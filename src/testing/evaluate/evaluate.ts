@@ -29,7 +29,7 @@ import { getInternals } from '../rebind-agent.js'
 import { checkScorers, type Scorer, type Scorers, scoreResult } from './score-run.js'
 import { scoreCase, summarizeCases } from './summarize-cases.js'
 
-/** Options of `evaluate`. */
+/** Options for `evaluate`. */
 export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   /** Created by `createAgent`. */
   agent: AnyAgent<Context>

@@ -22,7 +22,7 @@ import {
 } from './evaluation-report.js'
 import { expectArgument, optionsRule } from '../../core/base/values.js'
 
-/** Options of `formatReport`. */
+/** Options for `formatReport`. */
 export interface FormatReportOptions {
   /** Number of columns. Defaults to 80. */
   width?: number

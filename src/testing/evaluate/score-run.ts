@@ -147,7 +147,7 @@ function readScore(returned: unknown, name: string, passAt: number): GivenScore 
   }
 }
 
-/** Options of `judge`. */
+/** Options for `judge`. */
 export interface JudgeOptions extends Pick<AgentOptions, 'model' | 'sampling' | 'prices' | 'limits'> {
   /** Describes a good answer. */
   rubric: string

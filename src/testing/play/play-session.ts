@@ -32,7 +32,7 @@ import {
   type FoldedSession,
 } from '../../core/sessions/fold-session.js'
 
-/** Options of `replaySession`. */
+/** Options for `replaySession`. */
 export interface ReplaySessionOptions {
   /**
    * Where tool results come from: the recording (`log`, the default), or executing the tools (`live`) and comparing
@@ -254,7 +254,7 @@ const featureWords: Record<keyof Features, string> = {
   prepareStep: 'a prepareStep or dynamic instructions',
 }
 
-/** Lists changes of the agent that may explain a different state. */
+/** Lists changes to the agent that may explain a different state. */
 function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSession): string[] {
   if (!one || !other) return []
   const [then, now] = [one.context, other.context]

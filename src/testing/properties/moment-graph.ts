@@ -107,7 +107,7 @@ function nameCondition(condition: MomentCondition): string {
 export interface MomentNode {
   vertex: Vertex
   depth: number
-  /** Last step of the shortest path. Undefined at a start. */
+  /** Last step of the shortest path. Undefined for a start state. */
   via: MomentMove | undefined
   verdict: Verdict
   /** All events that were tried. Nodes of one vertex share the list. */

@@ -21,7 +21,7 @@ export interface ProviderReport {
   broken: string[]
 }
 
-/** Options of `checkProvider`. */
+/** Options for `checkProvider`. */
 export interface CheckProviderOptions {
   /** Checks to skip by name, with the reason. */
   skip?: Record<string, string> | undefined

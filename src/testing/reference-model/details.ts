@@ -281,7 +281,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       })
     case 'done outputShields': {
       const [look] = looksOf(event)
-      // A shield's refusal is a message of the model. An empty answer or a tool result is not.
+      // A shield's refusal is a message from the model. An empty answer or a tool result is not.
       const isResult = run.calls.length === 0 && lastMessageNumber > before.batchNumber
       if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult))
         return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })

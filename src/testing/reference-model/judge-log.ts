@@ -138,7 +138,7 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   decided: marks.decisions !== undefined,
   approved: marks.approved === true,
   terms: termsOf(setup, marks.decisions),
-  // The approval of an unknown sender is not stored.
+  // An approval from an unknown sender is not stored.
   votes: marks.approvals ?? (marks.approved && !marks.grant ? [{}] : []),
   limit: limitOf(setup, marks.decisions),
   expiresAt: marks.expiresAt ?? null,

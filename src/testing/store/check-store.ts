@@ -42,7 +42,7 @@ export interface StoreReport {
   broken: string[]
 }
 
-/** Options of `checkStore`. */
+/** Options for `checkStore`. */
 export interface CheckStoreOptions {
   /** Whether stores opened at one place share sessions. Defaults to true. */
   shared?: boolean | undefined

@@ -13,7 +13,7 @@ export interface ChatTransportOptions {
   api?: string
   /** Headers for every request, or a function that is called for each request. */
   headers?: Value<HeaderValues>
-  /** Defaults to the default of the platform, `same-origin`. */
+  /** Defaults to the platform's default, `same-origin`. */
   credentials?: RequestCredentials
   /** Sends the requests. Defaults to the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
@@ -28,7 +28,7 @@ export interface ChatTransportOptions {
   onConnection?: (state: ConnectionState) => void
   /** Receives the error if a run could not be stopped. Defaults to a console warning. */
   onStopError?: (error: ChatError) => void
-  /** A clock for tests. Defaults to the clock of the platform. */
+  /** A clock for tests. Defaults to the platform's clock. */
   clock?: Clock
 }
 

@@ -20,7 +20,7 @@ interface HttpChatOptions extends ConnectionOptions {
   onStopError: (error: ChatError) => void
 }
 
-/** A message of `useChat` with any part types. */
+/** A `useChat` message with any part types. */
 export interface SentMessage {
   id: string
   role: string
@@ -52,7 +52,7 @@ interface OpenAnswer {
   requested: Set<string>
 }
 
-/** The requests of one page to a `chatHandler`. */
+/** The requests from one page to a `chatHandler`. */
 export class HttpChat {
   readonly resumeStreamIsReplay = true
   readonly #options: HttpChatOptions

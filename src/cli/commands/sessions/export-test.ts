@@ -76,7 +76,7 @@ async function hasStartedSession(agent: Agent, store: SessionStore, session: str
   return starts.length > 0 && starts.every((started) => started === hash)
 }
 
-/** The model of `statewright run --rehearsal`. */
+/** The model that `statewright run --rehearsal` uses. */
 const rehearsalModel: ModelProvider = {
   provider: 'rehearsal',
   model: 'rehearsal',

@@ -7,7 +7,7 @@ import type { CliIO } from '../../command.js'
 import { formatJsonLine, wantsColor } from '../../output.js'
 import { formatHead, formatLogHead } from './session-lines.js'
 
-/** How to show a session of `statewright/durable`. */
+/** How to show a `statewright/durable` session. */
 export interface MachineView {
   /** The record to show. Defaults to the last. */
   at: number | undefined

@@ -104,7 +104,7 @@ function begin(
   })
 }
 
-/** The open call that waits for this answer. Undefined if the call has to be made again. */
+/** The open call that waits for this answer. Undefined if the call must be made again. */
 function findOpenCall(
   call: AskingCall,
   key: string,

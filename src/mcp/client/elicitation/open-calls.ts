@@ -4,7 +4,7 @@ import { whenAborted } from '../../../core/base/abort.js'
 import { systemClock, unrefTimer } from '../../../core/base/clock.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 
-/** Maximum input requests of one call. */
+/** Maximum input requests per call. */
 export const maxRounds = 10
 
 /** How long to keep a call that waits for a person or has an unread result, in milliseconds. */

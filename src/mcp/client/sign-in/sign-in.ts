@@ -266,7 +266,7 @@ function createCredentials(
   }
 }
 
-/** Serializes changes of each store that has no `update`. */
+/** Serializes changes to each store that has no `update`. */
 const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
 
 /** Always reads from the store, because other connections and processes write to it. */

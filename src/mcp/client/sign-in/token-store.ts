@@ -75,7 +75,7 @@ export function fileTokenStore(path: string): McpTokenStore {
   }
 }
 
-/** Serializes the changes of each file within this process. */
+/** Serializes the changes to each file within this process. */
 const changes = new Map<string, Promise<unknown>>()
 
 const toFileKey = (path: string): string => process.getBuiltinModule('node:path').resolve(path)
