@@ -25,7 +25,7 @@ export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Co
  * The server side of AG-UI, for any runtime with `fetch`. The client side is `new HttpAgent({ url })`.
  *
  * - `POST path`: `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts, and
- *   `forwardedProps.regenerateFrom` answers an earlier message again on a new branch; streams the answer
+ *   `forwardedProps.regenerateFrom` answers an earlier message again on a new branch; the response streams the answer
  * - `GET path/:threadId`: the thread as `{ messages, queued, interrupts }`, plus `ends` for runs that did not answer in
  *   full and `branches` if there are several; `?branch=2` selects a branch
  * - `GET path/:threadId/stream`: the thread and the answer in progress as events; 204 if there is none

@@ -7,8 +7,8 @@ import { getSentence } from '../web/exposure.js'
 import type { AGUIEnd, AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 
 /**
- * Converts a transcript into AG-UI messages with the ids of `toAGUI`, for `MESSAGES_SNAPSHOT` or for a page that loads a
- * conversation. Internal messages and provider-specific items are left out.
+ * Converts a transcript into AG-UI messages with the same ids as `toAGUI`, for `MESSAGES_SNAPSHOT` or for a page that
+ * loads a conversation. Internal messages and provider-specific items are left out.
  *
  * @example
  * const { messages } = await agent.run('What is 19 + 23?').result
@@ -113,7 +113,8 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
 }
 
 /**
- * The ends of runs that did not answer in full, for a page that loads a conversation. Paused runs have an interrupt instead.
+ * How runs that did not answer in full ended, for a page that loads a conversation. Paused runs have an interrupt
+ * instead.
  *
  * @example
  * const { messages, ends = [] } = await agent.replay('ann')

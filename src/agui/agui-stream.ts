@@ -101,8 +101,8 @@ export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
 }
 
 /**
- * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns the
- * session at its rest.
+ * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns
+ * the session once it rests.
  */
 export function createAGUIProtocol(
   { threadId, runId, shown, state }: AGUIPage,

@@ -86,7 +86,7 @@ export type AGUIOutcome =
 export interface AGUIInterrupt {
   id: string
   /**
-   * A call needs approval (`tool_call`), the server of a tool asks a person (`elicitation`), or the run waits to be
+   * A call needs approval (`tool_call`), a tool's server asks a person (`elicitation`), or the run waits to be
    * resumed (`paused`).
    */
   reason: 'tool_call' | 'elicitation' | 'paused'
@@ -114,7 +114,7 @@ export type AGUIPart =
   | { type: 'text'; text: string }
   | { type: 'image' | 'audio' | 'video' | 'document'; source: AGUISource; metadata?: Json }
 
-/** The source of media: base64 data, an address, or a file id of the provider. */
+/** The source of media: base64 data, an address, or a file id from the provider. */
 export type AGUISource =
   | { type: 'data'; value: string; mimeType: string }
   | { type: 'url'; value: string; mimeType?: string }

@@ -77,7 +77,7 @@ function toCallFailure(error: unknown): ModelFailure {
   return toModelFailure({ status, headers, body, message }, systemClock.now(), getAdvice)
 }
 
-/** An error object of the provider within a stream, with the status if the package knows it. */
+/** An error object from the provider within a stream, with the status if the package knows it. */
 function toStreamFailure(error: unknown): ModelFailure {
   const status = readProperty(error, 'statusCode')
   return toBodyFailure(typeof status === 'number' ? { error: { ...(error as object), status } } : { error })

@@ -90,7 +90,7 @@ function readFlatUsage(usage: JsonObject, { provider, metadata }: UsageSource): 
   })
 }
 
-/** Compares the input with the provider's own numbers, because a wrapper of the model may have added the cached tokens. */
+/** Compares the input with the provider's own numbers, because a wrapper around the model may have added the cached tokens. */
 function includesCached(input: number, cached: number, providerUsage: unknown): boolean {
   const usage = asObject(providerUsage)
   // A compaction before the answer is a separate iteration.
@@ -100,8 +100,8 @@ function includesCached(input: number, cached: number, providerUsage: unknown): 
 }
 
 /**
- * The finish reason in a raw chunk of the provider, or ''. Packages emit `finish` only when the stream closes, so a connection
- * that breaks just before that would lose a complete answer.
+ * The finish reason in a raw chunk from the provider, or ''. Packages emit `finish` only when the stream closes, so a
+ * connection that breaks just before that would lose a complete answer.
  */
 export function readRawFinish(chunk: unknown): string {
   const raw = asObject(chunk)

@@ -13,11 +13,11 @@ import {
   type Validation,
 } from '../core/tools/input-schema.js'
 
-/** The return value of `tool({ … })` of `ai` 6 or 7. */
+/** The return value of `tool({ … })` in `ai` 6 or 7. */
 export interface AiSdkTool {
   readonly inputSchema: unknown
   readonly description?: unknown
-  // oxlint-disable-next-line no-explicit-any -- tools with any input fit
+  // oxlint-disable-next-line no-explicit-any -- accepts tools with any input
   execute?: ((input: any, options: any) => unknown) | undefined
   // oxlint-disable-next-line no-explicit-any -- as above
   needsApproval?: boolean | ((input: any, options: any) => unknown) | undefined
@@ -26,7 +26,7 @@ export interface AiSdkTool {
   readonly type?: unknown
 }
 
-/** The tools of `aiTools`, with their names, inputs and `context`. */
+/** The tools that `aiTools` returns, with their names, inputs and `context`. */
 export type AiTools<Tools> = {
   [Name in keyof Tools & string]: Tool<InputOfTool<Tools[Name]>, ContextOfTool<Tools[Name]>, Name>
 }[keyof Tools & string][]
@@ -54,7 +54,7 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   : unknown
 
 /**
- * Converts AI SDK tools to tools for an agent: `tool({ … })` of `ai` 6 or 7 by name, as for `generateText`. A tool
+ * Converts AI SDK tools to tools for an agent: `tool({ … })` from `ai` 6 or 7 by name, as for `generateText`. A tool
  * without `execute` is executed by the page.
  *
  * `execute` receives `toolCallId`, `abortSignal`, and the `context` of the run as `context` and `experimental_context`;

@@ -32,7 +32,7 @@ import { isCompaction } from './provider-echo.js'
 
 /**
  * Uses a language model from the AI SDK 5, 6 or 7 as an agent's model: Anthropic, Gemini, Bedrock, Mistral and about
- * fifty others. The package sends the requests and the loop retries them, so `maxRetries` of the AI SDK does not apply.
+ * fifty others. The package sends the requests and the loop retries them, so the AI SDK's `maxRetries` does not apply.
  *
  * @example
  * import { anthropic } from '@ai-sdk/anthropic'
@@ -135,7 +135,7 @@ function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unk
   })
 }
 
-/** Reads to the end, because a wrapper of the model may wait for it. Stops after a timeout. */
+/** Reads to the end, because a wrapper around the model may wait for it. Stops after a timeout. */
 async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
   const timer = setTimeout(() => void reader.cancel().catch(ignore), closeTimeoutMs)
   try {

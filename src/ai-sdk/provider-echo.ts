@@ -26,7 +26,7 @@ export interface Echo {
   parts: EchoPart[]
 }
 
-/** Items of one provider are invalid for another. */
+/** Items from one provider are invalid for another. */
 const getOwner = (provider: string): string => `ai-sdk/${provider}`
 
 /** The provider items to store with an answer, or null if there is nothing to send back. */
@@ -73,7 +73,7 @@ function isPart(part: Json): part is EchoPart {
 }
 
 /**
- * Whether a part refers to content on the server of the provider. Such a part is stale once the answer was edited, for
+ * Whether a part refers to content on the provider's server. Such a part is stale once the answer was edited, for
  * example by a shield.
  */
 function refersToServer(part: EchoPart): boolean {

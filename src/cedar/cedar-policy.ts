@@ -24,7 +24,7 @@ export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
   policies: string | Readonly<Record<string, string>>
   /** Defaults to `cedar`. */
   id?: string
-  /** Entities of the app. An entity of the requester replaces the default one, whose parents are its roles. */
+  /** Entities of the app. An entity for the requester replaces the default one, whose parents are its roles. */
   entities?: (call: PolicyCall) => readonly CedarEntity[] | Promise<readonly CedarEntity[]>
   /** The initialized module `@cedar-policy/cedar-wasm`. Defaults to its build for Node. */
   engine?: CedarEngine

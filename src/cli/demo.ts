@@ -4,7 +4,7 @@ import { defineTool } from '../core/tools/define-tool.js'
 import { largestExpense, type RecordedRequest, type Scenario, type Turn } from '../rehearsal/index.js'
 import { createNoteTools } from './note-tools.js'
 
-/** The run of `statewright run --rehearsal`. It calls `largestExpense`, and makes a payment that needs approval. */
+/** The run that `statewright run --rehearsal` performs. It calls `largestExpense`, and makes a payment that needs approval. */
 
 export const demoPrompt = 'What was the largest expense of the quarter? Pay its open invoice.'
 

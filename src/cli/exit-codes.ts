@@ -9,7 +9,7 @@ export const exitCodes = {
   stopped: 3,
   /** Waits for an approval, a client tool, or a resume. */
   waiting: 4,
-  /** The exit code of shells for Ctrl-C. */
+  /** The exit code that shells use for Ctrl-C. */
   cancelled: 130,
   /** Released at SIGTERM. The run can be resumed. */
   released: 143,

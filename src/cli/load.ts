@@ -51,7 +51,7 @@ export function getErrorCode(error: unknown): unknown {
 
 export const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Loads the file of `--config`. @throws {CliError | ConfigError} */
+/** Loads the file given by `--config`. @throws {CliError | ConfigError} */
 export async function loadConfig(path: string | undefined, cwd: string): Promise<ConfigFile> {
   if (path === undefined) return {}
   const config = parseConfigFile(await loadFile(path, cwd, '--config'), path)
@@ -145,7 +145,7 @@ async function importTypeScript(file: string): Promise<unknown> {
   }
 }
 
-/** The missing TypeScript feature that caused an error of Node's loader. */
+/** The missing TypeScript feature that caused an error in Node's loader. */
 function describeUnsupported(error: unknown): string | null {
   const { code, url = '' } = error as { code?: unknown; url?: string }
   switch (code) {

@@ -30,7 +30,7 @@ export async function createAgentSpace(): Promise<MachineSpace> {
 }
 
 /**
- * Loads the machine of a module, with its exports `inputs`, `alphabet` and `serializeState`. Without an alphabet, each event
+ * Loads a module's machine, with its exports `inputs`, `alphabet` and `serializeState`. Without an alphabet, each event
  * of the machine is tried once, without a payload.
  */
 export async function loadMachineSpace(path: string, cwd: string): Promise<MachineSpace> {
@@ -87,7 +87,7 @@ export interface MachinePairSpace {
 
 /**
  * Loads two machines, and merges the events and inputs that their modules export by name. Uses one `serializeState`,
- * preferably that of the second module. A module without an alphabet uses the other module's.
+ * preferably the second module's. A module without an alphabet uses the other module's.
  */
 export async function loadMachinePair(first: string, second: string, cwd: string): Promise<MachinePairSpace> {
   const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]
@@ -142,7 +142,7 @@ interface EmittedTests {
   format: (folder: string) => string
 }
 
-/** Writes the tests of `--emit`. */
+/** Writes the tests for `--emit`. */
 export async function emitTests(
   { dir, machine, kind, count, header, format }: EmittedTests,
   io: CliIO,

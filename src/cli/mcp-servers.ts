@@ -20,7 +20,7 @@ export interface OpenMcp {
 }
 
 /**
- * Opens the servers of `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment
+ * Opens the servers given by `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment
  * variables before the command) or an http(s) URL, where the user signs in with `createAuth`. Servers with the same
  * name get numbers. If one server fails to start, the others are closed.
  */

@@ -38,7 +38,7 @@ process.on('beforeExit', () => {
   process.exit(exitCodes.error)
 })
 
-// Node 22 warns about its SQLite with every command, although the parts used here are stable.
+// Node 22 warns about its SQLite on every command, although the parts used here are stable.
 const emitWarning = process.emitWarning.bind(process)
 process.emitWarning = (warning: string | Error, ...rest: never[]) => {
   if (!String(warning).startsWith('SQLite is an experimental')) emitWarning(warning, ...rest)

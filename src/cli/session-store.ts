@@ -19,7 +19,7 @@ export interface OpenedStore {
 }
 
 /**
- * Opens the store of `--store` or STATEWRIGHT_STORE, or otherwise the one in the user's folder. If the user's folder
+ * Opens the store given by `--store` or STATEWRIGHT_STORE, or else the one in the user's folder. If the user's folder
  * cannot be used, the session is kept in memory.
  * @throws {StatewrightError} if the named store cannot be used
  */
@@ -142,7 +142,7 @@ function findSimilarIds(id: string, ids: readonly string[]): string[] {
   return [findNearestName(id, ids) ?? []].flat()
 }
 
-/** Checks that the record of `--at` exists. */
+/** Checks that the record given by `--at` exists. */
 export function checkRecordExists(at: number | undefined, { id, head }: ListedSession): void {
   if (at !== undefined && at > head)
     throw badUsageError(`--at: session '${id}' has ${head} records; there is no record ${at}.`, '--at')

@@ -1,4 +1,4 @@
-/** The part of the `DBOS` class of `@dbos-inc/dbos-sdk` (version 5) that is used. It is passed in, not imported. */
+/** The part of the `DBOS` class from `@dbos-inc/dbos-sdk` (version 5) that is used. It is passed in, not imported. */
 export interface DbosLike {
   readonly executorID: string
   readonly workflowID: string | undefined
@@ -21,7 +21,7 @@ export interface DbosQueueOptions {
   globalConcurrency?: number
   /** Maximum number of workflow starts per period. */
   rateLimit?: { limitPerPeriod: number; periodSec: number }
-  /** Poll interval of an idle queue, in milliseconds. */
+  /** Poll interval for an idle queue, in milliseconds. */
   minPollingIntervalMs?: number
 }
 

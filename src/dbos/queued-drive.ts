@@ -28,7 +28,7 @@ export interface QueuedDrive extends DbosEnqueueRequest {
   refused?: number
 }
 
-/** A request that another process must run, or this one after a delay. */
+/** A request that another process must run, or this process after a delay. */
 export interface RefusedDrive {
   /** Delay in milliseconds. */
   later: number
@@ -60,7 +60,7 @@ export function checkDrive(drive: unknown): void {
 
 export const waitPrefix = 'wait:'
 
-/** Id prefix of the workflow that runs after the wait at this record of a session. */
+/** The id prefix of the workflow that runs after a session's wait at this record. */
 export function createWaitId(session: string, head: number): string {
   return `${waitPrefix}${session}:${head}:`
 }

@@ -48,7 +48,7 @@ export async function sweepSessions(
     const { session } = (input?.[0] ?? {}) as { session?: unknown }
     if (executorId === DBOS.executorID || typeof session !== 'string') continue
     if (isRecent(dequeuedAt ?? updatedAt ?? 0, now)) continue
-    // oxlint-disable-next-line no-await-in-loop -- one look at a time
+    // oxlint-disable-next-line no-await-in-loop -- one check at a time
     const listed = await store.get(session)
     // oxlint-disable-next-line no-await-in-loop -- as above
     if (!listed?.holder) await DBOS.resumeWorkflow(workflowID, { queueName })

@@ -91,14 +91,14 @@ export interface RedactOptions {
 /** No machine config nests this deep. Deeper values are omitted. */
 const maxDepth = 24
 
-/** Bounds the time to scrub any input. */
+/** Bounds the time it takes to scrub any input. */
 const longestScrubbed = 8000
 
 const secretKey =
   /(?:(?:api|access|secret|private|auth)[-_]?key|token|secret|password|passwd|passphrase|authorization|credentials?|cookie)$/i
 
 /**
- * Options for the inspectors of `@statelyai/inspect`. Events become plain JSON with truncated texts and lists.
+ * Options for the inspectors in `@statelyai/inspect`. Events become plain JSON with truncated texts and lists.
  * API keys, tokens and passwords are removed, and content pending shield review is withheld.
  *
  * ```ts

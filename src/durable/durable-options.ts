@@ -25,7 +25,7 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
    * their error event instead, and `event.error.code` is `in_doubt`.
    */
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
-  /** Measures the waits of this process. Defaults to the system clock. Delays follow the clock of the store. */
+  /** Measures the waits in this process. Defaults to the system clock. Delays follow the store's clock. */
   clock?: Clock
   /**
    * Returns the state to open if the chart has another `version`, or lacks a state or an actor that the session uses.
@@ -149,8 +149,8 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   ): Promise<void>
   /**
    * Sends an event to a session, from any process. Resolves when it is stored. A session applies the events from one
-   * sender in order, each once. An event with one of the last 100 keys is not taken again. Use it for answers to
-   * running agents, too.
+   * sender in order, each once. An event with one of the last 100 keys is not applied again. Also use it for answers to
+   * running agents.
    * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
    * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`, `unknown_call`, `stale_answer`
    * @throws {StoreError} `unknown_session`
@@ -179,7 +179,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
    */
   replay(id: string, record?: number): Promise<MachineSnapshot<Machine>>
   /**
-   * Copies a session up to a record to a new session, and returns its id. The new session continues with the next
+   * Copies a session, up to a record, to a new session and returns the new id. The new session continues with the next
    * `settled` or `send`. Running agents continue from copies of their sessions.
    * @example const id = await claims.fork('claim-17', { at: 1, with: { type: 'APPROVE', by: 'ben' } })
    * @throws {UsageError} `unknown_actor`, `unknown_event`, `invalid_option`, `unsupported_fork` if an agent is running

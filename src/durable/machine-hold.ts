@@ -200,7 +200,7 @@ export class MachineHold {
       due.slice(0, 1).map(({ event, id }) => ({ event, delay: id })),
       this.#incoming,
     ]
-    // The sources take turns, because a machine may send itself events without end.
+    // The sources take turns, because a machine may send itself events endlessly.
     const next = [1, 2, 3].map((i) => (this.#source + i) % 3).find((i) => sources[i]?.length)
     if (next === undefined) return []
     this.#source = next

@@ -91,7 +91,7 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     this.setListEntry(createMachineSummary(this.#machine, this.sessionId, state, wakeAt))
   }
 
-  /** Writes all pending records, then releases the session. Sets the alarm of a session that waits for a time. */
+  /** Writes all pending records, then releases the session. Sets the alarm if the session waits for a time. */
   async rest(state: StoredMachineState, wakeAt: number | undefined): Promise<void> {
     if (this.failure) throw this.failure
     if (this.isResting && !this.hasPending) return

@@ -32,7 +32,7 @@ interface AgentParts {
   report: ActorReport
 }
 
-/** The session of a running agent. A key is unique in the session of the machine. */
+/** The session of a running agent. A key is unique in the machine's session. */
 export function getChildId(session: string, key: string): string {
   const id = `${session}:${key}`
   return /^[\w.@-]+$/.test(key) && isSessionId(id) ? id : `child:${sha256(`${session}:${key}`).slice(0, 32)}`

@@ -15,9 +15,9 @@ export interface CreateBudgetOptions {
   tokens?: number
   /** When the budget resets. Never by default. */
   per?: BudgetPeriod
-  /** The IANA time zone that hours, days and months start in. Defaults to UTC. */
+  /** The IANA time zone in which hours, days and months start. Defaults to UTC. */
   timezone?: string
-  /** A session store of Statewright, or a custom `BudgetStore`. */
+  /** A Statewright session store, or a custom `BudgetStore`. */
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
   /** The output tokens to reserve for a request without `sampling.maxTokens`. Defaults to 8192. */
   reserveOutputTokens?: number

@@ -68,7 +68,7 @@ const optionRules: OptionRules<CreateLimiterOptions> = {
 
 /** First pause after a 429 without a `Retry-After`, in milliseconds. It doubles with each further 429. */
 const firstPauseMs = 1000
-/** Maximum pause. Retries of the runs handle longer waits. */
+/** Maximum pause. The runs' retries handle longer waits. */
 const maxPauseMs = 600_000
 
 /**

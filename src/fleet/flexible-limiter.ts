@@ -6,8 +6,8 @@ import { replaceRequest } from '../core/models/marked-model.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 
 /**
- * Shares a rate limit over processes through a limiter of `rate-limiter-flexible`. Each request consumes one point of the key `id`.
- * A 429 with a `Retry-After` blocks the key in all processes.
+ * Shares a rate limit across processes through a limiter from `rate-limiter-flexible`. Each request consumes one point
+ * of the key `id`. A 429 with a `Retry-After` blocks the key in all processes.
  *
  * @example
  * const store = { consume: async () => undefined, block: async () => undefined } // new RateLimiterPostgres({ … })

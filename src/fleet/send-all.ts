@@ -71,7 +71,7 @@ const optionRules: OptionRules<SendAllOptions> = {
   onProgress: callbackRule,
   signal: signalRule,
 }
-/** Default for a message that needs an unfinished run. A queued message is also for ended runs. */
+/** Default for a message that needs an unfinished run. A queued message also goes to ended runs. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 const mostRefusals = 100

@@ -61,7 +61,7 @@ export class SlotQueue {
     return Math.max(0, this.#pausedUntil - readElapsed(this.#clock))
   }
 
-  /** Resolves when the request may start. Rejects with the reason of its abort. */
+  /** Resolves when the request may start. Rejects with its abort reason. */
   acquire({ runId, tokens, abort, onWait }: SlotRequest): Promise<Slot> {
     return new Promise((resolve, reject) => {
       if (abort.aborted) {

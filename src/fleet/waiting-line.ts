@@ -39,7 +39,7 @@ export class WaitingLine<Asked, Granted> {
     this.#giveBack = giveBack
   }
 
-  /** Resolves with the share. Rejects with the reason of the signal when it aborts. */
+  /** Resolves with the share. Rejects with the signal's reason when it aborts. */
   async join(request: Asked, signal?: AbortSignal): Promise<Granted> {
     signal?.throwIfAborted()
     if (this.#waiters.length === 0) {

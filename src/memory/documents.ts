@@ -17,7 +17,7 @@ export interface StoredDocument {
 }
 
 /**
- * The documents of one call, without duplicates.
+ * The documents passed in one call, without duplicates.
  * @throws {MemoryError} `invalid_document`, `duplicate_source`
  */
 export function readDocuments(documents: unknown): Map<string, StoredDocument> {

@@ -17,7 +17,7 @@ import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
  * @example memory({ documents, embeddings: { client: new OpenAI(), model: 'text-embedding-3-small' } })
  */
 export interface EmbeddingOptions {
-  /** An OpenAI client, or any other with the same `embeddings.create`. Its retry settings apply. */
+  /** An OpenAI client, or any other client with the same `embeddings.create`. Its retry settings apply. */
   client: {
     embeddings: {
       create(
@@ -139,7 +139,7 @@ export class Embedder {
   }
 }
 
-/** The order of the answer is not guaranteed. */
+/** The order of the vectors in the answer is not guaranteed. */
 function readVectors(data: unknown, count: number): Vector[] {
   if (!Array.isArray(data) || data.length !== count) {
     throw invalidEmbeddingsError(

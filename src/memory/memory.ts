@@ -48,7 +48,7 @@ export interface MemoryOptions extends SearchOptions {
 /** Documents that can be searched. The first search creates the index. */
 export interface Memory extends Retriever {
   /**
-   * Like the method of a retriever. Both options are optional.
+   * Like the method on a retriever. Both options are optional.
    *
    * @example
    * const [best] = await memory({ documents }).retrieve('vacation', { limit: 1, signal })
@@ -100,7 +100,7 @@ const maxQueryChars = 4000
  * const agent = createAgent({ model, tools: [handbook.tool()] })
  * ```
  *
- * `retrieve` rejects with the error of the embeddings client after its last retry. The next call tries again.
+ * `retrieve` rejects with the embeddings client's error after its last retry. The next call tries again.
  * @throws {ConfigError} for invalid options, {MemoryError} for unusable documents
  */
 export function memory(memoryOptions: MemoryOptions = {}): Memory {

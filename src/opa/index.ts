@@ -1,2 +1,2 @@
-/** Decides calls by the policies of an Open Policy Agent server. */
+/** Decides calls with the policies of an Open Policy Agent server. */
 export { opa, type OpaOptions } from './opa-policy.js'

@@ -7,15 +7,15 @@ export interface OpaOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
   url: string
   /** Defaults to `opa`. */
   id?: string
-  /** Headers of each request, such as `authorization`. */
+  /** Headers for each request, such as `authorization`. */
   headers?: Readonly<Record<string, string>>
-  /** The input of the rule. Defaults to the call without the app's `context`. */
+  /** The input for the rule. Defaults to the call without the app's `context`. */
   input?: (call: PolicyCall) => unknown
   fetch?: typeof globalThis.fetch
 }
 
 /**
- * A policy that asks a server of the Open Policy Agent. The rule returns `true`, `false` or a decision, such as
+ * A policy that asks an Open Policy Agent server. The rule returns `true`, `false` or a decision, such as
  * `{"decision": "ask", "approvers": {"count": 2}}`. An undefined result denies, and so does any error.
  *
  * @example

@@ -45,7 +45,7 @@ export interface OtelOptions {
   /** The attribute `gen_ai.agent.name`, also used in span names. A sub-agent has the name of its tool. None by default. */
   agentName?: string
   /**
-   * Whether spans contain text from people, models and tools. Content withheld by shields and secrets are always omitted.
+   * Whether spans contain text from people, models and tools. Secrets and content withheld by shields are always omitted.
    * At most 32,000 characters per attribute. Default: false, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
    * is SPAN_ONLY, SPAN_AND_EVENT or true.
    */

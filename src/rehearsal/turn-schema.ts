@@ -144,7 +144,7 @@ export const turnSchema = fields.check(({ value, issues }) => {
 })
 
 /**
- * One HTTP response of the model. All fields are optional: `{}` is an empty answer. A delta is one piece of
+ * One HTTP response from the model. All fields are optional: `{}` is an empty answer. A delta is one piece of
  * reasoning, text, refusal or a tool call. A request that does not stream gets the same content in one body.
  * `cutAfter` and `hang` send half of that body.
  *

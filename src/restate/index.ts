@@ -1,4 +1,4 @@
-/** Runs sessions as virtual objects of Restate. Needs the optional package `@restatedev/restate-sdk`, and Node 22. */
+/** Runs sessions as Restate virtual objects. Needs the optional package `@restatedev/restate-sdk`, and Node 22. */
 export {
   restateSessions,
   type RestateSessions,

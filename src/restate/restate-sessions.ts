@@ -200,8 +200,8 @@ export function restateSessions(
         // `run` may have changed the state after this call started, so it is loaded when needed.
         send: restate.handlers.object.shared({ enableLazyState: true }, sendHandler as never),
       },
-      // Calls may take long, and no other process can continue the session. Processes restart within seconds, so the
-      // delays between retries stay short.
+      // Calls may take a long time, and no other process can continue the session. Processes restart within seconds, so
+      // the delays between retries stay short.
       options: {
         abortTimeout: { hours: 1 },
         retryPolicy: { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5000 },

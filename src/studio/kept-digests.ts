@@ -11,7 +11,7 @@ const maxChars = 8_000
 /** The results of the latest failed calls are searched too. */
 const [mostFailures, failureChars] = [20, 300]
 
-/** Searchable facts of a log that the store does not list. */
+/** Searchable facts about a log that the store does not list. */
 export interface LogFacts {
   /**
    * Text from users, the model and failed calls, as the studio shows it: without secrets and blocked content.

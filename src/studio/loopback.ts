@@ -27,7 +27,7 @@ export function isForHere({ headers: { host = '' } }: IncomingMessage, port: num
   return hosts.some((name) => host === `${name}:${port}`)
 }
 
-/** Whether the request comes from a page of this server. Programs send no origin. */
+/** Whether the request comes from a page on this server. Programs send no origin. */
 export function isFromHere({ headers: { origin } }: IncomingMessage, port: number): boolean {
   return origin === undefined || hosts.some((name) => origin === `http://${name}:${port}`)
 }

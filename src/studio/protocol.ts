@@ -104,7 +104,7 @@ export interface SessionRow {
   problem: string | null
 }
 
-/** A record of the log and its effect on the chart. */
+/** A record in the log and its effect on the chart. */
 export interface RecordRow {
   seq: number
   at: number
@@ -200,7 +200,7 @@ export interface SessionView {
   readOnly: string | null
   /** A warning if the studio's agent differs from the agent of the latest run, or null. */
   otherAgent: string | null
-  /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records are still to be loaded. */
+  /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records still have to be loaded. */
   isPart: boolean
   verdict: VerdictView
   parent: string | null
@@ -264,7 +264,7 @@ export interface PendingView {
   elicitation?: Elicitation
 }
 
-/** An approval for later calls of a tool. */
+/** An approval for later calls to a tool. */
 export interface GrantView {
   id: string
   tool: string
@@ -279,7 +279,7 @@ export interface GrantView {
   uses: number | null
   /** Milliseconds since the epoch. Null if it does not expire. */
   until: number | null
-  /** The names of the people who gave it. Empty if they are unknown. */
+  /** The names of the people who gave the grant. Empty if they are unknown. */
   givers: string[]
   /** Null while the grant is active. */
   ended: 'used up' | 'expired' | 'revoked' | null
@@ -331,7 +331,7 @@ export interface MachineView {
   }[]
 }
 
-/** A request to a model. Without the agent of the session, the parts that are not in the log are null. */
+/** A request to a model. Without the session's agent, the parts that are not in the log are null. */
 export interface RequestView {
   /** The record of the answer or the failure. */
   seq: number
@@ -488,7 +488,7 @@ export interface CompareStep {
   calls: { name: string; arguments: string; result: string | null }[]
   /** The end of a step without an answer, such as `model failed: server_error`. */
   failure: string | null
-  /** Whether a fork copied it from its original. Then it has no usage and no duration. */
+  /** Whether a fork copied it from its original. If so, it has no usage and no duration. */
   isInherited: boolean
   tokens: number
   cost: number | null
@@ -509,7 +509,7 @@ export const isPicture = (address: string): boolean => picture.test(address)
 export interface Decision {
   seq: number
   kind: 'approved' | 'rejected'
-  /** The ids of the people. Empty if they are unknown. */
+  /** The ids of the people who decided. Empty if they are unknown. */
   by: string[]
   /** The edited arguments as JSON, or the reason for a rejection. May be empty. */
   words: string

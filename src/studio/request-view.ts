@@ -18,7 +18,7 @@ interface RequestOptions {
   seq: number
   /** Whether to include the messages that were already in the previous request. */
   all: boolean
-  /** Undefined unless the studio has the agent of the session. */
+  /** Undefined unless the studio has the session's agent. */
   parts: AgentParts | undefined
 }
 

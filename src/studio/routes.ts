@@ -1,6 +1,6 @@
 import type { ShareForm } from './protocol.js'
 
-/** Addresses of the server, shared by client and server. */
+/** Server addresses, shared by client and server. */
 export const paths = {
   chart: '/api/chart',
   visits: '/api/visits',
@@ -32,7 +32,7 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
-/** How many messages a page needs first, because a transcript of thousands would take long to load. */
+/** How many messages a page needs first, because a transcript of thousands would take a long time to load. */
 export const latestMessages = 60
 
 export interface ListRequest {

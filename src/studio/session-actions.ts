@@ -43,7 +43,7 @@ interface ActionParts {
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
-  /** The store of the studio. */
+  /** The studio's store. */
   store?: Pick<SessionStore, 'setMark' | 'inbox'>
 }
 
@@ -106,7 +106,7 @@ export class SessionActions {
     )
   }
 
-  /** Undefined unless the studio's agent is the agent of the run. */
+  /** Undefined unless the studio's agent is the run's agent. */
   findTools(id: string): ToolSet | undefined {
     const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
@@ -160,7 +160,7 @@ export class SessionActions {
     }
   }
 
-  /** Whether grants of the session can be revoked. A grant can outlive its run, and needs only the store. */
+  /** Whether the session's grants can be revoked. A grant can outlive its run, and needs only the store. */
   canRevoke(id: string): boolean {
     return this.#runs.get(id) !== undefined || (this.#canSend && !this.#embedded.has(id))
   }
@@ -413,7 +413,7 @@ function hasEnded(context: AgentContext | undefined): boolean {
   return !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', null].includes(context.state)
 }
 
-/** Whether a question of a waiting run has expired. */
+/** Whether a question from a waiting run has expired. */
 function hasExpired(context: AgentContext): boolean {
   return context.state === 'WAITING_FOR_INPUT' && listLate(context, systemClock.now()).length > 0
 }

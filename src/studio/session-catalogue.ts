@@ -31,11 +31,11 @@ const pageSize = 500
  * a multiple of the time that listing takes, and at least once per this interval in milliseconds.
  */
 const [sweepRest, longestRestMs] = [20, 60_000]
-/** Maximum delay by which a write may appear in the list after later writes. */
+/** How long after later writes a write may still appear in the list. */
 const overlapMs = 2_000
 /** Maximum time that a request waits for a large store, in milliseconds. */
 const patienceMs = 150
-/** More simultaneous changes are reported as one. */
+/** More simultaneous changes than this are reported as one. */
 const maxReported = 200
 /** Up to this many sessions, each log that was read is reported separately. */
 const maxSingleReports = 3_000

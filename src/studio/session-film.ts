@@ -106,7 +106,7 @@ export const drawPanel = ({ x, y, width, height }: Panel): string =>
 
 const lineHeight = 19
 const textSize = 14
-/** Limits on the characters of a text and of a line that are measured. */
+/** Maximum characters to measure in a text and in a line. */
 const [mostText, mostOfLine] = [2_000, 300]
 
 /** Draws as much of the end of a transcript as fits. */
@@ -177,9 +177,9 @@ const nowhere = { to: [], transitionIds: [] }
 const mostScenes = 48
 /** In seconds. A scene lasts as long as the run stayed there, within these bounds. */
 const [shortest, longest, longestFilm] = [0.6, 2, 60]
-/** Longest repeated block in records. A turn of the loop has about ten, plus one per call. */
+/** Longest repeated block, in records. A turn of the loop has about ten, plus one per call. */
 const longestBlock = 40
-/** Minimum number of repeats of a longer block. */
+/** Minimum number of repeats for a longer block. */
 const fewestTimes = 3
 
 /** Selects the scenes of a film. Repeated blocks appear once, and the middle of a long session is omitted. */

@@ -237,7 +237,7 @@ export class SessionFold {
 
   /**
    * Records where a fork can apply an edit: a message where it first appears, instructions at the start of the run, and
-   * a result where its batch is complete, so that no other call of the batch runs again.
+   * a result where its batch is complete, so that no other call in the batch runs again.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // In a partial log, it is unknown where earlier messages first appeared.
@@ -300,7 +300,7 @@ async function yieldToOthers(): Promise<boolean> {
 
 export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']
 
-/** Reads the origin of a fork and what it inherited from the first two records of its log. */
+/** Reads a fork's origin and its inherited totals from the first two records of its log. */
 export function readOpening(
   [first, second]: readonly LogRecord[],
   id: string,

@@ -42,7 +42,7 @@ export class SessionLibrary {
   readonly #summaries = new Map<string, { key: string; logSummary: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
   readonly #kept: KeptDigests
-  /** Ends of logs that are being read. Reading of whole logs waits for them. */
+  /** Ends of logs that are being read. Whole logs are read only after these. */
   readonly #pendingEnds = new Set<Promise<boolean>>()
 
   constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
@@ -90,7 +90,7 @@ export class SessionLibrary {
     if (entry === null) return null
     const key = toReadKey(entry.head, entry.createdAt)
     const isKnown = this.#summaries.get(id)?.key === key
-    // The end of a log does not have the steps of earlier runs.
+    // The end of a log does not contain the steps of earlier runs.
     if (fold?.head === entry.head && (fold.base === 0 || !isKnown))
       this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
     else if (isMachineSession(entry)) this.#summaries.set(id, { key, logSummary: unreadSummary })
@@ -230,7 +230,7 @@ export class SessionLibrary {
     }
   }
 
-  /** Prefetches a log as long as `rest` allows it. Returns false if it was stopped. */
+  /** Prefetches a log for as long as `rest` allows it. Returns false if it was stopped. */
   async prefetch(id: string, rest: () => Promise<boolean>): Promise<boolean> {
     const isAsked = (): boolean => this.#folds.has(id) || this.#pendingFolds.has(id)
     if (isAsked()) return true

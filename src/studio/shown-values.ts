@@ -45,13 +45,13 @@ export function toShownValue(value: unknown, options = { maxText: 4_000, maxItem
   return redactEvent({ event: value }, options).event
 }
 
-/** A grant in the log of a session. */
+/** A grant in a session's log. */
 export interface GrantNote {
   /** The record in which the grant was given. */
   seq: number
   /** How many calls it allows in total. Undefined if unlimited, or if the record is not known. */
   uses: number | undefined
-  /** The grant when it was removed, and the time. Undefined while the session has it. */
+  /** The grant when it was removed, and the time. Undefined while the session still has it. */
   removed?: { grant: Grant; seq: number; at: number }
 }
 
@@ -61,7 +61,7 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** By the id of the grant. */
+  /** By grant id. */
   grants: ReadonlyMap<string, GrantNote>
   /** Records where forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>

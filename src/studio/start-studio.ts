@@ -32,7 +32,7 @@ export interface StudioOptions<Context = unknown> {
   machine?: AnyStateMachine
   /** Port on 127.0.0.1. Defaults to 0, which is any free port. */
   port?: number
-  /** The name of the store on the page. */
+  /** The name that the page shows for the store. */
   title?: string
   /** A JSON file for the saved views of the list. By default, they are kept as long as the studio runs. */
   viewsFile?: string
@@ -48,7 +48,7 @@ export interface Studio {
   readonly url: string
   /**
    * Shows a run in this process live, including its text. Returns immediately. A run that has ended is shown from its
-   * log. An actor of `agent.machine` is shown under the id of its run, from its start or from its current state. Its
+   * log. An actor of `agent.machine` is shown under its run id, from its start or from its current state. Its
    * records stay in memory until the studio closes. The actor is not started.
    *
    * @example

@@ -215,7 +215,7 @@ class AccessTokens {
   }
 }
 
-/** Reads a JSON body that comes from a page of the studio. */
+/** Reads a JSON body that comes from a studio page. */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const { origin, 'content-type': type = '' } = request.headers
   if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {

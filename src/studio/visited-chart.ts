@@ -4,7 +4,8 @@ import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
  * Draws the visited part of the chart, or all of it, at text size for a narrow pane. Outer states are stacked. Each
- * lists its inner states and the outer states that its transitions lead to. Uses the classes and names of the overview.
+ * lists its inner states and the outer states that its transitions lead to. Uses the same classes and names as the
+ * overview.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): string {
   const states = chart.states.filter(
@@ -235,7 +236,7 @@ function getColors({ path, type }: Box): [fill: string, line: string] {
 /** Lines to the same state share a lane. */
 type Lanes = Map<string, number>
 
-/** The characters that fit into a box. */
+/** The number of characters that fit into a box. */
 const mostOfRow = 62
 
 /** The first two conditions of an arrow if they fit, or else the first one. Its title contains the others. */

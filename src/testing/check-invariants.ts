@@ -35,8 +35,8 @@ export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The rule as a sentence. */
   name: string
   /**
-   * Called at every start and after every possible event in a reachable state. To report a violation, return false,
-   * return a sentence, or throw. The `expect` of a test works too.
+   * Called for every start state, and after every possible event in a reachable state. To report a violation, return
+   * false, return a sentence, or throw. The `expect` of a test works too.
    */
   holds: (snapshot: SnapshotFrom<TMachine>, arrival: Arrival<TMachine>) => boolean | string | void
 }

@@ -31,7 +31,7 @@ export interface LogViolation {
 
 /**
  * Checks a stored session against the reference model, which is an independent specification of the loop. Takes the
- * records of `store.read`, either complete or starting with a snapshot, and also checks the state restored from them.
+ * records from `store.read`, either complete or starting with a snapshot, and also checks the state restored from them.
  * Returns the first record that violates a rule, or null.
  *
  * @example

@@ -144,7 +144,7 @@ interface FirstMeeting {
   at: WalkEdge | WalkGraph['starts'][number]
 }
 
-/** The first occurrence of each item, breadth first from all starts. */
+/** The first occurrence of each item, breadth first from all start states. */
 function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
   const first = new Map<Item, FirstMeeting>()
   const via = new Map<WalkNode, WalkEdge | WalkGraph['starts'][number]>()

@@ -130,7 +130,7 @@ export interface Exploration {
   offered: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** One step of the exploration. A start has no `edge`. */
+/** One step of the exploration. A start state has no `edge`. */
 export interface Visit {
   vertex: Vertex
   snapshot: AnyMachineSnapshot
@@ -275,7 +275,7 @@ export function nameDelayedEvent(type: string): NamedEvent {
   return { event: { type }, label: `after ${type.split('.')[2] ?? ''}` }
 }
 
-/** Converts an error of the machine to one that names the faulty part and the path to it. */
+/** Converts an error from the machine to one that names the faulty part and the path to it. */
 export function toMachineError(
   observed: ObservedMachine,
   error: unknown,

@@ -181,7 +181,7 @@ export interface StoryTestsOptions {
   machine?: string
   /** The expression for the properties by name. Defaults to `properties`. */
   properties?: string
-  /** The expression for the options of `checkProperties`. Defaults to `options`. */
+  /** The expression for the options passed to `checkProperties`. Defaults to `options`. */
   options?: string
   /** First line of the file, as a comment. */
   header?: string
@@ -190,7 +190,7 @@ export interface StoryTestsOptions {
 }
 
 /**
- * Generates a test file with one test per counterexample of `checkProperties`. Each test fails as long as the machine
+ * Generates a test file with one test per counterexample from `checkProperties`. Each test fails as long as the machine
  * can still run that story.
  *
  * ```ts

@@ -11,7 +11,7 @@ export interface Vertex {
   depth: number
   /** Last step of the shortest path. Undefined for a start state. */
   via: Edge | undefined
-  /** Steps that took a transition. Of several equivalent events, only the first is included. */
+  /** Steps that took a transition. If several events are equivalent, only the first one is included. */
   out: Edge[]
 }
 
@@ -23,7 +23,7 @@ export interface Edge {
 }
 
 export interface PathStep {
-  /** The first step's event is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
+  /** The first step's event is `{ type: 'xstate.init', input }`, as in paths from `@xstate/graph`. */
   event: AnyEventObject
   label: string
   /** The state after the event. */

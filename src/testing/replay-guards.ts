@@ -201,7 +201,7 @@ function collectResults(messages: readonly Message[], index: number): Map<string
   return results
 }
 
-/** Transcripts of other programs may contain results that are not text. */
+/** Transcripts from other programs may contain results that are not text. */
 function toText(content: unknown): string {
   return typeof content === 'string' ? content : (JSON.stringify(content) ?? '')
 }

@@ -44,7 +44,8 @@ export interface ChatHandlerOptions<Context = unknown> extends HandlerOptions<Co
 /**
  * The server side of `useChat`, for any runtime with `fetch`:
  *
- * - `POST path`: the last message starts a run, answers pending calls, or continues a run; streams the answer. `regenerate()`
+ * - `POST path`: the last message starts a run, answers pending calls, or continues a run; the response streams the
+ *   answer. `regenerate()`
  *   and an edit of an earlier message start a branch, and the previous answer stays in the log
  * - `GET path/:id`: the messages of the chat, for `useChat({ messages })`; `?branch=2` selects a branch
  * - `GET path/:id/stream`: the answer in progress, from its start; 204 if there is none. With `?of=ID`, the answer to that user

@@ -19,7 +19,7 @@ export interface Transcript {
   state: AgentState
   reason: Reason | null
   items: readonly TranscriptItem[]
-  /** Calls that wait for approval, and elicitations of tool servers. Send the call back with the answer. */
+  /** Calls that wait for approval, and elicitations from tool servers. Send the call back with the answer. */
   questions: readonly (UnansweredCall & { elicitation?: Elicitation })[]
   /** Tokens, and cost in USD, of the run so far. */
   usage?: { totalTokens: number; cost: number | null }

@@ -36,7 +36,7 @@ interface NamedCall {
   title?: string
 }
 
-/** The finish reasons of the AI SDK. Only `ai` 7 has `interrupted`. */
+/** The finish reasons in the AI SDK. Only `ai` 7 has `interrupted`. */
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'interrupted' | 'other'
 
 /** The metadata of a message. */
@@ -92,7 +92,7 @@ type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 /** A chunk for `useChat`, which calls `onToolCall` for an input unless `providerExecuted` is set. */
 export type PageChunk = UIMessageChunk | (InputChunk & { providerExecuted: boolean })
 
-/** The chunks for the client of `ai` 7 (`v7`) or `ai` 6 (`v6`). */
+/** The chunks for the `ai` 7 (`v7`) or `ai` 6 (`v6`) client. */
 export type ChunkOf<Version extends Protocol> = Version extends 'v7'
   ? PageChunk
   :

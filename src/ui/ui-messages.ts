@@ -32,12 +32,12 @@ import type {
 } from './ui-message-types.js'
 
 /**
- * Converts a transcript into messages for `useChat`: one assistant message per user message, with the ids of the
+ * Converts a transcript into messages for `useChat`: one assistant message per user message, with the same ids as the
  * stream.
  *
  * - `messages`: the messages from a result, from `agent.replay` or from a session
  * - `pending`: the pending calls from a result in WAITING_FOR_INPUT, so that approval requests survive a reload
- * - `protocol`: `'v6'` for the client of `ai` 6
+ * - `protocol`: `'v6'` for the `ai` 6 client
  * - `approved`: the ids of calls that are approved while other calls still wait
  * - `points`: the branch points from `agent.replay`; messages that differ get a part `data-branches`
  * - `ends`: the `ends` from `agent.replay`; an answer that was ended by a limit, a guard, a person or a failure gets a
@@ -253,7 +253,7 @@ export function toOutputChunk(
   return { type: 'tool-output-error', toolCallId, errorText: content }
 }
 
-/** An elicitation as a call of a tool `elicitation`, with the question as its input. */
+/** An elicitation as a call to a tool named `elicitation`, with the question as its input. */
 export function toElicitationPart({ callId, elicitation }: UnansweredCall & { elicitation: Elicitation }) {
   return {
     toolCallId: callId,

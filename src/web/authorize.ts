@@ -6,8 +6,8 @@ import { parsePrincipal } from '../core/sessions/principal.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 
 /**
- * The rights of a request. A string is short for `{ prefix }`. Null and undefined refuse the request (401). If tools of
- * the agent require a `context`, the grant must include it.
+ * The rights of a request. A string is short for `{ prefix }`. Null and undefined refuse the request (401). If the
+ * agent's tools require a `context`, the grant must include it.
  *
  * - `prefix`: the request may read and answer sessions whose ids start with the prefix and a colon
  * - `context`: the app's object, passed to tools when a message or an answer in this request makes a run work

@@ -261,7 +261,7 @@ export class ChatService {
     }
   }
 
-  /** Runs a task of a session and masks its answer for the page. */
+  /** Runs a task for a session, and masks its answer for the page. */
   async #answer<Answer extends Subscription | QueuedAnswer | null>(
     sessionId: string,
     caller: Caller,

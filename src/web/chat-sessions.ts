@@ -21,7 +21,7 @@ interface ChatInternals extends Pick<AgentInternals, 'openStored'> {
   getLabel: () => AgentLabel | undefined
 }
 
-/** The context of a session after a record of its log. */
+/** The context of a session after a record in its log. */
 export interface StoredContext {
   /** Absent if the session has only one branch. */
   branches?: SessionBranches | undefined

@@ -107,7 +107,7 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
  * - `where`: `request` (the request failed), `run` (a run failed), `tool` (a tool call failed), `retry` (a model request failed
  *   and will be retried), `warning`, `hook` (`onStart`, `onSettle`, `onFinish` or a function of `expose` failed)
  * - `session`: the session id, or null if the request names none
- * - `callId`: the id of the call; for a sub-agent's call, the ids on its path, joined by slashes
+ * - `callId`: the call's id; for a sub-agent's call, the ids on its path, joined by slashes
  */
 export interface ErrorContext {
   where: 'request' | 'run' | 'tool' | 'retry' | 'warning' | 'hook'

@@ -11,7 +11,7 @@ import { ConfigError, StatewrightError } from '../core/base/errors.js'
  * - `error`: the original error if it was thrown in this process; after a reload or in another process, a `StatewrightError`
  *   with the code and message from the log
  * - `session`: the session id
- * - `callId`: the call of a tool error
+ * - `callId`: the call that a tool error belongs to
  */
 export type ErrorFormatter = (error: unknown, at: { session: string; callId?: string }) => string
 

@@ -28,7 +28,7 @@ export interface PageFileOptions {
    * CIDR blocks. An empty list refuses all of them. Defaults to `['public']`.
    */
   fileAddresses?: readonly string[]
-  /** Maps file ids of pages. By default, all file ids are refused. */
+  /** Maps file ids from pages. By default, all file ids are refused. */
   fileIds?: FileIds
 }
 
@@ -44,7 +44,7 @@ export interface PageFiles {
   readId(id: string, at: string): Promise<string>
 }
 
-/** Creates the file check from the options of a handler. @throws {ConfigError} `invalid_config` */
+/** Creates the file check from a handler's options. @throws {ConfigError} `invalid_config` */
 export function createPageFiles(
   options: PageFileOptions,
 ): (grant: AccessGrant, chatId: unknown) => PageFiles {

@@ -159,7 +159,7 @@ export class ReplayReader {
   /** Number of chunks and characters read from the current text entry. */
   #chunks = 0
   #chars = 0
-  /** The step whose text is repeated. Its first chunk resets the text of the reader. */
+  /** The step whose text is repeated. Its first chunk resets the reader's text. */
   #restatedStep: string | null = null
 
   constructor(buffer: ReplayBuffer, from: 'beginning' | 'now' | number) {

@@ -1,7 +1,7 @@
 import { isObject } from '../core/base/values.js'
 import { invalidInputError } from './error-response.js'
 
-/** Reads a value of a request. Errors name its location. @throws {UsageError} `invalid_input` */
+/** Reads a value from a request. Errors name its location. @throws {UsageError} `invalid_input` */
 type Field<Value> = (value: unknown, at: string) => Value
 
 /** The type of a field's values, so that requests declare their fields only once. */

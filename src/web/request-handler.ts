@@ -78,8 +78,8 @@ interface ChatProtocol {
 }
 
 /**
- * Creates the HTTP handler of an agent: `POST path`, `GET path/:id`, `GET path/:id/stream`, `POST path/:id/stop`. A failed
- * request gets an error response.
+ * Creates the HTTP handler for an agent: `POST path`, `GET path/:id`, `GET path/:id/stream`, `POST path/:id/stop`. A
+ * failed request gets an error response.
  *
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
@@ -158,7 +158,7 @@ export function createRequestHandler(
 }
 
 /**
- * Rejects anything but a `Request`, such as the requests of Express or `node:http`.
+ * Rejects anything but a `Request`, such as a request from Express or `node:http`.
  *
  * @throws {UsageError} `invalid_argument`
  */

@@ -52,7 +52,7 @@ export interface LiveRun {
   buffer: ReplayBuffer
   /** The turn before those events. Null for a run that started here. */
   turn: Turn | null
-  /** The page's ids of the messages that the run received here. */
+  /** The page's ids for the messages that the run received here. */
   clientIds: Set<string>
   caller: Caller
   /** Whether it has been active since this process started or resumed it. */

@@ -195,7 +195,7 @@ async function ask(
   { call: { signal }, connect }: TaskFollowing,
   { params = {}, timeoutMs }: { params?: JsonObject; timeoutMs?: number } = {},
 ): Promise<JsonObject> {
-  /* oxlint-disable no-await-in-loop -- one try after the other */
+  /* oxlint-disable no-await-in-loop -- one attempt at a time */
   for (let failures = 1; ; failures += 1) {
     signal.throwIfAborted()
     try {

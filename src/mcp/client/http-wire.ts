@@ -185,7 +185,7 @@ function explainHttpError(error: unknown): string | undefined {
   return status === undefined ? undefined : `It answered ${status}${words}.`
 }
 
-/** Connects to a server of the first protocol revision, which sends all messages on one event stream. */
+/** Connects to a server that uses the first protocol revision, which sends all messages on one event stream. */
 export async function createSseWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost, onComplaint }: WireEvents,

@@ -75,7 +75,7 @@ export interface McpConnection {
 
 export interface AskOptions {
   signal?: AbortSignal | undefined
-  /** Defaults to the timeout of calls. 0 = off. */
+  /** Defaults to the timeout for calls. 0 = off. */
   timeoutMs?: number | undefined
 }
 

@@ -44,7 +44,7 @@ export interface McpAddress {
   url: string | URL
   /** Headers for every request, such as `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
-  /** The sign-in of the user, if the server requires one. Without it, a server that answers 401 cannot be used. */
+  /** The user's sign-in, if the server requires one. Without it, a server that answers 401 cannot be used. */
   auth?: McpAuth
 }
 

@@ -21,7 +21,7 @@ export interface ServerLoss {
   transient: boolean
 }
 
-/** A transport of the SDK, extended by missing features. */
+/** An SDK transport, extended with missing features. */
 export interface ServerWire {
   readonly transport: Transport
   /** The server's address for display, without secrets. */
@@ -29,7 +29,7 @@ export interface ServerWire {
   /** Whether schemas can specify arguments to be sent as headers too. */
   readonly hasHeaders: boolean
   readonly probeTimeoutMs: number
-  /** The last output of the server as a sentence, or ''. */
+  /** The server's last output as a sentence, or ''. */
   getLastOutput(): string
   explain(error: unknown): string | undefined
   /** Ends the session at a server that is still connected. Never rejects. */
@@ -92,7 +92,7 @@ export function createSilenceError(name: string, timeoutMs: number): ToolError {
   return new ToolError('transient', `${silence} ${doubtHint}`)
 }
 
-/** The error of a failed call, for the model. */
+/** The error for a failed call, as the model sees it. */
 export function toCallError(error: unknown, name: string, wire: ServerWire): Error {
   const server = `The MCP server '${name}'`
   if (error instanceof ServerLostError) {

@@ -3,15 +3,15 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { readWaitMs } from '../../core/base/values.js'
 import { readProperty } from '../../core/base/json.js'
 
-/** The tasks extension of the revision 2026-07-28. */
+/** The tasks extension in revision 2026-07-28. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 
 /** Where to store a task in a result, so that the SDK accepts it. */
 const taskKey = 'statewright/task'
 
 /**
- * Receives each answer before the SDK does. The SDK rejects an answer that is a task, so the task is moved to `_meta`
- * of a result.
+ * Receives each answer before the SDK does. The SDK rejects an answer that is a task, so the task is moved to the
+ * `_meta` of a result.
  */
 export function watchAnswers(
   transport: Transport,
@@ -87,7 +87,7 @@ export function readTask(task: unknown): TaskState {
   }
 }
 
-/** The handle of a task for the log. */
+/** A task's handle, for the log. */
 export const toHandle = ({ id }: TaskState): Json => ({ task: id })
 
 export function readHandle(handle: unknown): string | undefined {

@@ -190,7 +190,7 @@ function isSchema(value: unknown): boolean {
 const headerKey = 'x-mcp-header'
 
 /**
- * Checks the rules of "Custom Headers from Tool Parameters" in the revision 2026-07-28: a header belongs to a string,
+ * Checks the rules of "Custom Headers from Tool Parameters" in revision 2026-07-28: a header belongs to a string,
  * integer or boolean property, and its name is unique. The result completes a sentence about the schema.
  */
 export function findHeaderFault(schema: unknown): string | undefined {

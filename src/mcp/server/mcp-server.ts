@@ -10,7 +10,7 @@ import { createProtocolServer } from './protocol-server.js'
 import { reserveStdout, loadServerSdk, loadStdioSdk } from './sdk.js'
 import { TaskDesk } from './task-desk.js'
 
-/** Handles the requests of MCP clients. */
+/** Handles requests from MCP clients. */
 export interface McpHandler {
   (request: Request): Promise<Response>
   /**
@@ -88,7 +88,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
 }
 
 /**
- * Rejects pages of other sites, because a user's browser may add cookies that `authorize` accepts.
+ * Rejects pages from other sites, because a user's browser may add cookies that `authorize` accepts.
  * @throws {StatewrightError} `forbidden`
  */
 function checkOrigin({ headers, url }: Request): void {
@@ -110,9 +110,9 @@ export interface McpStdioServer {
 
 /** Options for `serveMcpStdio`. The client that starts the server may access every session. */
 export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'hosts' | 'maxBodyBytes'> {
-  /** Defaults to stdin of the process. */
+  /** Defaults to the process's stdin. */
   stdin?: Readable
-  /** Defaults to stdout of the process. Other output to stdout then goes to stderr until the server has closed. */
+  /** Defaults to the process's stdout. Other output to stdout then goes to stderr until the server has closed. */
   stdout?: Writable
 }
 

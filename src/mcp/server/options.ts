@@ -41,7 +41,7 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   /**
    * The allowed host names in requests (`Host`, `Origin`), as a protection against DNS rebinding and requests from
    * other sites. With `authorize: 'none'`, defaults to the names of this machine. With a function, which may read
-   * cookies, defaults to any `Host` but no `Origin` of another site.
+   * cookies, defaults to any `Host` but no `Origin` from another site.
    */
   hosts?: readonly string[]
   /** Maximum size of a request body in bytes. Defaults to 4,194,304. */

@@ -8,9 +8,9 @@ import type { CallState, StandingTask, TaskDesk, ToolResult } from './task-desk.
 import { z } from 'zod'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 
-/** The tasks extension of MCP. */
+/** MCP's tasks extension. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
-/** A key in `_meta` of a call. The same key always refers to the same task. */
+/** A key in a call's `_meta`. The same key always refers to the same task. */
 const keyName = 'statewright/key'
 
 export interface ServedConnection {
@@ -20,7 +20,7 @@ export interface ServedConnection {
   /** The rights of the sender. */
   grant: AccessGrant
   /**
-   * The revision of 2026 has tasks and `input_required`. In earlier revisions, the client is asked over its connection.
+   * The 2026 revision has tasks and `input_required`. In earlier revisions, the client is asked over its connection.
    */
   era: 'legacy' | 'modern'
 }
@@ -230,7 +230,7 @@ function toDetailedTask(
   return { ...task, status: 'working' }
 }
 
-/** The capabilities of a client of the 2026 revision, which are part of each request. */
+/** The capabilities of a client that uses the 2026 revision, where each request contains them. */
 function getDeclared({ mcpReq }: Context): ServerSdk.ClientCapabilities | undefined {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined
   return envelope?.['io.modelcontextprotocol/clientCapabilities'] as ServerSdk.ClientCapabilities | undefined

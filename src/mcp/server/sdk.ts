@@ -16,8 +16,8 @@ export function loadStdioSdk(): Promise<typeof StdioSdk> {
 }
 
 /**
- * Reserves stdout of the process for the protocol. Until `release`, all other output, such as from `console.log`, goes
- * to stderr, because some clients close the connection at a line that is not a message.
+ * Reserves the process's stdout for the protocol. Until `release`, all other output, such as from `console.log`, goes
+ * to stderr, because some clients close the connection on a line that is not a message.
  */
 export function reserveStdout(): { stdout: Writable; release: () => void } {
   // Workers import this module too, but have no such streams.

@@ -342,7 +342,7 @@ export class TaskDesk {
         (error: unknown) => {
           if (refused) return refused(error)
           if (!isElsewhere(error)) this.#options.onError(error)
-          // Delays the next check of waiting callers.
+          // Delays the next check by waiting callers.
           return wait(this.#clock, lookMs)
         },
       )
@@ -464,7 +464,7 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
   return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
 }
 
-/** Whether another process works on the task, or will. */
+/** Whether another process works on the task, or is about to. */
 const isElsewhere = (error: unknown): boolean =>
   isSessionBusy(error) || (error instanceof UsageError && error.code === 'draining')
 
@@ -472,7 +472,7 @@ function notBegunError(id: string): StatewrightError {
   return new StatewrightError('not_begun', `The task '${id}' could not start. Call the tool again.`, id)
 }
 
-/** A turn of a session for the protocol. */
+/** A session's turn, as the protocol shows it. */
 interface TaskView {
   status: 'working' | 'input_required' | 'completed' | 'cancelled'
   /** The current work or question, for people. */

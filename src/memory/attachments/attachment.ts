@@ -46,7 +46,7 @@ export interface LoadedAttachment {
   text: string
 }
 
-/** Allowed origins and sizes of attachments. */
+/** Allowed origins and sizes for attachments. */
 export interface AttachmentOptions {
   /**
    * The maximum number of bytes to read, and to unpack from compressed content. Defaults to 10 MB (10,000,000 bytes).
@@ -64,7 +64,7 @@ export interface AttachmentOptions {
   /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal
   /**
-   * The base folder of paths. Resolved links must stay inside it. Without it, any file that the process can access is
+   * The base folder for paths. Resolved links must stay inside it. Without it, any file that the process can access is
    * readable, so set it if paths come from users or models.
    */
   root?: string

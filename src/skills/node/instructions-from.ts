@@ -34,9 +34,8 @@ const charsRule: ArgumentRule = {
 const maxBytes = 1_000_000
 
 /**
- * Reads instructions from project files, for `createAgent({ instructions })`. Files of `cwd` come first, then
- * files of its parent folders, up to the root of the repository. Beyond `maxChars`, the farthest files are dropped
- * first.
+ * Reads instructions from project files, for `createAgent({ instructions })`. Files in `cwd` come first, then files in
+ * its parent folders, up to the root of the repository. Beyond `maxChars`, the farthest files are dropped first.
  *
  * @example
  * const instructions = instructionsFrom(['AGENTS.md'], { cwd: process.cwd() })

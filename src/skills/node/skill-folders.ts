@@ -163,8 +163,8 @@ function readSkillText(folder: string, where: string): string {
 export class FileRefusal extends Error {}
 
 /**
- * Reads a text file below a folder. Refuses paths that leave the folder, even through a link, other than regular files,
- * more than `maxBytes` bytes, and invalid UTF-8.
+ * Reads a text file below a folder. Refuses paths that leave the folder (even through a link), anything but regular
+ * files, more than `maxBytes` bytes, and invalid UTF-8.
  * @throws {FileRefusal}
  */
 export function readContainedText(folder: string, path: string, maxBytes: number): string {

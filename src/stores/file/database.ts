@@ -12,7 +12,7 @@ import { dirname } from 'node:path'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import { getSqliteCode, openSqlite, type SqliteDatabase, type Statement } from './sqlite.js'
 
-/** Maximum time that a write waits for writes of other processes, which take microseconds. */
+/** Maximum time that a write waits for writes by other processes, which take microseconds. */
 const busyMs = 5000
 
 /** Size of the write-ahead log (in 4 KiB pages) at which a checkpoint is made. A checkpoint waits for the disk. */
@@ -242,7 +242,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   )
 }
 
-/** On a full disk, SQLite reports some failures (such as one of the WAL index) as a plain I/O error. */
+/** On a full disk, SQLite reports some failures (such as a failure of the WAL index) as a plain I/O error. */
 function isDiskFull(code: string, folder: string): boolean {
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return true
   if (!code.startsWith('SQLITE_IOERR')) return false

@@ -16,7 +16,7 @@ export interface Statement {
   all(values: readonly unknown[]): unknown[]
 }
 
-/** The parts of `node:sqlite` that are used. The types of Node 20 do not include it. */
+/** The parts of `node:sqlite` that are used. Node 20's types do not include it. */
 interface NodeSqlite {
   DatabaseSync: new (
     file: string,

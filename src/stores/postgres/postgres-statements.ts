@@ -233,7 +233,7 @@ function createListStatement(
 
 const schemaVersion = 1
 
-/** Creates missing tables. If all tables exist, the right to create is not needed. */
+/** Creates missing tables. If all tables exist, the right to create tables is not needed. */
 export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
   if ((await currentVersion(pool, schema)) === schemaVersion) return
   const client = await pool.connect()

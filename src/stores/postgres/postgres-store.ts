@@ -52,7 +52,7 @@ import { createPostgresTimers } from './postgres-timers.js'
 /** The connection and the schema. */
 export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
-  | { /** A `Pool` of the package `pg`. `close` leaves it open. */ pool: pg.Pool }
+  | { /** A `Pool` from the package `pg`. `close` leaves it open. */ pool: pg.Pool }
 ) & {
   /**
    * The schema for the tables, which is created on first use. Lower-case letters, digits and `_`. Defaults to
@@ -316,7 +316,7 @@ const guardedPools = new WeakSet<pg.Pool>()
 function ignoreIdleErrors(pool: pg.Pool): void {
   if (guardedPools.has(pool)) return
   guardedPools.add(pool)
-  // Pools of other packages may not emit events.
+  // Pools from other packages may not emit events.
   pool.on?.('error', () => undefined)
 }
 

@@ -100,7 +100,7 @@ export function StatePill({ state, isAsleep }: { state: string | null; isAsleep:
   return <span class={`pill tone-${getTone(state)}`}>{word}</span>
 }
 
-/** The state in a list. The states of machines are shown as their charts name them. */
+/** The state in a list. The states of machines keep the names in their charts. */
 export function RowPill({ row: { status, value, state } }: { row: SessionRow }) {
   if (status === 'damaged') return <span class="pill tone-bad">damaged</span>
   if (value === null) return <StatePill state={state} isAsleep={status === 'sleeping'} />

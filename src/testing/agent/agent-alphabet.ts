@@ -68,7 +68,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
 }
 
 /**
- * Gives calls ids that no earlier response of the session used. Ids include the step, because states that
+ * Gives calls ids that no earlier response in the session used. Ids include the step, because states that
  * differ only in earlier ids are one state of the explored graph.
  */
 function renameCalls(events: Events, { messages, lastMessageNumber, steps }: AgentContext): Events {

@@ -38,7 +38,7 @@ export interface Chaos<Fault extends string> {
   certify(): void
 }
 
-/** `not_landed`: a fault did not occur, so the test proves nothing · `bad_option`: invalid plan. */
+/** `not_landed`: a fault did not occur, so the test proves nothing. `bad_option`: the plan is invalid. */
 export type ChaosErrorCode = 'not_landed' | 'bad_option'
 
 /**

@@ -142,7 +142,7 @@ export class AgentProcess {
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
     const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
     this.#storeChaos = chaos
-    // The agent must have no effect outside, so it has no shared budgets and no telemetry.
+    // The agent must have no effect outside the check, so it has no shared budgets and no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
       clock: this.clock,
@@ -260,7 +260,7 @@ export class AgentProcess {
   }
 }
 
-/** Replaces the agent's tools by stand-ins. Handoffs are removed, because another agent's model would be called. */
+/** Replaces the agent's tools with stand-ins. Handoffs are removed, because another agent's model would be called. */
 class StandIns extends WrappedTools {
   readonly #create: (tool: Tool) => Tool
 

@@ -322,7 +322,7 @@ function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefine
 /** The session id of a case. If a case id is not valid in session ids, it is hashed. */
 export function toSessionId(evaluation: string, caseId: string, repeat: number): string {
   const id = `${evaluation}.${caseId}.${repeat}`
-  // Leaves room for the suffix of a scorer.
+  // Leaves room for a scorer's suffix.
   if (isSessionId(id) && id.length <= 130) return id
   return `${evaluation}.${sha256(caseId).slice(0, 32)}.${repeat}`
 }

@@ -52,13 +52,13 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   repeat?: number
   /** Minimum score to pass, if the scorer returns a number. Defaults to 0.5. */
   passAt?: number
-  /** Seed of the bootstrap intervals. Defaults to 1. */
+  /** Seed for the bootstrap intervals. Defaults to 1. */
   seed?: number
   /** The app context passed to tools. Required if a tool requires one. */
   context?: unknown
   /**
-   * Shared budgets in addition to the agent's, also for judges. A case that they cannot pay for is an error, not a
-   * zero.
+   * Shared budgets in addition to the agent's. They also pay for judges. A case that they cannot pay for is an error,
+   * not a zero.
    */
   budgets?: BudgetsOption
   /** Stops the evaluation. The report then contains the scored runs and is marked `interrupted`. */

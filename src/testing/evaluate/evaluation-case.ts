@@ -142,9 +142,8 @@ function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: 
 
 /**
  * - `invalid_cases`: cases cannot be read; `problems` names each line
- * - `invalid_option`, `not_an_agent`, `invalid_report`: an invalid argument of `evaluate`, `judge` or a
- *   comparison
- * - `other_evaluation`: the store has sessions of this evaluation id that were started with another agent or input
+ * - `invalid_option`, `not_an_agent`, `invalid_report`: an invalid argument to `evaluate`, `judge` or a comparison
+ * - `other_evaluation`: the store has sessions with this evaluation id that were started with another agent or input
  * - `judge_failed`: a judge returned no verdict
  * - `invalid_score`: a scorer returned an invalid score
  */

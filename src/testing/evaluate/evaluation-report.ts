@@ -86,7 +86,7 @@ export interface ScoreSummary {
   /** Mean case score, with a bootstrap interval. */
   mean: Interval | null
   /**
-   * Fraction of passing cases, with Wilson's interval. A repeated case counts with the fraction of its passing runs.
+   * Fraction of passing cases, with Wilson's interval. A repeated case counts as the fraction of its passing runs.
    */
   passRate: Interval | null
 }

@@ -105,7 +105,7 @@ export async function scoreResult(
   let error: ScoredResult['error']
   for (const [name, scorer] of Object.entries(scorers)) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- a later scorer may be a judge, which costs
+      // oxlint-disable-next-line no-await-in-loop -- a later scorer may be a judge, which costs money
       const returned = await scorer(result, one, { ...context, name })
       const usage = typeof returned === 'object' ? returned?.usage : undefined
       if (usage) judgesCost = judgesCost === null || usage.cost === null ? null : judgesCost + usage.cost
@@ -151,7 +151,7 @@ function readScore(returned: unknown, name: string, passAt: number): GivenScore 
 export interface JudgeOptions extends Pick<AgentOptions, 'model' | 'sampling' | 'prices' | 'limits'> {
   /** Describes a good answer. */
   rubric: string
-  /** Whether the judge also reads the run's calls and messages. Defaults to only the answer. */
+  /** Whether the judge also reads the run's calls and messages. By default, it reads only the answer. */
   transcript?: boolean
 }
 
@@ -232,7 +232,7 @@ function formatQuestion(
   )
 }
 
-/** Reuses the verdict of an earlier call of the same judge. */
+/** Reuses the verdict from an earlier call of the same judge. */
 async function askJudge(
   agent: Judge,
   question: string,

@@ -214,7 +214,7 @@ export interface ReportComparison {
 const least = 1e-9
 
 /**
- * Compares an evaluation with a baseline of the same cases.
+ * Compares an evaluation with a baseline for the same cases.
  *
  * @example
  * const cases = [{ id: 'a', input: 'Go.' }]

@@ -215,7 +215,7 @@ export const needsNowWords: Record<CallNeeds | 'denied', string> = {
   child: 'waits for its sub-agent',
 }
 
-/** Describes a record, to be used after `After …`. */
+/** Describes a record, for use after `After …`. */
 export function describeEntry(entry: RecordContent, callOf: (callId: string) => string | undefined): string {
   if (entry.type === 'start') return 'the start'
   if (entry.type !== 'event') return `a record of type '${entry.type}'`

@@ -8,7 +8,7 @@ import {
   type MomentNode,
 } from './moment-graph.js'
 
-/** A violation of a property: a path from a start in the graph, and a part that repeats. */
+/** A violation of a property: a path from a start state in the graph, and a part that repeats. */
 export interface Breach {
   reason: string
   start: MomentNode
@@ -408,7 +408,7 @@ function findWay(
 
 interface SearchedPlace {
   node: MomentNode
-  /** Bit mask of the types that the way has taken or found impossible. */
+  /** Bit mask of the types that the path has taken or found impossible. */
   done: number
   via: { move: MomentMove; from: SearchedPlace } | undefined
 }

@@ -110,7 +110,7 @@ export interface MomentNode {
   /** Last step of the shortest path. Undefined for a start state. */
   via: MomentMove | undefined
   verdict: Verdict
-  /** All events that were tried. Nodes of one vertex share the list. */
+  /** All events that were tried. The nodes of one vertex share this list. */
   moves: readonly MomentMove[]
   /** Whether all events were tried. False beyond the limit. */
   isExpanded: boolean

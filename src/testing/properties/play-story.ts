@@ -51,7 +51,7 @@ interface Walk {
 
 /**
  * Replays one story on the machine and reports whether the property holds. Use it as a regression test for a
- * counterexample of `checkProperties`. Write such tests with `generateStoryTests`.
+ * counterexample from `checkProperties`. Write such tests with `generateStoryTests`.
  *
  * @example
  * const { holds, message } = checkStory(machine, never('open'), { steps: [{ type: 'OPEN' }] }, { alphabet })

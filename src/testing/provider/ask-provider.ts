@@ -5,7 +5,7 @@ import { toModelFailure } from '../../core/models/to-model-failure.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import { CheckFailure, formatValue } from '../check-assertions.js'
 
-/** The fields of a rehearsal turn that the checks use for one response of the test server. */
+/** The fields of a rehearsal turn that the checks use for one response from the test server. */
 export interface ProviderTurn {
   text?: string | undefined
   reasoning?: string | undefined

@@ -353,7 +353,7 @@ function settleCalls(run: Run, next: Run): Run {
 
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 
-/** `next` contains the decisions of policies on its new arguments. */
+/** `next` contains the policies' decisions on its new arguments. */
 function screenCall(call: Call, next: Call | undefined, event: Json, hosted: readonly string[]): Call {
   const verdict = verdictOn(event, call)
   const isRefused = verdict === 'block' || (hosted.includes(call.id) && verdict === 'redact')

@@ -22,7 +22,7 @@ export interface LogEntry {
 }
 
 /**
- * Checks whether the loop can have written a log. Returns the first record that violates a law of the table in spec/,
+ * Checks whether the loop can have written a log. Returns the first record that violates a law in the table in spec/,
  * or null. Without `details`, both branches of undecided conditions are followed.
  */
 export function judgeLog(entries: Iterable<LogEntry>, details?: Details): Violation | null {
@@ -111,7 +111,7 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     stop: context.verdict?.onHalt ?? (isEnd(place) ? null : (caps[context.reason] ?? null)),
     recalled: context.retrieved !== null,
     resends: context.resends ?? 0,
-    // Logs of early versions have no plan.
+    // Logs from early versions have no plan.
     plan: context.plan ?? null,
     steering: context.steering.length,
     loaded: context.loaded ?? [],
@@ -183,7 +183,7 @@ function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown>
   return { ...compared, calls, grants, ...over, ...details?.sketch(run) }
 }
 
-/** A row of the table. An event that no row accepts violates its law. */
+/** A row in the table. An event that no row accepts violates its law. */
 export interface Row {
   law: string
   place: string

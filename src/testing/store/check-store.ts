@@ -57,7 +57,7 @@ export interface CheckStoreOptions {
    * Defaults to 500.
    */
   leaseMs?: number | undefined
-  /** Seed of the random checks. Defaults to 1. */
+  /** Seed for the random checks. Defaults to 1. */
   seed?: number | undefined
 }
 

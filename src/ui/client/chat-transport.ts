@@ -20,7 +20,7 @@ export interface ChatTransportOptions {
   /** How long to retry a request while the server is unreachable, in milliseconds. Defaults to 300,000 (5 minutes). */
   maxOutageMs?: number
   /**
-   * Whether `stop()` of `useChat` stops the run on the server. `useChat({ transport })` also calls `stop()` when its
+   * Whether `useChat`'s `stop()` stops the run on the server. `useChat({ transport })` also calls `stop()` when its
    * component unmounts, `useChat({ chat })` does not. Defaults to true.
    */
   stopRuns?: boolean
@@ -32,7 +32,7 @@ export interface ChatTransportOptions {
   clock?: Clock
 }
 
-/** A transport for `useChat`, compatible with `ChatTransport` of `ai` 6 and 7. */
+/** A transport for `useChat`, compatible with `ChatTransport` in `ai` 6 and 7. */
 export interface ChatTransport<Message = ToolMessage, Version extends Protocol = 'v7'> {
   /** The server replays an answer from its start. */
   readonly resumeStreamIsReplay: true
@@ -55,7 +55,7 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
    */
   waitForTurn(chatId: string, messageId: string, options?: { signal?: AbortSignal }): Promise<boolean>
   /**
-   * Stops the run of a chat on the server, like `stop()` of `useChat`.
+   * Stops the run of a chat on the server, like `useChat`'s `stop()`.
    *
    * @throws {ChatError}
    */
@@ -68,7 +68,7 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
  * - sends only the last message, and the client's protocol: set `protocol: 'v6'` for `ai` 6
  * - retries requests while the server is unreachable: after half a second at first, and at most every five seconds
  * - `stop()` stops the run on the server
- * - `resumeStream()` continues an answer, and triggers `onToolCall` of `useChat` for calls that wait for the page
+ * - `resumeStream()` continues an answer, and triggers `useChat`'s `onToolCall` for calls that wait for the page
  * - a refusal is a `ChatError` with a `code`
  *
  * If the connection breaks during an answer, `useChat` has the error `connection_lost`. Call `resumeStream()` then.

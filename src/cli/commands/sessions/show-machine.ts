@@ -14,7 +14,7 @@ export interface MachineView {
   form: 'state' | 'events' | 'json'
 }
 
-/** Shows the session of a machine. Its records contain the states, so the machine itself is not needed. */
+/** Shows a machine's session. Its records contain the states, so the machine itself is not needed. */
 export async function showMachine(
   store: SessionStore,
   entry: ListedSession,

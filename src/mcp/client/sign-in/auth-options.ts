@@ -16,7 +16,7 @@ import { checkInput } from '../../../core/config/check-input.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 
 /**
- * The sign-in of the user (OAuth 2.1). The client registers itself, uses PKCE, requests tokens for this server only,
+ * The user's sign-in (OAuth 2.1). The client registers itself, uses PKCE, requests tokens for this server only,
  * and refreshes them.
  */
 export interface McpAuth {
