@@ -4,7 +4,7 @@ export interface BudgetTotals {
   outputTokens: number
   /** Cached part of `inputTokens`. */
   cachedInputTokens: number
-  /** The cost in USD. Null if a price is unknown, and then no cost limit applies. */
+  /** The cost in USD. Null if a price is unknown, in which case no cost limit applies. */
   cost: number | null
 }
 

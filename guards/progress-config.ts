@@ -35,15 +35,15 @@ export interface ProgressConfig {
   mixed: StepsWithBlock | null
   /**
    * Batches in which all calls fail. Defaults to 7, 11. Successful sessions had up to 8. After the nudge, a different
-   * call with a different error counts as a sixth, because the first rows of an import may all be bad.
+   * call with a different error counts as one sixth of a failure, because the first rows of an import may all be bad.
    */
   failing: Steps | null
   /**
-   * Calls of one tool that fail with the same error despite different arguments. Defaults to 5, 8. Successful sessions
-   * had up to 6.
+   * Calls to one tool that fail with the same error despite different arguments. Defaults to 5, 8. Successful
+   * sessions had up to 6.
    */
   sameError: Steps | null
-  /** Calls of tools that do not exist. Defaults to 2, 6. */
+  /** Calls to tools that do not exist. Defaults to 2, 6. */
   unknownTools: Steps | null
   /**
    * Batches in which all calls were refused by people, shields, policies or other guards. Defaults to 3, 8, because

@@ -58,7 +58,7 @@ export function toJitter(random: number): number {
   return 0.5 + random
 }
 
-/** Earlier attempts of the step that failed in the same way. */
+/** Earlier attempts at the step that failed in the same way. */
 function countEarlierAttempts({ kind, attempt, rateLimits }: FailedAttempt): number {
   return kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
 }

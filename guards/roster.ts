@@ -25,7 +25,7 @@ type Roster = typeof roster
 /** State of each guard. */
 export type GuardStates = { [Key in keyof All]: All[Key]['initial'] }
 
-/** The reason of a run that was halted by a guard. */
+/** The reason why a guard halted a run. */
 export type GuardName = Roster[keyof Roster]['reasons'][number]
 
 /** The configuration of the guards. `null` disables a guard. Compatible with the `guardrails` of an `AgentConfig`. */
@@ -47,7 +47,7 @@ export const rules = Object.entries(all) as readonly [keyof All, AnyRule][]
 
 export type AnyRule = Rule<object, object, GuardName>
 
-/** The reasons of runs that were halted by a guard. */
+/** The reasons for which guards halt runs. */
 export const guardNames: ReadonlySet<GuardName> = new Set(guards.flatMap(([, { reasons }]) => reasons))
 
 /** The configuration with all guards off. */
@@ -61,7 +61,7 @@ export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): 
     case 'repeatedCall':
       return repeatedCallSettings(config)
     default:
-      // Missing in logs from before the guard existed.
+      // Missing from logs that are older than the guard.
       return config[key] ?? null
   }
 }

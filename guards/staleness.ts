@@ -130,7 +130,7 @@ function isPair(value: unknown): value is Pair {
 
 const shapeLength = 5
 
-/** The reasons of refusals are not compared, because their wording varies. */
+/** The reasons for refusals are not compared, because their wording varies. */
 function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
   if (refused) return `${key}!`
   if (errorKind === 'policy_denied') return `${key}~`

@@ -37,7 +37,7 @@ export function isWatching(config: GuardrailsConfig): boolean {
 /** Passes a fact to every enabled guard. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
   const next = mapRules((key, guard) => {
-    // Missing in logs from before the guard existed.
+    // Missing from logs that are older than the guard.
     const before: object | undefined = state[key]
     const settings = findSettings(key, config)
     if (settings === null) return before ?? guard.initial
@@ -58,10 +58,10 @@ export function forgetDroppedMessages(state: GuardrailsState, head: number, from
   return isSame ? state : { ...state, ...after }
 }
 
-/** A finding, with how its guard halts. */
+/** A finding, and how its guard halts the run. */
 export type GuardrailFinding = Finding<GuardName> & { onHalt: OnHalt }
 
-/** The findings after the latest fact, in the order halts, blocks, nudges, then by roster. */
+/** The findings after the latest fact: halts, then blocks, then nudges, each in roster order. */
 export function collectFindings(state: GuardrailsState, config: GuardrailsConfig): GuardrailFinding[] {
   const all: GuardrailFinding[] = []
   for (const [key, guard] of rules) {
@@ -77,8 +77,8 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
 }
 
 /**
- * Resets the guard that halted, when the run is resumed. Unknown names have no effect. `userGuard` is the user guard's
- * name if `name` is `user_guard`.
+ * Resets the guard that halted the run once the run is resumed. Unknown names have no effect. `userGuard` is the user
+ * guard's name if `name` is `user_guard`.
  */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {

@@ -2,8 +2,8 @@ import type { ProgressConfig, Steps } from './progress-config.js'
 import type { ResultFact } from './types.js'
 
 /**
- * The keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. The first matching rule
- * applies, because it is the most specific about the cause.
+ * The keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. The first matching
+ * rule applies, because it describes the cause most specifically.
  */
 export const progressRules = [
   'policyDenied',

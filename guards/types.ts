@@ -74,7 +74,7 @@ export type Fact =
 
 /** A guard's finding. */
 export type Finding<Reason extends string = string> = {
-  /** The reason of the halted run. */
+  /** The reason for the halt. */
   guard: Reason
   /** The rule that applied. It is a key of the guard's configuration. */
   rule?: string
@@ -107,7 +107,7 @@ export type Verdict<Reason extends string = string> = { action: 'ok' } | Finding
  * in order, then `verdict`. Neither may throw.
  */
 export interface Rule<State, Told, Reason extends string = string> {
-  /** The possible `reason`s of a halted run. A guard with several reasons is reset after any of them. */
+  /** The possible `reason`s for a halt. A guard with several reasons is reset after any of them. */
   reasons: readonly Reason[]
   initial: State
   observe(state: State, fact: Fact, config: Told): State

@@ -75,7 +75,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-/** A finding of a user guard. */
+/** A finding from a user guard. */
 export interface UserFinding {
   action: 'nudge' | 'block' | 'halt'
   /** The guard's name. */

@@ -58,7 +58,7 @@ export function digestOutcome(text: string): OutcomeDigests {
 
 function digestText(text: string): OutcomeDigests {
   const rest = text.replace(volatile, '$1$2·')
-  // A result that consists only of volatile parts (a time, a duration, a new id) is compared whole.
+  // A result that consists only of volatile parts (a time, a duration, a new id) is compared as a whole.
   const compared = rest === text || other.test(rest.replace(days, '')) ? rest : text
   let [low, high, shape] = [-0x7ee3623b, 0x41c6ce57, 0x2b3c4d5e]
   for (let at = 0; at < compared.length; at += 1) {

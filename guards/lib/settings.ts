@@ -9,7 +9,7 @@ export type OnRepeat = 'halt' | 'block'
 /** The type of a guard setting, as plain data from which the configuration checks are built. */
 export type Setting =
   | 'flag'
-  /** One of these words. */
+  /** A string from this list. */
   | readonly [string, ...string[]]
   /** An integer, unless `of` specifies a unit. */
   | { from: number; to?: number; of?: 'milliseconds' | 'share' }

@@ -6,8 +6,8 @@ import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
 
 /**
- * Limits on consecutive failures, counted once per batch. Each number is the failure that halts; the nudge comes one
- * failure earlier. Failures are `identical` if tool, arguments and error class are equal.
+ * Limits on consecutive failures, counted once per batch. Each number is the count at which the run halts; the nudge
+ * comes one failure earlier. Failures are `identical` if tool, arguments and error class are equal.
  */
 export interface FailingConfig {
   /** Identical permanent failures. */
@@ -117,7 +117,7 @@ function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Fai
   return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
 }
 
-/** Groups failures by kind, with each call once. */
+/** Groups failures by kind. Each call occurs once per group. */
 function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds

@@ -30,7 +30,7 @@ export interface RepeatedCallConfig {
 export interface RepeatedCallState {
   /** The repeated batch, or null. */
   batch: string | null
-  /** Its results while they are unchanged. Null before a success. */
+  /** Its results, as long as they are unchanged. Null before the first success. */
   outcome: string | null
   /** How often it has been repeated consecutively. */
   count: number

@@ -113,17 +113,17 @@ export type EmittedEvent<Tools = AnyTools> =
       action: 'nudge' | 'block' | 'halt' | 'recover'
       /** The rule that applied, a key of `guardrails.progress`. */
       rule?: string
-      /** The evidence, cut to 600 characters. */
+      /** The evidence, truncated to 600 characters. */
       evidence: string
       message: string
     }
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
-  /** From now on, requests omit `dropped` messages of the transcript. `before` and `after` are token counts. */
+  /** From now on, requests omit `dropped` messages from the transcript. `before` and `after` are token counts. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
-  /** A policy was asked about a call. `shadow` means that the decision has no effect. */
+  /** A policy was consulted about a call. `shadow` means that the decision has no effect. */
   | ({ type: 'policy_decided'; callId: string; name: string } & Omit<PolicyVerdict, 'failed'>)
   | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
-  /** A question about a call has ended. If several people must approve, `by` is the last one. */
+  /** A question about a call has ended. If several people must approve, `by` is the last of them. */
   | {
       type: 'approval_decided'
       callId: string
@@ -149,7 +149,8 @@ export type EmittedEvent<Tools = AnyTools> =
       message: string | null
       durationMs: number
       /**
-       * Set at `toolInput` and `toolOutput`, and at `input` when the screened text is the reason of a rejected call.
+       * Set at `toolInput` and `toolOutput`, and at `input` when the screened text is the reason for rejecting a
+       * call.
        */
       callId?: string
     }
@@ -201,7 +202,7 @@ export type Step =
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
   /**
    * `callId` is set at `toolInput` and `toolOutput`, which have one step per call, and at `input` when the screened
-   * text is the reason of a rejected call.
+   * text is the reason for rejecting a call.
    */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
@@ -285,7 +286,7 @@ export interface ToolStepResponse {
   errorKind?: ToolErrorKind
   /** Null if tool-output shields screen results. Cleared results are emitted as `tool_result`. */
   content: string | null
-  /** True when `content` was cut to `toolCalls.maxResultChars`. */
+  /** True when `content` was truncated to `toolCalls.maxResultChars`. */
   truncated?: true
 }
 
@@ -299,7 +300,7 @@ export interface ShieldViolation {
   shields: string[]
 }
 
-/** An event of a sub-agent. This is an interface because TypeScript 5 reports the union as circular. */
+/** An event from a sub-agent. This is an interface because TypeScript 5 reports the union as circular. */
 export interface ChildEvent {
   type: 'child_event'
   /** Ids of the calls that lead to the sub-agent, separated by slashes. */

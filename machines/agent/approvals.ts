@@ -7,7 +7,7 @@ export type DecisionKind = keyof typeof strictness
 /** The possible actions when a question expires, from mildest to strictest. */
 export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 
-/** The time limit of a question. */
+/** The time limit for a question. */
 export interface Expiry {
   /** Milliseconds from the question. 0 means that it does not expire. */
   expiresMs?: number
@@ -30,7 +30,7 @@ export interface Approvers {
   roles?: readonly string[]
   /** How many different people must approve. Defaults to 1. */
   count?: number
-  /** Whether people who wrote messages of the run are excluded from approving. Defaults to false. */
+  /** Whether people who wrote messages in the run are excluded from approving. Defaults to false. */
   notRequester?: boolean
 }
 
@@ -52,7 +52,7 @@ export interface PolicyVerdict extends Expiry {
   decision: DecisionKind
   rule?: string
   reason?: string
-  /** Who may approve, if it asks. */
+  /** Who may approve, if the policy asks for approval. */
   approvers?: Approvers
   /** The decision was only recorded and has no effect. */
   shadow?: true
@@ -110,10 +110,10 @@ export function createDenial(call: Decided) {
 
 /** A question about a call, with its approvers and the approvals so far. */
 export interface Question {
-  /** All of these terms must be met. Anyone may approve if absent. */
+  /** All of these terms must be met. If absent, anyone may approve. */
   approvers?: readonly Approvers[]
   approvals?: readonly Approval[]
-  /** When the call can no longer be approved or start, in milliseconds since the epoch. */
+  /** The time after which the call can neither be approved nor start, in milliseconds since the epoch. */
   expiresAt?: number
   onExpiry?: Expiry['onExpiry']
 }
@@ -132,7 +132,7 @@ export function joinExpiry(terms: readonly Expiry[]): Expiry {
   }
 }
 
-/** The time limit of a call's question. The terms of a policy decision replace those of the agent. */
+/** The time limit for a call's question. The terms of a policy decision replace those of the agent. */
 export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
   const asks = listEnforced(call).filter(({ decision }) => decision === 'ask')
   if (asks.length === 0) return ofAgent

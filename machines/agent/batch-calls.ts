@@ -57,7 +57,7 @@ export interface ToolResult {
   media?: MediaPart[]
   /** Models that are not known to support the media read only `content`. */
   mediaOptional?: true
-  /** Data of the tool's server for the app, hidden from the model. */
+  /** Data from the tool's server for the app, hidden from the model. */
   appData?: JsonObject
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
@@ -66,9 +66,9 @@ export interface ToolResult {
   /** The guard that refused the call. */
   refusedBy?: Reason
   child?: ChildOutcome
-  /** When the run continues, in milliseconds since the epoch. Set by `sleepUntil`. */
+  /** The time when the run continues, in milliseconds since the epoch. Set by `sleepUntil`. */
   wakeAt?: number
-  /** True when `content` was cut to the size limit. */
+  /** True when `content` was truncated to the size limit. */
   truncated?: true
 }
 
@@ -96,13 +96,13 @@ export interface BatchCall {
   approved?: true
   /** The id of the grant that lets it run. */
   grant?: string
-  /** Its grant ended before it could start, so a person must approve it. */
+  /** The grant ended before the call could start, so a person must approve the call. */
   ungranted?: true
   /** Policy decisions. Absent if no policy was consulted. */
   decisions?: PolicyVerdict[]
   /** Approvals so far. Absent if there are none. */
   approvals?: readonly Approval[]
-  /** The call must start before this time, or it does not run. In milliseconds since the epoch. */
+  /** The time by which the call must start, in milliseconds since the epoch. A later start is refused. */
   expiresAt?: number
   /** The arguments are new, and no policy has decided on them yet. The call does not run. */
   undecided?: true
@@ -114,11 +114,11 @@ export interface BatchCall {
   edited?: true
   /** The usage of its sub-agent, already included in the run's totals. */
   childUsage?: Usage
-  /** Unanswered questions of its sub-agent or its tool. Empty if the sub-agent is paused. */
+  /** Unanswered questions from its sub-agent or its tool. Empty if the sub-agent is paused. */
   questions?: ChildQuestion[]
   /** State that its tool receives together with the answers. */
   memo?: Json
-  /** When its sleeping sub-agent continues. */
+  /** The time when its sleeping sub-agent continues. */
   wakeAt?: number
   /** A skill change that takes effect when the call succeeds. */
   skill?: SkillChange
@@ -142,7 +142,7 @@ export interface Handoff {
 
 /** The machine's view of a tool. */
 export interface ToolTraits {
-  /** The tool has no side effects. It is safe to repeat and not expected to make progress. */
+  /** The tool has no side effects. Its calls are safe to repeat and are not expected to make progress. */
   readOnly: boolean
   /** Running the tool twice with the same idempotency key has the same effect as running it once. */
   idempotent: boolean
@@ -175,7 +175,7 @@ export function isRunnable(call: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unscreenedArguments && !undecided
 }
 
-/** Whether a call of this tool loads it instead of running it. */
+/** Whether a call to this tool loads it instead of running it. */
 export function isUnloadedTool(
   { tools, loaded }: { tools: Readonly<Record<string, ToolTraits>>; loaded: readonly string[] },
   name: string,
@@ -203,8 +203,8 @@ export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall):
 }
 
 /**
- * A sub-agent's question with its answer. Its call id is the sub-agent's. `fromTool` marks a question of the call's
- * tool.
+ * A sub-agent's question with its answer. The call id is the one used in the sub-agent's run. `fromTool` marks a
+ * question from the call's tool.
  */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 

@@ -20,9 +20,7 @@ export function findBudgetReason(context: BudgetState): BudgetReason | null {
   return findCrossedLimit(getBudgetTotals(context), toBudgetLimits(context.config))
 }
 
-/**
- * The limit of which only the reserve is left (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`), or null.
- */
+/** The limit that is down to its reserve (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`), or null. */
 export function findNearReason(context: BudgetState): NearReason | null {
   const { reserveTokens, reserveCostFraction } = context.config.guardrails
   const reserve = { tokens: reserveTokens, costFraction: reserveCostFraction }

@@ -27,7 +27,7 @@ export function toResultFact(
   config: GuardrailsConfig,
 ): ResultFact {
   const { status, content, durationMs, child } = result
-  // Open calls in logs of early versions lack some of the compared values.
+  // Open calls in logs from early versions lack some of the compared values.
   const fact = call.fact !== undefined && 'key' in call.fact ? call.fact : toCallFact(tools, call, config)
   const ending = {
     ok: status === 'ok',

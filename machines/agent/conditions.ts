@@ -86,7 +86,7 @@ export const isPausing = ({ context }: ConditionScope): boolean => context.pausi
 export const isAsleep = ({ context, event }: ConditionScope): boolean =>
   context.wakeAt !== null && getEventTime(event) < context.wakeAt
 
-/** The resume has a future date. */
+/** The resume is scheduled for a later time. */
 export const isForLater = ({ event }: ConditionScope): boolean => findLaterResume(event) !== null
 
 export const isAtStepCap = ({ context }: ConditionScope): boolean =>
@@ -303,7 +303,7 @@ export const isSpentByChild = (scope: ConditionScope): boolean => {
 export const isTerminalDelegation = (scope: ConditionScope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-/** All calls that were running when the process died are in doubt. */
+/** Every call that was running when the process died may have had an effect that must not be repeated. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, event))

@@ -3,7 +3,7 @@ import type { RetryConfig } from '../../guards/retry.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'
 
-/** The complete configuration of a run, as plain JSON. Keys that `null` or 0 disables say so. */
+/** The complete configuration of a run, as plain JSON. A key's comment states whether `null` or 0 disables the key. */
 export interface AgentConfig {
   /** Limits of a run. Each run can override them. */
   limits: {
@@ -33,7 +33,7 @@ export interface AgentConfig {
      */
     onNearBudget: 'warn' | 'conclude'
   }
-  /** How token and cost limits are counted. */
+  /** How tokens and cost count toward the limits. */
   budget: {
     /** Whether totals cover the session or only this run. */
     scope: 'session' | 'run'
@@ -59,7 +59,10 @@ export interface AgentConfig {
   retry: RetryConfig
   /** Whether to stream answers. The result is the same either way. */
   stream: boolean
-  /** Milliseconds without any bytes, once an answer has started, before a recoverable error. 0 = off. */
+  /**
+   * Maximum milliseconds without any bytes once an answer has started. A longer silence is a recoverable error. 0 =
+   * off.
+   */
   streamIdleMs: number
   /** Milliseconds for one call to the session store. A slower call ends the run (`store_error`). 0 = off. */
   storeTimeoutMs: number

@@ -60,11 +60,11 @@ export interface SessionState {
   loaded?: readonly string[]
   /** Absent if the session is not a fork or the fork has no settings. */
   terms?: ForkTerms
-  /** Ends of earlier runs. Absent if all of them were complete answers. */
+  /** How earlier runs ended. Absent if all of them ended with complete answers. */
   turnEnds?: readonly TurnEnd[]
   /** Content refused by providers. Absent if there is none. */
   refusals?: readonly Refusal[]
-  /** Approvals for later calls. Absent: none. */
+  /** Approvals for later calls. Absent if there are none. */
   grants?: readonly Grant[]
   /** Number of messages in the session, including branches that are not in the transcript. */
   lastMessageNumber?: number
@@ -87,7 +87,7 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   requesters?: readonly Principal[]
   /** Who may approve calls, according to this agent and its parents. Absent if anyone may. */
   approvers?: readonly Approvers[]
-  /** The time limit of questions, set by this agent and its parents. Absent if there is none. */
+  /** The time limit for questions, set by this agent and its parents. Absent if there is none. */
   expiry?: Expiry
 }
 
@@ -147,7 +147,7 @@ export interface AgentContext {
   /** Why the run rests or ended. Null while it runs. */
   reason: Reason | null
   error: RunFailure | null
-  /** Whether the run pauses at its next safe point. A string is the reason of the pause. */
+  /** Whether the run pauses at its next safe point. A string is the reason for the pause. */
   pausing: boolean | 'approval_expired'
 
   steps: number
@@ -162,7 +162,7 @@ export interface AgentContext {
   deadline: number | null
   /** Remaining milliseconds while the clock is stopped. Null while it runs. */
   timeLeft: number | null
-  /** When a sleeping run wakes, or one that is about to sleep. Null for any other run. */
+  /** The wake time of a run that sleeps or is about to sleep. Null for any other run. */
   wakeAt: number | null
 
   usage: { run: Usage; session: Usage }
@@ -191,7 +191,7 @@ export interface AgentContext {
   /** The current batch, and the index of its message in `messages`. */
   calls: BatchCall[]
   batchAt: number
-  /** Number of that message. Its results have the following numbers. */
+  /** Number of the batch's message. The results have the numbers that follow. */
   batchNumber: number
   /** Whether a call of the last batch failed. */
   lastBatchFailed: boolean
@@ -203,7 +203,7 @@ export interface AgentContext {
   callCounts: CallCounts | null
   /** The plan of the current step, or null. */
   plan: StepPlan | null
-  /** Messages of guards for the next request only. */
+  /** Messages from guards for the next request only. */
   nudges: string[]
   verdict: GuardrailVerdict | null
 }
@@ -256,7 +256,7 @@ export function createContext(input: AgentInput): AgentContext {
 
 /**
  * Returns a changed copy of the context. Copies key by key because a spread of this many keys takes ten times as long
- * and six times the memory.
+ * and uses six times the memory.
  */
 export function patchContext(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
   const copy: AgentContext = {

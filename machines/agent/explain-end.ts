@@ -6,13 +6,13 @@ import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
 import { getBudgetTotals, toBudgetLimits } from './budget-totals.js'
 
-/** The error of a run that did not complete, with its cause and a remedy. */
+/** The error for a run that did not complete, with its cause and a remedy. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
   // A shared budget that cannot be reached is not exhausted.
   const isUnasked = reason === 'shared_budget' && error?.code !== reason
   if (error !== null && (isUnasked || !isLimit(reason))) return error
-  // The error of a refused request includes the amount that it would have needed.
+  // The error for a refused request includes the amount that the request would have needed.
   const wasRefused = (reason === 'token_budget' || reason === 'shared_budget') && error?.code === reason
   return {
     code: reason,

@@ -21,7 +21,7 @@ export interface GrantLimits {
    * arguments of the approved call.
    */
   when?: Readonly<Record<string, GrantMatcher>>
-  /** When the grant ends, in milliseconds since the epoch. If absent, it does not end. */
+  /** The time when the grant ends, in milliseconds since the epoch. If absent, it does not end. */
   until?: number
   /** How many calls may start. Unlimited if absent. */
   uses?: number
@@ -35,7 +35,7 @@ export interface NewGrant extends GrantLimits {
 }
 
 /**
- * An approval for later calls of one tool, within limits.
+ * An approval for later calls to one tool, within limits.
  *
  * @example
  * run.events$.subscribe((event) => {

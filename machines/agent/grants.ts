@@ -17,7 +17,10 @@ export function isGrantEnded(
   return grant === undefined || isOver({ ...grant, uses: 1 }, now)
 }
 
-/** Whether grants apply to a call. Only people decide interrupted calls, and calls that a provider or a client runs. */
+/**
+ * Whether grants apply to a call. Only people decide on interrupted calls and on calls that a provider or a client
+ * runs.
+ */
 function isGrantable(call: BatchCall, now: number): boolean {
   const { needs, result, hosted, client, interrupted, ungranted, unscreenedArguments, undecided } = call
   const isAsked = needs === 'approval' && result === undefined && !unscreenedArguments && !undecided
@@ -116,7 +119,7 @@ export function changeGrants(context: AgentContext, event: AgentMachineEvent): r
   )
 }
 
-/** The grants with one more. Grants that have ended are dropped, unless a call of the batch has one. */
+/** Adds a grant. Grants that have ended are dropped, unless a call of the batch has one. */
 export function addGrant(
   { grants = [], calls }: Pick<AgentContext, 'grants' | 'calls'>,
   grant: Grant,

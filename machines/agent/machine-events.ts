@@ -71,7 +71,7 @@ export type ControlEvent = EventBase &
         /** Also approves later calls. */
         grant?: NewGrant
       }
-    /** Approves later calls of a tool. */
+    /** Approves later calls to a tool. */
     | { type: 'GRANT'; tool: string; grant: NewGrant }
     /** Ends a grant, or withdraws the sender's approval of a call that has not started. */
     | { type: 'REVOKE'; grant: string }
@@ -91,7 +91,7 @@ export type ControlEvent = EventBase &
       }
   )
 
-/** An event of the machine's actors. */
+/** An event from the machine's actors. */
 export type ActorEvent = EventBase &
   /** `usage` is the sub-agent usage that has not been reported yet. */
   (

@@ -108,7 +108,7 @@ export interface ToolMessage extends MessageBase {
   media?: MediaPart[]
 }
 
-/** A message of the transcript, as plain JSON: Chat Completions plus `id`, `createdAt` and notes. */
+/** A message in the transcript, as plain JSON: Chat Completions plus `id`, `createdAt` and notes. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 /** Text of the last user message, used to search memory. */

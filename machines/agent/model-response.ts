@@ -147,10 +147,11 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'>
   jitter: number
   /** Usage of the failed attempt, if known. */
   usage: Usage | null
-  /** The shared budget that refused the request. Nothing was sent then. */
+  /** The shared budget that refused the request, in which case nothing was sent. */
   budget?: string
   /**
-   * When a run that waits for that budget continues, in milliseconds since the epoch. Absent if the run does not wait.
+   * The time when a run that waits for that budget continues, in milliseconds since the epoch. Absent if the run does
+   * not wait.
    */
   wakeAt?: number
   /** Content that the provider refuses and the next request can omit. */

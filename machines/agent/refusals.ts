@@ -3,14 +3,17 @@ import type { Message } from './messages.js'
 /** A kind of content besides text. */
 export type MediaKind = 'image' | 'audio' | 'file'
 
-/** Content that a provider has refused. Later requests of the session omit it. */
+/** Content that a provider has refused. Later requests in the session omit it. */
 export type Refusal =
-  /** Whole messages. `question` is the user message that was unanswered when they were refused. */
+  /** The provider refused whole messages. `question` is the user message that was unanswered when they were refused. */
   | { what: 'messages'; ids: string[]; question: string | null }
-  /** Media for this model: all parts of these kinds, or only the parts with these descriptions. */
+  /** The provider refused media for this model: all parts of these kinds, or only the parts with these descriptions. */
   | { what: 'media'; model: string; kinds: MediaKind[] }
   | { what: 'media'; model: string; parts: string[] }
-  /** Stored reasoning and signatures for this model, up to this message number or all of them (null). */
+  /**
+   * The provider refused stored reasoning and signatures for this model, up to this message number or all of them
+   * (null).
+   */
   | { what: 'reasoning'; model: string; upTo: number | null }
 
 /** Counts the attempts at the current request. A request without the refused content is a different request. */

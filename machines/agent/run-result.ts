@@ -88,14 +88,14 @@ export interface RunFailure {
   budget?: string
 }
 
-/** How a run ended that did not fully answer its user message, or why a run rests in PAUSED. */
+/** How a run that did not fully answer its user message ended, or why a run rests in PAUSED. */
 export interface TurnEnd {
   /** The id of the user message. */
   messageId: string
   state: AgentState
   reason: Reason
   error?: Pick<RunFailure, 'code' | 'message'>
-  /** When a sleeping run continues, in milliseconds since the epoch. */
+  /** The time when a sleeping run continues, in milliseconds since the epoch. */
   wakeAt?: number
 }
 
@@ -293,7 +293,7 @@ export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   reason: 'approval' | 'tool_output' | 'message'
   /** Waiting calls. Empty if the run waits for a message. */
   pending: PendingCall<Tools>[]
-  /** When the next question expires, in milliseconds since the epoch. */
+  /** The time when the next question expires, in milliseconds since the epoch. */
   wakeAt?: number
   error?: never
 }
@@ -302,7 +302,7 @@ export interface WaitingResult<Tools = AnyTools> extends RestingResult {
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
-  /** When a sleeping run wakes, in milliseconds since the epoch. */
+  /** The time when a sleeping run wakes, in milliseconds since the epoch. */
   wakeAt?: number
   /** Why a guard paused the run, or the failure that will be retried. */
   error?: RunFailure

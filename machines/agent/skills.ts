@@ -24,8 +24,8 @@ export interface ActiveSkill {
 }
 
 /**
- * The skills that are active at the end of a transcript, according to the notes on the results of skill calls. A
- * handoff deactivates all skills, because they belong to the previous agent.
+ * The skills that are active at the end of a transcript, according to the notes on skill call results. A handoff
+ * deactivates all skills, because they belong to the previous agent.
  */
 export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   let active: ActiveSkill[] = []

@@ -26,7 +26,7 @@ export interface AskedCall {
   question?: ChildQuestion
 }
 
-/** The unanswered questions of a call's sub-agent, or of its tool. */
+/** The unanswered questions from a call's sub-agent, or from its tool. */
 export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
@@ -77,7 +77,7 @@ export function withAnswer(
   return calls.with(calls.indexOf(found.call), next)
 }
 
-/** The call with a changed question of its sub-agent. */
+/** The call with a changed question from its sub-agent. */
 export function withQuestion(
   call: BatchCall,
   question: ChildQuestion,

@@ -102,7 +102,7 @@ export function getApprovalTerms(
   }
 }
 
-/** Converts a question of a sub-agent or of the call's tool to one of this run, with this run's ids. */
+/** Converts a question from a sub-agent or from the call's tool to a question of this run, with this run's ids. */
 function toParentQuestion(context: AgentContext, call: BatchCall, childQuestion: ChildQuestion): PendingCall {
   const { fromTool, ...question } = childQuestion
   return {

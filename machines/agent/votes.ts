@@ -47,11 +47,14 @@ export function withVote(
 }
 
 interface OwnApproval extends AskedCall {
-  /** The approvals of others. */
+  /** The approvals by other people. */
   others: readonly Approval[]
 }
 
-/** The call whose approval an event takes back. Undefined if the sender has not approved it, or if it has started. */
+/**
+ * The call whose approval an event withdraws. Undefined if the sender has not approved the call, or if the call has
+ * started.
+ */
 export function findOwnApproval(context: AgentContext, event: AgentMachineEvent): OwnApproval | undefined {
   if (event.type !== 'REVOKE' || !('callId' in event)) return undefined
   const { callId, by, fingerprint, messageId } = event

@@ -169,7 +169,7 @@ export const expireCalls = toAction((context, event, emit) => {
   const late = listLate(context, now)
   const expire = (calls: BatchCall[], { call, question }: (typeof late)[number]): BatchCall[] => {
     if (question) return withAnswer(calls, toQuestionId(call, question), { type: 'expired' }) ?? calls
-    // For an approved call, the question has already ended.
+    // The question about an approved call has already ended.
     if (!call.approved) announceOutcome(context, call, 'expired', event, emit)
     const result = createExpired(getExpiry(call, context.expiry), call.approved === true)
     return settleCall(calls, call.id, result, now, emit)
@@ -246,7 +246,7 @@ export function announceOutcome(
   grant?: string,
 ): void {
   const now = getEventTime(event)
-  // The event that starts a granted call is of someone else.
+  // The event that starts a granted call comes from someone else.
   const {
     by,
     why = '',

@@ -24,7 +24,7 @@ export const endGrant = toAction((context, event) =>
   event.type === 'GRANT_ENDED' ? withoutGrants(context, [event.callId], { ungranted: true }) : undefined,
 )
 
-/** If the call was already approved, it asks again. */
+/** A call that was already approved waits for approval again. */
 export const revokeApproval = toAction((context, event, emit) => {
   const own = findOwnApproval(context, event)
   if (own === undefined) return undefined

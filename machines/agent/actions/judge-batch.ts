@@ -210,7 +210,7 @@ export function capCalls(
 }
 
 function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
-  // Logs of early versions do not have these keys.
+  // Logs from early versions lack these keys.
   const { maxToolCalls: run = null, maxToolCallsPerResponse: response = null } = config.limits as Partial<
     AgentContext['config']['limits']
   >

@@ -133,7 +133,7 @@ function toUnclearedAnswer(
   return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
 }
 
-/** Logs of early versions contain unscreened reasoning. */
+/** Logs from early versions contain unscreened reasoning. */
 function withoutReasoning({
   reasoningDetails: _details,
   providerItems: _items,

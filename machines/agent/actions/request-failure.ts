@@ -57,7 +57,7 @@ function rememberRefusal(
   return { refusals: addRefusal(refusals, refusal) }
 }
 
-/** Sets the reason of a run that ended with an unrecoverable failure. */
+/** Sets the reason for ending a run after an unrecoverable failure. */
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {

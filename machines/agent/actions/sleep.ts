@@ -42,7 +42,7 @@ function sleepUntil({ wakeAt }: AgentContext, at: number): Pick<AgentContext, 'w
   return { wakeAt: Math.max(wakeAt ?? at, at) }
 }
 
-/** When a run that waits for a shared budget continues. Null for any other run. */
+/** The time when a run that waits for a shared budget continues. Null for any other run. */
 export function findBudgetWait(event: AgentMachineEvent): number | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const { code, wakeAt } = (event.error as Partial<ModelActorError> | null) ?? {}

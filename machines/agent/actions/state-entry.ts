@@ -13,8 +13,8 @@ import { spendUsage } from './spend-usage.js'
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
 /**
- * Sets the reason of a run that is over budget. After a concluding request, the reason is already set. A request that
- * the budget refuses is not sent.
+ * Sets the reason for ending a run that is over budget. After a concluding request, the reason is already set. A
+ * request that the budget refuses is not sent.
  */
 export const setBudgetReason = toAction((context) => {
   const { reason, error } = context
@@ -24,7 +24,7 @@ export const setBudgetReason = toAction((context) => {
 
 export const setNearReason = toAction((context) => ({ reason: findNearReason(context) }))
 
-/** Sets the reason of a run that reached its cap on steps or tool calls. */
+/** Sets the reason for ending a run that reached its cap on steps or tool calls. */
 export const setCapReason = toAction(({ reason, steps, config }) => ({
   // After a concluding request the reason is already set, even if the run also used up its steps.
   reason:
@@ -34,7 +34,7 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
 }))
 
 /**
- * Sets the reason of a pause, which is a guard, `pause()`, a sleep, or an exhausted shared budget. Only the last two
+ * Sets the reason for a pause, which is a guard, `pause()`, a sleep, or an exhausted shared budget. Only the last two
  * end without `resume()`.
  */
 export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>

@@ -86,7 +86,10 @@ export function addUnclearedResult(
   )
 }
 
-/** Replaces one call. Copies the whole array, because each of thousands of calls changes it once. */
+/**
+ * Replaces one call in a copy of the array. Uses `slice`, because a batch with thousands of calls makes thousands of
+ * copies.
+ */
 function replaceOpenCall(
   calls: readonly BatchCall[],
   callId: string,

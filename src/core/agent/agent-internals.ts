@@ -12,9 +12,9 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 
 /** Internal parts of an agent. */
 export interface AgentInternals extends StoredAgent {
-  /** The store of the options. */
+  /** The store from the options. */
   store: SessionStore | undefined
-  /** The same store, with the time limit of the configuration. */
+  /** The same store, with the time limit from the configuration. */
   limitedStore: SessionStore | undefined
   /** @throws {UsageError} `no_store` */
   openStored: () => Promise<StoredRuns>
@@ -26,7 +26,7 @@ export interface AgentInternals extends StoredAgent {
 /** Only for agents from `createAgent`. Other implementations of the interface have no internals. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
-/** The same internals by the agent's machine, for other machines that invoke it. */
+/** The same internals, keyed by the agent's machine, for other machines that invoke it. */
 export const internalsByMachine = new WeakMap<object, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */

@@ -97,8 +97,8 @@ export interface AgentOptions<
   /** Sampling parameters of every request. */
   sampling?: Sampling
   /**
-   * Whether the model may (`auto`, the default) or must call tools, or must not, or the name of the tool that it must
-   * call.
+   * Whether the model may (`auto`, the default), must or must not call tools. `{ name }` requires a call to that
+   * tool.
    */
   toolChoice?: ToolChoice
   /** Merged into every request body last. `null` removes a key. */
@@ -110,7 +110,7 @@ export interface AgentOptions<
   prices?: PriceOverrides | null
   /** A clock for tests. Defaults to the system clock. */
   clock?: Clock
-  /** Receives XState's inspection events of every run. See docs/stately.md for Stately's inspector. */
+  /** Receives XState's inspection events from every run. See docs/stately.md for Stately's inspector. */
   inspect?: Inspector
   /**
    * A persistent session store, such as `memoryStore()`, `fileStore()`, `postgresStore()` or a custom one. Defaults to
@@ -261,8 +261,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Resumes the latest run of a stored session. An interrupted run continues by itself with its finished results. An
    * unfinished model request is repeated. An unfinished tool call is repeated only if its tool is `readOnly` or
-   * `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. An ended run is
-   * returned unchanged.
+   * `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. A run that has
+   * ended is returned unchanged.
    *
    * @example
    * const run = await agent.resume('ann')
@@ -314,10 +314,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   replay(sessionId: string, options?: { to?: number; branch?: number }): Promise<SessionSnapshot>
   /**
-   * Creates a copy of a session up to record `seq`, by default up to the last. Resolves with the new session's id, for
-   * `resume` or `run`. The original session does not change. An `edit` changes a user message, or a call's arguments or
-   * result, and is validated like new input. Later messages of the transcript are kept, so choose a record before them.
-   * If the run has ended, an edit drops the run and keeps only its conversation.
+   * Creates a copy of a session up to record `seq`, by default up to the last. Resolves with the new session's id,
+   * for `resume` or `run`. The original session does not change. An `edit` changes a user message, or a call's
+   * arguments or result, and is validated like new input. Later messages in the transcript are kept, so choose a
+   * record before them. If the run has ended, an edit drops the run and keeps only its conversation.
    *
    * @example
    * const run = await agent.resume(await agent.fork('ann', 12))

@@ -11,11 +11,11 @@ import { internalsByAgent } from './agent-internals.js'
 export interface HandoffOptions<Name extends string = string> {
   /** The agent's name in the session: 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
   name: Name
-  /** Tells the model when to hand over. Defaults to a sentence with the name. */
+  /** Tells the model when to hand over. Defaults to a sentence that contains the name. */
   description?: string
 }
 
-/** An agent of any output, tools and context. */
+/** An agent with any output, tools and context. */
 type AnyAgent = Pick<Agent, 'config'>
 
 /**

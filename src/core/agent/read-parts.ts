@@ -299,7 +299,7 @@ function optionError(message: string, subject: string): UsageError {
 
 /**
  * Adds the documents to the user's last message. They are marked as data, so that the model does not read them as
- * instructions of the user.
+ * instructions from the user.
  */
 export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
   const last = messages.at(-1)

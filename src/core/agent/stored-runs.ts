@@ -107,7 +107,7 @@ export class StoredRuns {
     return this.#host.definitionAs(this.#agent.label)
   }
 
-  /** Executes a run that has begun, or resumed. */
+  /** Executes a run that has started or resumed. */
   run(handle: Pick<RunParts, 'runId' | 'session' | 'origin'> & Partial<RunParts>): Run {
     return this.#host.run({ signal: undefined, inspect: this.#agent.inspect, ...handle })
   }

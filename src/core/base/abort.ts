@@ -113,7 +113,8 @@ export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): 
 }
 
 /**
- * Like `onAbort`, but calls back immediately if the signal has already aborted. Passes the message of the abort reason.
+ * Like `onAbort`, but calls back immediately if the signal has already aborted. The callback receives the message of
+ * the abort reason.
  */
 export function whenAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
   const notify = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
@@ -207,11 +208,11 @@ export interface Deadline<Result> {
   /** Milliseconds. */
   ms: number
   clock?: Clock
-  /** Creates the error of a timeout. Defaults to a DOMException `TimeoutError`. */
+  /** Creates the error for a timeout. Defaults to a DOMException `TimeoutError`. */
   late?: () => Error
   /** Receives a result that arrives too late. */
   onLate?: ((result: Result) => void) | undefined
-  /** Converts the error of the work, or of a timeout. */
+  /** Converts an error from the work or from a timeout. */
   toError?: (error: unknown) => Error
 }
 

@@ -10,7 +10,7 @@ export interface Clock {
   /** Milliseconds since the epoch. Fractions are dropped. */
   now(): number
   /**
-   * Milliseconds from an arbitrary origin, unaffected by changes of the system clock. Measures durations within one
+   * Milliseconds from an arbitrary origin, unaffected by changes to the system clock. Measures durations within one
    * process. Defaults to `now()`.
    */
   elapsed?(): number
@@ -74,8 +74,8 @@ export function unrefTimer(timer: unknown): void {
 }
 
 /**
- * The time of one run in one process, in milliseconds since the epoch. It advances steadily from the start of the run,
- * so that changes of the system clock do not affect waits.
+ * The time of one run in one process, in milliseconds since the epoch. It advances steadily from the start of the
+ * run, so that changes to the system clock do not affect waits.
  */
 export class RunClock {
   readonly #clock: Clock

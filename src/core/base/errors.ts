@@ -141,7 +141,8 @@ export function hasThrown(plain: object): boolean {
 }
 
 /**
- * Converts the rejection of an actor to plain data for the machine. Failures of the request actor already are plain.
+ * Converts the rejection of an actor to plain data for the machine. Failures from the request actor are already plain
+ * data.
  */
 export function toPlainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error

@@ -64,7 +64,7 @@ function toText(value: unknown): string {
 
 /**
  * Truncates a text to `limit` characters (UTF-16 code units). Keeps the head (two thirds) and the tail, with a note
- * about the omitted length in between. Never splits a surrogate pair.
+ * between them that states the omitted length. Never splits a surrogate pair.
  */
 export function cutMiddle(text: string, limit: number): string {
   if (text.length <= limit) return text

@@ -13,7 +13,7 @@ export interface KeptReservation extends BudgetAmount {
   windowAt: number
   /** Milliseconds since the epoch. */
   expiresAt: number
-  /** How the amount counts since it expired. Null while it is reserved. */
+  /** How the amount counts after its expiry. Null while it is reserved. */
   lost: 'counted' | 'free' | null
 }
 

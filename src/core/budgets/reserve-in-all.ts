@@ -35,7 +35,8 @@ export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, Shar
 
 /**
  * Reserves for one request in all budgets or in none. Reserves in id order, so that two requests cannot deadlock. A
- * budget that occurs twice is reserved once. Rejects with the error of `getAmount` or of the first budget that refuses.
+ * budget that occurs twice is reserved once. Rejects with the error from `getAmount` or from the first budget that
+ * refuses.
  */
 export async function reserveInAll(
   budgets: readonly SharedBudget[],

@@ -94,7 +94,7 @@ export interface SharedBudget {
 export type BudgetErrorCode = 'budget_exceeded' | 'budget_conflict' | 'unknown_price' | 'unknown_budget'
 
 /**
- * The error of a request that a shared budget refuses. `subject` is the id of the budget.
+ * The error for a request that a shared budget refuses. `subject` is the id of the budget.
  * @example
  * const isEmpty = (error: unknown) => error instanceof BudgetError && error.code === 'budget_exceeded'
  */
@@ -103,7 +103,7 @@ export class BudgetError extends StatewrightError {
   declare readonly code: BudgetErrorCode
   /** Start of the next window, in milliseconds since the epoch, or null. */
   readonly resetsAt: number | null
-  /** Milliseconds until then, for a budget that runs wait for (`onEmpty: 'wait'`). Null if the run ends instead. */
+  /** Milliseconds until then, if runs wait for the budget (`onEmpty: 'wait'`). Null if the run ends instead. */
   readonly waitMs: number | null
 
   constructor(

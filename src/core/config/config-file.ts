@@ -26,7 +26,7 @@ import { type RequestOptions, requestSections } from './request-options.js'
 import { agentSections } from './agent-sections.js'
 
 /**
- * The model in a configuration file. It has those options of `openaiChat` and `openaiResponses` that are plain data and
+ * The model in a configuration file. It has the options of `openaiChat` and `openaiResponses` that are plain data and
  * not secret.
  */
 export interface ModelSection {
@@ -55,7 +55,7 @@ export interface ModelSection {
    * `max_tokens`.
    */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  /** Whether and in which form to send earlier reasoning back. */
+  /** Whether to send earlier reasoning back, and in which form. */
   echoReasoning?: boolean | ReasoningForm | undefined
   /** Tools that the provider runs. Only for `responses`. */
   hostedTools?: JsonObject[] | undefined

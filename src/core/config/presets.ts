@@ -51,7 +51,7 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
 
   /**
    * Stops after the 3rd identical successful batch or the 4th identical output, as a resumable checkpoint with the
-   * last text of the model.
+   * last text from the model.
    */
   openhuman,
 

@@ -25,8 +25,8 @@ export interface RequestOptions {
   /** Sampling parameters for every request. */
   sampling?: Sampling | undefined
   /**
-   * Whether the model may (`auto`, the default) or must call tools, or must not, or the name of the tool that it must
-   * call.
+   * Whether the model may (`auto`, the default), must or must not call tools. `{ name }` requires a call to that
+   * tool.
    */
   toolChoice?: ToolChoice | undefined
   /** Merged into every request body last. `null` removes a key. */

@@ -178,7 +178,7 @@ function readPath(value: unknown, path: string): unknown {
 }
 
 const reported = new Set<string>()
-/** Limits memory in case an app generates its numbers. */
+/** Limits memory in case an app generates setting values. */
 const mostReported = 100
 
 /** Warns once per process about each setting. */

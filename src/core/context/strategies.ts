@@ -62,5 +62,5 @@ export function fitWithNote(
   return null
 }
 
-/** A note grows by a digit or a name when more is omitted, so two attempts usually suffice. */
+/** A note grows by a digit or a name when more messages are omitted, so two attempts usually suffice. */
 const maxAttempts = 6

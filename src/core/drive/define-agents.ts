@@ -19,7 +19,8 @@ export type AnyAgent<Context = unknown> = Pick<
 >
 
 /**
- * An agent with a version. `accepts` lists the versions whose sessions it continues. Defaults to its own version only.
+ * An agent with a version. `accepts` lists the versions whose sessions it continues. By default, it accepts only its
+ * own version.
  * @example
  * const billing: VersionedAgent = { agent: createAgent({ model, store: memoryStore() }), version: '4', accepts: ['3', '4'] }
  */

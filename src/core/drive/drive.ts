@@ -34,7 +34,7 @@ import {
 } from './drive-options.js'
 import { type SessionResult, createDriveRest } from './drive-rest.js'
 import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
-/** The interval between calls of `heartbeat`, in milliseconds. */
+/** The interval between calls to `heartbeat`, in milliseconds. */
 const heartbeatMs = 10_000
 
 /**
@@ -42,7 +42,7 @@ const heartbeatMs = 10_000
  * any number of times for the same session, because finished work is not repeated.
  *
  * - The first call for a session starts it with `input`. Later calls ignore `input`. `turn` selects the run.
- * - A sleeping run continues if it is due, by the clock of this process. Otherwise the result has `wakeAt`.
+ * - A sleeping run continues if it is due according to this process's clock. Otherwise the result has `wakeAt`.
  * - When the run has ended, each message queued by `agent.send` starts a run. The result belongs to the last run. After a
  *   cancelled or poisoned run the messages wait until `turn` requests another run.
  * - When `signal` aborts, no new work starts. `runSession` waits for a tool call that must not repeat. Other work is
@@ -159,7 +159,7 @@ class AgentChoice {
 
 type LongWait = { waitUntil: number; waitMs: number }
 
-/** One call of `runSession`. Holds the session until it rests. */
+/** One call to `runSession`. Holds the session until it rests. */
 class SessionDrive {
   readonly #choice: AgentChoice
   readonly #acquired: AcquiredSession
@@ -190,7 +190,7 @@ class SessionDrive {
       await log.close()
       throw error
     }
-    // From here on, the run itself releases the session.
+    // From now on, the run itself releases the session.
     if (begun) return this.#follow(begun)
     const { session, context, budgets } = this.#options
     const run = await this.#choice.stored.resumeAcquired(this.#acquired, session, { context, budgets })

@@ -65,7 +65,7 @@ export function createSessionRunner(
   const wait = async (): Promise<void> => {
     const timer = systemClock.setTimeout(() => stop.abort(), drainMs)
     while (active.size > 0)
-      // oxlint-disable-next-line no-await-in-loop -- nothing begins meanwhile
+      // oxlint-disable-next-line no-await-in-loop -- no call starts in the meantime
       await Promise.allSettled(active)
     systemClock.clearTimeout(timer)
   }

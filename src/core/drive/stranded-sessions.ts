@@ -81,10 +81,10 @@ export interface CheckedSession {
    * - `same`: continues with the agent that started it
    * - `changed`: continues with an agent whose instructions, tools or model have changed
    * - `unknown`: continues with the requested agent, because the log does not name one
-   * - `stranded`: not accepted by any agent here
+   * - `stranded`: no agent in this process accepts it
    * - `missing_tool`: waits for a call to a tool that no longer exists
-   * - `missing_agent`: handed to an agent that no handoff reaches anymore
-   * - `corrupt_log`, `newer_log`, `unknown_state`: unreadable here
+   * - `missing_agent`: handed over to an agent that no handoff reaches anymore
+   * - `corrupt_log`, `newer_log`, `unknown_state`: this process cannot read the log
    */
   verdict: string
   /** A sentence for people. Set if the session cannot continue. */

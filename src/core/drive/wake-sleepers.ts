@@ -10,7 +10,7 @@ import type { Run } from '../run/run.js'
 
 /** A due alarm of a session. Each sleep of a session has a different time. */
 export interface DueAlarm extends Alarm {
-  /** Milliseconds since the epoch, by the store's clock. */
+  /** Milliseconds since the epoch, according to the store's clock. */
   at: number
 }
 

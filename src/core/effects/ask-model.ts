@@ -52,7 +52,7 @@ export interface AskOptions<Output> {
   onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
   /** Called when a tool that the provider runs has started or ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
-  /** Called when the next fallback model is asked and the deltas so far are dropped. */
+  /** Called when the request moves to the next fallback model and the deltas so far are dropped. */
   onFallback?: () => void
   /** Returns the cleared text of an answer that failed midway. */
   getKnownText: (partialText: string) => string
@@ -81,7 +81,7 @@ export async function askModel<Output>(
   }: AskOptions<Output>,
 ): Promise<Output> {
   const { config } = context
-  // These come before any timing, because a slow store does not mean that the provider is silent.
+  // These steps run before any timer starts, because a slow store does not mean that the provider is silent.
   await runtime.waitUntilDurable()
   failures ??= await import('../models/to-model-failure.js')
   const { toModelFailure } = failures

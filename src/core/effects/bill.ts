@@ -53,7 +53,7 @@ export class Bill {
     this.#reasoning += reasoning
   }
 
-  /** Continues with another model. `failure` is the reason, and its known cost. */
+  /** Continues with another model. `failure` contains the reason and the cost if it is known. */
   switchModel(next: AskedModel, failure: ModelFailure | null): Usage | null {
     const spent = failure && this.#findFailureItem(failure)
     if (spent) this.#givenUp.push(spent)
@@ -89,7 +89,7 @@ export class Bill {
     return items.length === 0 ? null : this.#sumItems(items)
   }
 
-  /** The usage so far, or null. A stopped answer is estimated, because its provider reports no usage. */
+  /** The usage so far, or null. For a stopped answer it is estimated, because the provider reports no usage. */
   getUsageSoFar(): Usage | null {
     const last = this.#answer ?? this.#estimateItem()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -155,11 +155,11 @@ function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
   return extendObject(pickCounts(tokens), { cost: cost ?? tokens.providerCost ?? null, estimated })
 }
 
-/** The error of a request that is not sent because a budget refuses it. */
+/** The error for a request that is not sent because a budget refuses it. */
 export class OverBudgetError extends ModelError {
   /** The shared budget, or undefined for the run's own limits. */
   readonly budget: string | undefined
-  /** When a waiting run continues, in milliseconds since the epoch. Undefined if the run does not wait. */
+  /** The time when a waiting run continues, in milliseconds since the epoch. Undefined if the run does not wait. */
   readonly wakeAt: number | undefined
 
   constructor(
@@ -178,7 +178,7 @@ export const toBudgetCode = ({ code }: BudgetError): string =>
     ? 'shared_budget'
     : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
 
-/** The plain failure of a memory search that a budget refuses. */
+/** The plain failure for a memory search that a budget refuses. */
 export function toRefusedSearch(error: BudgetError): ModelActorError {
   const { message, subject } = error
   const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
@@ -189,7 +189,7 @@ export function toRefusedSearch(error: BudgetError): ModelActorError {
 /** The machine's codes for requests refused by a budget. */
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
 
-/** Prefixes the same code if it comes from a provider, because it does not refer to our budget. */
+/** Adds a prefix to such a code if it comes from a provider, because the code does not refer to our budget. */
 export function withoutOurCode(
   failure: ModelFailure,
   error: unknown,

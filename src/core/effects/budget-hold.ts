@@ -47,7 +47,7 @@ export class BudgetHold {
   /**
    * Reserves the worst case in every budget, or in none.
    *
-   * @throws {OverBudgetError} or the reason of the abort
+   * @throws {OverBudgetError} or the reason for the abort
    */
   static async open(scope: HoldScope): Promise<BudgetHold> {
     const hold = new BudgetHold(scope, scope.parts.model)
@@ -92,7 +92,7 @@ export class BudgetHold {
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
   }
 
-  /** Reports in the events of the run, unless the request has ended. */
+  /** Emits an event of the run, or a process warning if the request has ended. */
   readonly #reportUnsettled = (message: string): void => {
     const { abort, runtime } = this.#scope
     if (abort.aborted) warnUnsettled(message)

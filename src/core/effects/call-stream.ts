@@ -22,7 +22,7 @@ interface StreamedCall {
 }
 
 /**
- * Emits the parts of an answer's calls under their final ids. Calls whose id may change, calls of the final tool and
+ * Emits the parts of an answer's calls under their final ids. Calls whose id may change, calls to the final tool and
  * calls through `call_tool` are emitted only when complete.
  */
 export class CallStream {

@@ -105,7 +105,7 @@ interface ToolsReport {
 
 const nothing: readonly string[] = []
 
-/** What has been reported, per run. */
+/** The reported changes, by run. */
 const reports = new WeakMap<AgentRuntime, ToolsReport>()
 
 /** Warns about each tool that has changed since the run's last request, because an MCP server can change its tools. */

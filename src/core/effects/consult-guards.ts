@@ -275,8 +275,8 @@ function describeCalls(name: string, fact: GuardFact, callIds: readonly string[]
 }
 
 /**
- * Whether a result of the batch is the answer of the run, and how it mismatches the output schema. Rejects with a plain
- * failure if `stopWhen` fails.
+ * Whether a result of the batch is the answer of the run, and why it does not match the output schema. Rejects with a
+ * plain failure if `stopWhen` fails.
  */
 async function findResultAnswer(
   { stopWhen, output }: AgentParts,

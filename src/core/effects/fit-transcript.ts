@@ -120,7 +120,7 @@ export function toActorError(error: unknown): ModelActorError {
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
 }
 
-/** The error of a request that cannot fit, with its size and its largest parts. */
+/** The error for a request that cannot fit, with its size and its largest parts. */
 function contextOverflowError(
   situation: FitSituation,
   strategy: ContextStrategy,

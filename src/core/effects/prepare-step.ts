@@ -114,7 +114,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
   }
 }
 
-/** Messages of the transcript are stored by id, others in full. */
+/** Messages from the transcript are stored by id, others in full. */
 function readMessages(
   messages: unknown,
   transcript: readonly Message[],

@@ -118,7 +118,7 @@ export function requestModel(
   )
 }
 
-/** Replaces calls through `call_tool` with calls of the tools that they name. */
+/** Replaces calls through `call_tool` with calls to the tools that they name. */
 function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): ModelResponse {
   if (search?.dispatcher === undefined || response.toolCalls.length === 0) return response
   return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }

@@ -53,7 +53,7 @@ export class ToolBatch implements RunBatchOptions {
     const { runtime } = this.#scope
     runtime.onHalt(() => this.#halt())
     await runtime.waitUntilDurable()
-    // Usage of sub-agents counts toward the results of this batch.
+    // The usage of sub-agents counts toward the results of this batch.
     if (runtime.hasChildren) await this.#openSubAgents()
     if (this.abort.aborted || runtime.isHalted) return
     this.#running = new RunningBatch(this.#calls, this)
@@ -231,7 +231,7 @@ export class ToolBatch implements RunBatchOptions {
     return createExpired(getExpiry(call, context.expiry), true)
   }
 
-  /** A tool that changed since the grant was given is approved again. */
+  /** A tool that has changed since the grant was given needs a new approval. */
   #isGranted(call: BatchCall): boolean {
     const { parent, runtime } = this.#scope
     const { context } = parent.getSnapshot() as { context: AgentContext }

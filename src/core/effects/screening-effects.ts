@@ -83,7 +83,7 @@ async function screenJoinedTexts(
   const [first, ...others] = texts
   if (first === undefined || others.length === 0) return screenings
   for (const between of ['', '\n']) {
-    // oxlint-disable-next-line no-await-in-loop -- the second look is not needed where the first finds something
+    // oxlint-disable-next-line no-await-in-loop -- the second check is not needed if the first one finds something
     const joined = await look(texts.map((text) => text.content).join(between))
     if (joined.action === 'block') return [...screenings, { ...joined, part: null }]
     if (joined.action === 'redact') {
@@ -196,7 +196,7 @@ export async function screenCalls(
   })
 }
 
-/** Screens the received results. Reasons of rejected calls are screened by input shields. */
+/** Screens the received results. Reasons for rejecting calls are screened by input shields. */
 export async function screenResults(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -258,7 +258,7 @@ const withheldMedia = '[Withheld: a shield refused the content of the files in t
 
 /**
  * Creates the steps for the screenings of one batch. The actor returns all screenings at once, and `said` picks the
- * report of one.
+ * report for one screening.
  */
 function createShieldSteps(
   getReport: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
@@ -277,7 +277,7 @@ function createShieldSteps(
     })
 }
 
-/** The report of shields without the screened content. */
+/** The shields' report without the screened content. */
 type ShieldReport = Omit<Screening, 'content'>
 type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
 
@@ -303,7 +303,7 @@ function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | n
   return { action, message: gravest?.message ?? null, shields: [...new Set(objecting)] }
 }
 
-/** Screens a text with the shields of one point, on the run's clock. The content of a block is dropped here. */
+/** Screens a text with the shields at one point, using the run's clock. Drops the content if a shield blocks it. */
 export async function screenText(
   { shields }: AgentParts,
   { runtime, context, abort }: Omit<EffectScope, 'self'>,

@@ -70,7 +70,7 @@ export class SubAgentBatch {
       child.onUsage(() => {
         this.#reportUsage(call.id, child)
       })
-      // Reports usage of a resumed sub-agent from before this listener existed.
+      // Reports the usage that a resumed sub-agent had before this listener was added.
       this.#reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
       if (questions) await child.resumeWithAnswers(questions, context.pausing !== false)
@@ -264,7 +264,7 @@ function addUsages(a: Usage | null, b: Usage | null): Usage | null {
   return a && b ? addUsage(a, b) : (a ?? b)
 }
 
-/** Converts an event of a sub-agent to an event of its parent. Each level extends the path. */
+/** Converts an event from a sub-agent to an event of its parent. Each level extends the path. */
 function toChildEvent(
   event: Extract<EmittedEvent, { type: 'child_event' }>['event'],
   callId: string,

@@ -15,12 +15,12 @@ export interface IdleWatch {
   readonly stop: () => void
 }
 
-/** `contentIdleMs` is missing in logs of early versions. */
+/** `contentIdleMs` is missing from logs from early versions. */
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
 
 /**
- * Ends an answer that is silent or consists only of keep-alives. Uses one timer per answer. For an answer without
- * streaming, silence is measured from its first piece. `outer` has no other listener.
+ * Ends an answer that is silent or consists only of keep-alives. Uses one timer per answer. If the answer is not
+ * streamed, silence is measured from its first piece. `outer` has no other listener.
  */
 export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits

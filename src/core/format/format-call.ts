@@ -2,8 +2,8 @@ import { readJson } from '../tools/parse-arguments.js'
 import { shorten } from './format-words.js'
 
 /**
- * Formats calls for the people who decide about them. A call must not be able to imitate text of the program or hide
- * anything, so invisible characters are shown as escapes.
+ * Formats calls for the people who decide about them. A call must not be able to imitate text from the program or
+ * hide anything, so invisible characters are shown as escapes.
  */
 
 const maxNameLength = 64
@@ -32,7 +32,7 @@ export function formatArguments(json: string, width: number): string {
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.entries(value).map(([key, field]) => `${formatKey(key)}: ${JSON.stringify(field)}`)
       : [json]
-  // Text beyond this length is cut anyway.
+  // Text beyond this length would be truncated later.
   const text = fields.join(', ').slice(0, width * 4 + 1)
   return shorten(escapeInvisible(text), width)
 }

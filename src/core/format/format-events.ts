@@ -286,7 +286,7 @@ function formatPreparedStep({
   return `prepared: ${changes.map((change) => named[change] ?? change).join('; ')}`
 }
 
-/** Types of sub-agent events that are shown, which are its actions but not its text. */
+/** The types of sub-agent events that are shown. They cover the sub-agent's actions but not its text. */
 const childEventTypes: ReadonlySet<string> = new Set([
   'tool_call',
   'tool_result',
@@ -299,7 +299,7 @@ const childEventTypes: ReadonlySet<string> = new Set([
   'error',
 ])
 
-/** Prefixes an event of a sub-agent with the tools that lead to it. */
+/** Prefixes an event from a sub-agent with the tools that lead to it. */
 function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
   const line = childEventTypes.has(event.type) ? formatEventLine(event, style) : null
   if (line === null) return null

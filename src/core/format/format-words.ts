@@ -93,7 +93,7 @@ export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
 }
 
-/** The cached share of the input in percent, rounded down so that only fully cached input has 100. */
+/** The cached share of the input in percent, rounded down so that only fully cached input shows 100. */
 export function getCachedPercent(usage: Parameters<typeof getCacheHitRate>[0]): number {
   return Math.floor(getCacheHitRate(usage) * 100)
 }

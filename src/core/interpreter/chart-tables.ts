@@ -149,7 +149,7 @@ export class ChartTables {
     return plan
   }
 
-  /** The exit actions of all active states, for a run that is done. */
+  /** The exit actions of all active states, executed when a run is done. */
   listExits({ nodes }: Leaf): readonly Exit[] {
     return nodes.toReversed().map((node) => this.#getExit(node))
   }
@@ -297,7 +297,8 @@ function toStateValue(nodes: readonly AnyStateNode[]): StateValue {
 }
 
 /**
- * The transitions of one state for an event. Exact types come before wildcards, and long wildcards before short ones.
+ * The transitions that one state has for an event. Exact types come before wildcards, and long wildcards before short
+ * ones.
  */
 function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransitionDefinition[] {
   const byType: Map<string, AnyTransitionDefinition[]> = transitions

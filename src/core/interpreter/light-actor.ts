@@ -1,4 +1,4 @@
-/* oxlint-disable no-underscore-dangle -- XState's own names of what an actor and its system have */
+/* oxlint-disable no-underscore-dangle -- XState's own names for members of an actor and its system */
 import type { ActorLogic, AnyActorRef, AnyEventObject, Observer, Snapshot } from 'xstate'
 import type { ActorSystemInternals } from './xstate-internals.js'
 import { getPlatform } from '../base/platform.js'
@@ -215,7 +215,7 @@ function notifyError(observer: Observer<Snapshot<unknown>>, error: unknown): voi
   })
 }
 
-/** Rethrows errors of observers globally, like XState. */
+/** Rethrows errors from observers globally, like XState. */
 function report(work: () => void): void {
   try {
     work()

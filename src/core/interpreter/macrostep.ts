@@ -298,7 +298,7 @@ export class Macrostep {
       tags,
       children: this.#children,
       historyValue,
-      // oxlint-disable unbound-method -- functions of every snapshot, called on it
+      // oxlint-disable unbound-method -- methods of each snapshot, called on the snapshot
       matches: from.matches,
       hasTag: from.hasTag,
       can: from.can,

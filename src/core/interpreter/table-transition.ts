@@ -86,8 +86,8 @@ type PureTransition<Machine extends AnyStateMachine> = (
 
 /**
  * XState's pure `transition` for one machine, computed from tables. Returns the next snapshot and the actions that a
- * running actor would execute, without starting anything. XState creates an actor per event, this function creates only
- * one.
+ * running actor would execute, without starting anything. XState creates an actor per event; this function creates
+ * only one.
  */
 export function createPureTransition<Machine extends AnyStateMachine>(
   machine: Machine,

@@ -54,7 +54,7 @@ export interface AgentParts {
   policies?: readonly Policy[]
   /** Who may approve its calls. Absent if anyone may. */
   approvers?: readonly Approvers[]
-  /** The time limit of its questions. Absent if there is none. */
+  /** The time limit for its questions. Absent if there is none. */
   expiry?: Expiry
   /** Consulted for each user message. */
   memory: Retriever | undefined
@@ -87,7 +87,7 @@ export type StepResult = Pick<GuardedResult, 'id' | 'name' | 'arguments' | 'stat
 export interface StepSettings {
   /** A name in `models` of the agent. */
   model?: string | undefined
-  /** The names of the tools that the model may call. Calls of other tools are refused. `[]` allows none. */
+  /** The names of the tools that the model may call. Calls to other tools are refused. `[]` allows none. */
   tools?: readonly string[] | undefined
   toolChoice?: ToolChoice | undefined
   /** Replaces the agent's instructions. */

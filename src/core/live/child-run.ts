@@ -102,7 +102,7 @@ export class ChildRun {
   /** Releases the run to the process that resumes the parent run. */
   async release(): Promise<void> {
     this.#isReleasing = true
-    // Its session may be in the process of being acquired.
+    // The run may still be acquiring its session.
     await this.#opened
     if (this.#run) await releaseRun(this.#run)
   }
@@ -137,7 +137,7 @@ export class ChildRun {
     }
   }
 
-  /** An approval that arrives too late ends the question here, too. */
+  /** An approval that arrives too late ends the question in the sub-agent's run, too. */
   #answer(run: DelegateRun, question: ChildQuestion): void {
     try {
       answerQuestion(run, question)

@@ -76,9 +76,9 @@ export interface JournaledOptions extends RuntimeOptions {
 }
 
 /**
- * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then applied.
- * Effects start after `transition()` and await `journal.flush()`, so that none precedes its durable cause. This also
- * works for children of other machines, for which an inspector would not. It modifies `machine`, which must be a copy
+ * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then
+ * applied. Effects start after `transition()` and await `journal.flush()`, so that none precedes its durable cause.
+ * Unlike an inspector, this also works for children of other machines. It modifies `machine`, which must be a copy
  * made by `provide`, because making another copy takes over a millisecond.
  */
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
@@ -279,7 +279,7 @@ export interface ActorFollower {
 
 /**
  * Passes the journal entries of a running actor to a follower, in addition to its journal. Returns a function that
- * stops this.
+ * detaches the follower.
  */
 export function followRuntime({ binding }: AgentRuntime, follower: ActorFollower): () => void {
   const { journal } = binding

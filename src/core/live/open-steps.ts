@@ -53,8 +53,8 @@ export class OpenSteps {
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
-    // There are usually few. `concat` allocates exactly, but `push` reserves space for sixteen more. With thousands of
-    // steps, `push` avoids a copy per step.
+    // Usually only a few steps are in progress. `concat` allocates exactly, but `push` reserves space for sixteen
+    // more. With thousands of steps, `push` avoids a copy per step.
     if (this.#open.length < 16) this.#open = this.#open.concat(step)
     else this.#open.push(step)
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })

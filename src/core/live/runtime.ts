@@ -199,8 +199,8 @@ export class AgentRuntime {
   }
 
   /**
-   * The time of the run. It stands still at rest and is synchronized with the clock afterwards. A restored run that
-   * rests with an expiring question keeps the time of the process that asked it.
+   * The time of the run. It stands still while the run rests, and is synchronized with the clock afterwards. A
+   * restored run that rests with an expiring question keeps the time of the process that asked it.
    */
   readTime({ state, attempt, calls }: AgentContext): number {
     const isIdle = isRestState(state) && attempt === 1
@@ -447,7 +447,7 @@ export function getAgent(child: AnyActorRef): {
   context: AgentContext
   parent: AnyActorRef
 } {
-  // oxlint-disable-next-line no-underscore-dangle -- XState has no other way to ask for the parent
+  // oxlint-disable-next-line no-underscore-dangle -- XState has no other way to get the parent
   const parent = child._parent
   const runtime = parent && runtimes.get(parent)
   if (!parent || !runtime) throw new Error('This actor runs only inside agent.machine.')

@@ -23,13 +23,13 @@ export interface Retriever {
   ): Promise<readonly RetrievedSnippet[]>
 }
 
-/** Errors of a memory or a retriever. */
+/** Errors from a memory or a retriever. */
 export type MemoryErrorCode =
   /** A document without a source or text. */
   | 'invalid_document'
   /** Two different texts with the same source in one call. */
   | 'duplicate_source'
-  /** An invalid response of the embeddings endpoint. */
+  /** An invalid response from the embeddings endpoint. */
   | 'invalid_embeddings'
   /** JSON that `restoreMemory` cannot read. */
   | 'invalid_stored_memory'
@@ -50,7 +50,7 @@ export class MemoryError extends StatewrightError {
   declare readonly code: MemoryErrorCode
 }
 
-/** @throws {ConfigError} if the value is not a retriever, such as a promise of one */
+/** @throws {ConfigError} if the value is not a retriever, such as a promise for one */
 export function checkMemory(memory: unknown): Retriever | undefined {
   if (memory === undefined) return undefined
   if (typeof (memory as Partial<Retriever> | null)?.retrieve === 'function') return memory as Retriever

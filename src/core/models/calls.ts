@@ -7,8 +7,8 @@ export interface SentCall {
 }
 
 /**
- * Drops repeated calls: a call without arguments that is followed by a call of the same tool with arguments, and a call
- * resent under the same id. Items for which `read` returns null are kept.
+ * Drops repeated calls: a call without arguments that is followed by a call to the same tool with arguments, and a
+ * call resent under the same id. Items for which `read` returns null are kept.
  */
 export function listDistinctCalls<Item>(
   items: readonly Item[],
@@ -32,8 +32,8 @@ const isBlank = ({ arguments: text }: SentCall): boolean => text.trim() === ''
 
 /**
  * Returns the id of a call in message `messageNumber`. If an earlier message used the id, the number is appended.
- * Several providers count calls from `call_0` in every response. Kimi ids end in a counter, so there the counter is
- * raised instead.
+ * Several providers count calls from `call_0` in every response. Kimi ids end in a counter, so the counter is
+ * increased instead.
  */
 export function nameCall(id: string, messageNumber: number, used: ReadonlySet<string>): string {
   let name = id

@@ -180,9 +180,9 @@ function toMediaRefusal(
 }
 
 /**
- * Starts with the newest messages, then tries the question itself. If the previous question was also refused, an older
- * message may be the cause, for example after a change of provider. The last user message is never omitted together
- * with others, because the response would not answer it.
+ * Starts with the newest messages, then tries the question itself. If the previous question was also refused, an
+ * older message may be the cause, for example after a change to another provider. The last user message is never
+ * omitted together with others, because the response would not answer it.
  */
 function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
   const known = listRefusedIds(refused)

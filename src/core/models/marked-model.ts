@@ -4,7 +4,7 @@ import type { ModelProvider } from './provider.js'
 
 export interface MarkedModel {
   name: string
-  /** Messages with the data of other models removed. */
+  /** Messages without the data that came from other models. */
   strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
 }
 
@@ -27,7 +27,7 @@ function createStripped(message: AssistantMessage): AssistantMessage {
 }
 
 /**
- * Returns the model wrapped so that it marks its responses and does not receive data of other models. Models from
+ * Returns the model wrapped so that it marks its responses and does not receive data from other models. Models from
  * `withFallbacks` do this themselves.
  */
 export function getMarkedModel(model: ModelProvider): ModelProvider {

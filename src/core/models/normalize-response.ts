@@ -12,7 +12,7 @@ import { isMediaList, toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
- * Validates a response, including responses of custom providers. In the result, strings are strings, call ids are
+ * Validates a response, including responses from custom providers. In the result, strings are strings, call ids are
  * unique within the response and converted by `toCallId`, arguments are JSON text, usage is complete or null (to be
  * estimated), and data to be sent back is plain JSON.
  */
@@ -140,7 +140,7 @@ const failureKinds: readonly FailureKind[] = [
   'fatal',
 ]
 
-/** Validates a failure, including failures of custom providers. */
+/** Validates a failure, including failures from custom providers. */
 export function normalizeFailure(failure: ModelFailure): ModelFailure {
   const source: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {

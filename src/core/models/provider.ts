@@ -23,7 +23,7 @@ export interface ToolSpec {
 /** With `required`, the model must call a tool. With `{ name }`, it must call this tool. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
-/** Sampling parameters. For omitted ones, the provider's default applies. */
+/** Sampling parameters. Omitted ones use the provider's default. */
 export interface Sampling {
   /** Randomness of the output, from 0 to 2. */
   temperature?: number
@@ -67,7 +67,7 @@ export interface ModelRequest {
   toolChoice?: ToolChoice
   /** The format of the answer. Defaults to free text. */
   responseFormat?: ResponseFormat
-  /** Sampling parameters. For omitted ones, the provider's default applies. */
+  /** Sampling parameters. Omitted ones use the provider's default. */
   sampling: Sampling
   /** Merged into the request body last. */
   extraBody: JsonObject

@@ -43,7 +43,7 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
       return toHttpFailure(status, readBody(error), readProperty(error, 'headers'), now, advise)
     return toConnectionFailure(error) ?? toUnknownFailure(error)
   } catch {
-    // The fields of the error throw when read.
+    // Reading the fields of the error throws.
     return createFailure('fatal', 'unknown', 'The provider failed with an unreadable error.')
   }
 }
@@ -159,7 +159,7 @@ function readBody(error: unknown): ErrorBody {
   }
 }
 
-/** Messages of browsers and clients for connection errors without a code. */
+/** Messages that browsers and clients use for connection errors without a code. */
 const connectionWords =
   /^connection error|fetch failed|failed to fetch|load failed|networkerror|network (error|connection)|^terminated$|premature close|socket hang up|other side closed|connection (was )?(reset|refused|closed|aborted|lost)|error (reading a body|sending request)/i
 const timeoutWords = /timed? ?out/i

@@ -57,7 +57,7 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
   return buildBook(own, find)
 }
 
-/** The prices of a sub-agent: its own, then its parent agent's, then the catalog's. */
+/** The prices for a sub-agent: its own prices, then those of its parent agent, then those of the catalog. */
 export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   const [own, inherited] = [book.own, above.own]
   if (own === null || inherited === null) return book

@@ -26,11 +26,14 @@ export interface AnswerOptions extends SentBy {
   messageId?: string | undefined
   /** Why a call is approved. It is stored in the log, but the model does not read it. */
   why?: string | undefined
-  /** Also approves later calls of the tool. Without `when`, for exactly these arguments. */
+  /** Also approves later calls to the tool. Without `when`, the grant covers exactly these arguments. */
   grant?: GrantOptions | undefined
 }
 
-/** A call by its id, or as an object from `pending` or `approval_requested`. An object refers to exactly that call. */
+/**
+ * A call, given by its id or as an object from `pending` or `approval_requested`. An object refers to exactly that
+ * call.
+ */
 export type CallReference =
   | string
   | (Pick<UnansweredCall, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
@@ -191,8 +194,9 @@ function checkRevocable(context: AgentContext, event: ControlEvent & { callId: s
 }
 
 /**
- * Checks whether the sender may decide the call. `now` is the time of the run.
- * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval of one person, `approval_expired`
+ * Checks whether the sender may decide on the call. `now` is the time of the run.
+ * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval by the same person,
+ * `approval_expired`
  */
 export function checkVote(
   context: AgentContext | undefined,
@@ -240,7 +244,7 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
   )
 }
 
-/** The error if no process holds the session and it does not wait for this message. */
+/** The error if no process holds the session and the session does not wait for this message. */
 export function notWaitingError(sessionId: string, why: string): UsageError {
   return new UsageError(
     'not_waiting',
@@ -341,7 +345,7 @@ export function toOutputValue({ value, isError }: { value: unknown; isError?: bo
   return new Error(formatResult(value, Infinity).content)
 }
 
-/** When a paused run continues. Defaults to now. */
+/** The time when a paused run continues. Defaults to now. */
 export interface ResumeTime extends SentBy {
   at?: Date | number
 }

@@ -39,7 +39,7 @@ export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Pr
     let found: number
     do {
       found = 0
-      // oxlint-disable-next-line no-await-in-loop -- each page follows the one before
+      // oxlint-disable-next-line no-await-in-loop -- each page depends on the previous one
       for await (const { id } of listSessions(parts.store, { ...checkedOwner, children })) {
         found += 1
         deleted += await deleteWhenFree(parts, id)

@@ -59,7 +59,8 @@ async function applyEdit(
   const fit = keepFit(last, before, messages)
   return {
     state: { ...folded.state, messages, fit, ...(terms && { terms }) },
-    // An ended run answered other content. The fork keeps the conversation, and the next run continues it.
+    // The ended run answered the content before the edit. The fork keeps the conversation, and the next run continues
+    // it.
     run: active && {
       machine: { ...toMachineState(active), value: change.place(active.value) },
       context: { ...active.context, messages, fit, ...change.context },

@@ -24,7 +24,7 @@ interface Listener {
 const noListeners: readonly Listener[] = []
 
 /**
- * Passes events of the actor on to observables and iterators. It subscribes only to types of events that have a
+ * Passes events from the actor on to observables and iterators. It subscribes only to types of events that have a
  * listener, because events without listeners cost almost nothing.
  */
 export class EventHub {
@@ -222,8 +222,8 @@ export class EventHub {
   }
 
   /**
-   * Creates a reporter that turns an error of a subscriber into one `warning`. Repeated errors are not reported again,
-   * and errors after the terminal event are ignored.
+   * Creates a reporter that turns an error from a subscriber into one `warning`. Repeated errors are not reported
+   * again, and errors after the terminal event are ignored.
    */
   #createReporter(): (thrown: unknown) => void {
     const reported = new Set<string>()

@@ -58,8 +58,8 @@ export interface RunParts {
 const noListeners: readonly (() => void)[] = []
 
 /**
- * The promise of the next rest, renewed each time the run continues. Results are created lazily, because a run can rest
- * many times.
+ * The promise for the next rest, renewed each time the run continues. Results are created lazily, because a run can
+ * rest many times.
  */
 export class RestPromise<Result> {
   /** Settles the current promise. */

@@ -247,7 +247,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Continues a paused run. `result` becomes the promise of the next rest. Withdraws a `pause()` that has not taken
+   * Continues a paused run. `result` becomes the promise for the next rest. Withdraws a `pause()` that has not taken
    * effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then. See `sleepUntil`.
    *
    * @example if ((await run.result).state === 'PAUSED') run.resume()
@@ -326,7 +326,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Approves later calls of a tool, in this run and in later runs of the session. `when: {}` allows any arguments.
+   * Approves later calls to a tool, in this run and in later runs of the session. `when: {}` allows any arguments.
    * @example run.grant({ tool: 'transfer', when: { to: 'acme', amount: { max: 500 } }, uses: 10 }, { by: 'bob' })
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input`
    */

@@ -73,7 +73,10 @@ export function checkInspector(inspector: Inspector | undefined): Inspector | un
   )
 }
 
-/** XState calls inspectors during a transition. If one throws, it is reported once and not called again. */
+/**
+ * XState calls inspectors during a transition. If an inspector throws, the error is reported once and the inspector
+ * is not called again.
+ */
 export function safeInspector(
   inspector: Inspector,
   report: (thrown: unknown) => void,

@@ -12,8 +12,8 @@ export interface Alarm {
 
 /**
  * Appends records and the summary of a run. If the run sleeps, its alarm is set before the log records the sleep, so
- * that a crash in between loses nothing. Two kinds of runs get no alarm: sub-agents, because their caller wakes them,
- * and forks, because they sleep until they are resumed.
+ * that a crash between the two writes loses nothing. Two kinds of runs get no alarm: sub-agents, because their caller
+ * wakes them, and forks, because they sleep until they are resumed.
  */
 export function appendWithAlarm(
   store: SessionStore,

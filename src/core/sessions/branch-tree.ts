@@ -3,7 +3,7 @@ import { isRecord } from '../../../guards/lib/stored.js'
 
 /** How a run starts a branch, as stored in its start record. */
 export interface BranchStart {
-  /** Number of messages of the transcript that the new branch keeps. */
+  /** Number of transcript messages that the new branch keeps. */
   keep: number
   /** Repeats the next user message to get another answer. Absent if the run starts with a different message. */
   regenerate?: true

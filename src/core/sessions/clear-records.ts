@@ -27,7 +27,7 @@ export type ClearedRecord = {
   hidden?: true
 } & RecordContent
 
-/** A line of `sessions show ID --json`: a record of an agent's session or of a machine's. */
+/** A line of `sessions show ID --json`: a record of an agent's or a machine's session. */
 export type ShownRecord =
   | ClearedRecord
   | ({ seq: number; at: number; type: 'opened' | 'snapshot' } & MachineRecord)
@@ -354,7 +354,7 @@ function getUserContent(message: Message | undefined): Content | undefined {
   return message?.role === 'user' ? message.content : undefined
 }
 
-/** Extracts the reason of a rejection from the result of its call. */
+/** Extracts the reason for a rejection from the result of its call. */
 const parseRejectReason = (content: string): string =>
   content.startsWith(rejectionPrefix) ? content.slice(rejectionPrefix.length) : content
 

@@ -61,7 +61,7 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
       if (context) for (const child of listChildSessions(context)) children.add(child)
     }
   } catch {
-    // If the log is damaged from here on, it is deleted anyway.
+    // The log is deleted even if it is damaged from this point on.
   }
   return children
 }

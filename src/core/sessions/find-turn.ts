@@ -34,14 +34,14 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
 }
 
 /**
- * The ends of runs that did not answer in full, in order. A paused run comes last. A run that waits for a person or for
- * the next message has not ended.
+ * How the runs that did not answer in full ended, in order. A paused run comes last. A run that waits for a person or
+ * for the next message has not ended.
  */
 export function listTurnEnds(context: AgentContext): TurnEnd[] {
   const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)
   const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
-  // An end belongs to a message of the transcript, and messages in the inbox are not there yet.
+  // An end belongs to a message in the transcript, which does not contain the messages in the inbox yet.
   if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
     return [...turnEnds]
   const end: TurnEnd = {

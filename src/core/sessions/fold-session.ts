@@ -32,7 +32,7 @@ export interface FoldedSession {
   head: number
   /** Checksum of the last record. Empty before the first. */
   check: string
-  /** Time of the last record by the run's clock, in milliseconds since the epoch. */
+  /** Time of the last record according to the run's clock, in milliseconds since the epoch. */
   at: number
   name: string | undefined
   tags: SessionTags
@@ -80,7 +80,7 @@ export const pureReducer: RunReducer = {
     createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
 }
 
-/** Uses XState's interpreter, which takes twice the time. */
+/** Uses XState's interpreter, which takes twice as long. */
 export const xstateReducer: RunReducer = {
   ...pureReducer,
   step: (run, event) => transition(agentMachine, run, event)[0],

@@ -95,7 +95,7 @@ export function digestTool({ description, parameters }: DescribedTool): string {
   return digest(JSON.stringify([description, parameters])).slice(0, 16)
 }
 
-/** The event with the digest of its tool, if it gives a grant. */
+/** Adds the tool's digest to an event that gives a grant. */
 export function withToolDigest<Event extends ControlEvent>(
   event: Event,
   tool: DescribedTool | undefined,

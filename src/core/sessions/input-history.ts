@@ -96,8 +96,8 @@ export interface InputConversation {
 }
 
 /**
- * Splits the input into earlier turns and new messages. All messages after the last one that is not the user's are new.
- * A UsageError `invalid_input` names the message and the problem.
+ * Splits the input into earlier turns and new messages. All messages after the last one that is not a user message
+ * are new. A UsageError `invalid_input` names the message and the problem.
  */
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0

@@ -46,7 +46,7 @@ export interface Journal {
   readonly hasFailed?: boolean
   /** Sets a function that returns the number of the run's last event. */
   setEventCounter?(countEvents: () => number): void
-  /** When a run from another process resumes. Defaults to the current time. */
+  /** The time when a run from another process resumes. Defaults to the current time. */
   readonly resumesAt?: number | undefined
   /** Called with the state after the last entry. */
   onReached?(snapshot: SnapshotFrom<typeof agentMachine>): void

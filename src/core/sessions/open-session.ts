@@ -21,7 +21,7 @@ export interface OpenSessionOptions {
   name?: string | undefined
   /** For a sub-agent, the session of the run that calls it. */
   parent?: string | undefined
-  /** The agent that starts runs here. */
+  /** The agent that starts runs in this session. */
   definition?: (() => AgentDefinition) | undefined
   /** The interpreter that applies the events of the log. Defaults to `tables`. */
   interpreter?: Interpreter | undefined
@@ -46,7 +46,7 @@ export async function openSession(
 ): Promise<AcquiredSession> {
   provideAnswerReader(readElicitationAnswer)
   return acquireSessionLog(store, sessionId, { clock, holder }, async (lease) => {
-    // No other process can write from here on, so a head of 0 still means that the log is empty.
+    // From now on, no other process can write, so a head of 0 still means that the log is empty.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
     const resumesAt =
@@ -58,7 +58,7 @@ export async function openSession(
 
 /**
  * Acquires a session for one writer, and reads it. The session is released if it cannot be read.
- * @throws {StoreError} `session_busy`, `store_unavailable`, and the errors of `read`
+ * @throws {StoreError} `session_busy`, `store_unavailable`, and the errors from `read`
  */
 export async function acquireSessionLog<Acquired>(
   store: SessionStore,
@@ -76,7 +76,7 @@ export async function acquireSessionLog<Acquired>(
   }
 }
 
-/** Wraps an error of a custom store, which may throw any value. */
+/** Wraps an error from a custom store, which may throw any value. */
 function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
   const message = `The session store threw an error that is not a StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
@@ -100,7 +100,7 @@ async function getResumeTime(
   return since === null ? Math.max(at, clock.now()) : at + since
 }
 
-/** Whether the run waits for a time. */
+/** Whether the run waits until a certain time. */
 function isTimed(context: AgentContext): boolean {
   return isWorkState(context.state) || context.attempt > 1 || findDueTime(context) !== null
 }
@@ -119,14 +119,14 @@ export async function readRunTime(
 }
 
 /**
- * Clocks that differ by more milliseconds than this are not compared, because one of them does not count from the
- * epoch.
+ * Clocks that differ by more than this many milliseconds are not compared, because one of them does not count from
+ * the epoch.
  */
 const maxSkewMs = 86_400_000
 
 /**
- * The time since the last record, which was written at `at`, by the store's clock, which all hosts share. Null if
- * the store has no clock.
+ * The time since the last record, which was written at `at`. It is measured with the store's clock, because all hosts
+ * share that clock. Null if the store has no clock.
  */
 async function readTimeSince(
   store: SessionStore,

@@ -43,9 +43,9 @@ export interface SessionSnapshot {
   run: RunResult | RunInProgress | null
   /** The state of the machine, for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
-  /** Ends of runs that did not answer in full, by user message. Absent if there are none. */
+  /** How the runs that did not answer in full ended, by user message. Absent if there are none. */
   ends?: readonly TurnEnd[]
-  /** Approvals for later calls, including grants that have ended. Absent if none. */
+  /** Approvals for later calls, including grants that have ended. Absent if there are none. */
   grants?: readonly Grant[]
   /** The shown branch and its divergence points. Absent if the session has only one branch. */
   branches?: SessionBranches

@@ -23,7 +23,7 @@ export interface SessionMetadata {
   loaded?: readonly string[]
   /** Constraints that apply only to a fork. */
   terms?: ForkTerms
-  /** Ends of earlier runs that did not answer in full. Absent if there are none. */
+  /** How earlier runs that did not answer in full ended. Absent if there are none. */
   turnEnds?: readonly TurnEnd[]
   /** Approvals for later calls. Absent if there are none. A restored session has none. */
   grants?: readonly Grant[]

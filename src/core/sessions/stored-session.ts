@@ -139,7 +139,7 @@ export const storedTerms = fields(
   'open',
 )
 
-/** Ends of earlier runs. */
+/** How earlier runs ended. */
 export const storedEnds = list(
   fields(
     {

@@ -144,8 +144,8 @@ interface AskShieldOptions {
   /** Checks in progress. They are aborted with the screening. */
   running: Set<CallAbort>
   /**
-   * Receives the exception of a check. If set, the exception is omitted from the message, because pages show messages
-   * of shields. By default, it is included.
+   * Receives the exception from a check. If set, the exception is omitted from the message, because pages show
+   * messages from shields. By default, it is included.
    */
   reportThrown?: ((failure: string) => void) | undefined
 }

@@ -4,13 +4,13 @@ import { ConfigError } from '../base/errors.js'
 
 export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
-/** The verdict of a shield. `message` is for people and is cut to 2,000 characters. */
+/** The verdict of a shield. `message` is for people and is truncated to 2,000 characters. */
 export type ShieldVerdict =
   | { readonly action: 'allow' | 'warn' | 'block'; readonly message?: string }
   /** `content` replaces the checked content. */
   | { readonly action: 'redact'; readonly content: string; readonly message?: string }
 
-/** The context of the content. */
+/** The context of the checked content. */
 export interface ShieldScene {
   readonly point: ShieldPoint
   /** The call and its tool, at `toolInput` and `toolOutput`. */

@@ -41,7 +41,10 @@ export interface RedactedText {
   clean: boolean
 }
 
-/** A redaction may create another match. If more than two passes are needed, the replacement is at fault. */
+/**
+ * A redaction may create another match. If more than two passes are needed, the replacement text itself causes the
+ * matches.
+ */
 const mostPasses = 10
 
 /** Replaces all matches. */

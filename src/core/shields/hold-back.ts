@@ -34,8 +34,8 @@ export interface HoldBackResult {
  * - After a block, no more text is released.
  * - In a redacted text, the part before the first redaction is released at once. The rest is released when the last
  *   `overlap` characters contain no redaction. If a redaction contradicts released text, no more text is released.
- * - Checks are at least a quarter of the window and a 64th of the text apart, so all checks together read a text of any
- *   length about 70 times.
+ * - Checks are at least a quarter of the window and a 64th of the text apart, so all checks together read a text
+ *   about 70 times, regardless of its length.
  *
  * The end of a text is never released here. The caller checks the whole text and shows `remainder(cleared)`.
  */

@@ -34,8 +34,8 @@ const points: readonly ShieldPoint[] = ['input', 'toolInput', 'toolOutput', 'out
 const keys: readonly string[] = [...points, 'timeoutMs', 'failOpen', 'holdBack']
 
 /**
- * Validates the shields of an agent. Throws a ConfigError: `duplicate_shield` for two shields of one point with
- * the same name, `invalid_shield`, or `invalid_option`.
+ * Validates the shields of an agent. Throws a ConfigError: `duplicate_shield` for two shields with the same name at
+ * one point, `invalid_shield`, or `invalid_option`.
  */
 export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {

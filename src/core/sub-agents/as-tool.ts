@@ -113,7 +113,7 @@ function formatTaskMessage(input: unknown): string {
   return JSON.stringify(input)
 }
 
-/** `checkOptions` of config would make the first load of every page larger. */
+/** `checkOptions` from the configuration code would make the first load of every page larger. */
 function readOptions<Schema extends InputSchema, Name extends string>(
   options: AsToolOptions<Schema, Name>,
 ): AsToolOptions<Schema, Name> {

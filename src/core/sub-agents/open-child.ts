@@ -205,13 +205,13 @@ async function openWhenFree(
         interpreter,
         now,
       })
-      // oxlint-disable-next-line no-await-in-loop -- the attempt has been a success
+      // oxlint-disable-next-line no-await-in-loop -- the attempt has succeeded
       await endLeftChildren({ store, clock }, acquired.folded)
       return acquired
     } catch (error) {
       if (!isSessionBusy(error) || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
     }
-    // oxlint-disable-next-line no-await-in-loop -- and some time in between
+    // oxlint-disable-next-line no-await-in-loop -- waits between attempts
     await wait(clock, 1_000)
   }
 }

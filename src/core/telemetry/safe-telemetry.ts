@@ -10,7 +10,7 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, ConfigError } from '../base/errors.js'
 
-/** Isolates the run from errors of its telemetry. `report` receives the first error. */
+/** Isolates the run from errors in its telemetry. `report` receives the first error. */
 function beginTelemetry(
   telemetry: Telemetry,
   run: TelemetryRunInfo,

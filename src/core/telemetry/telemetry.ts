@@ -98,7 +98,7 @@ export interface TelemetryRequestInfo {
   readonly step: number
   /** Counted from 1 per step. */
   readonly attempt: number
-  /** Number of models that were given up in this attempt. */
+  /** Number of models abandoned in this attempt. */
   readonly fallback: number
   readonly request: ModelRequest
   provider: string

@@ -56,7 +56,7 @@ export interface ExecutedToolDefinition<Schema, Context, Name extends string>
   execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
   /** Timeout of a call in milliseconds. 0 = off. Defaults to `toolCalls.timeoutMs`. */
   timeoutMs?: number
-  /** Whether each call needs approval by a person. A function decides per call. Defaults to false. */
+  /** Whether a person must approve each call. A function decides per call. Defaults to false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
   client?: false
 }

@@ -96,8 +96,8 @@ const mostListed = 10
 const mostShown = 200
 
 /**
- * Formats issues, one per line. If a message does not state the expected type (such as 'Invalid input' of a union), the
- * schema of the field is added.
+ * Formats issues, one per line. If a message does not state the expected type (such as 'Invalid input' for a union),
+ * the schema of the field is added.
  */
 export function explainIssues(issues: readonly Issue[], parameters?: Json): string {
   const lines = issues.slice(0, mostListed).map(({ message, path = [] }) => {

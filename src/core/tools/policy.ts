@@ -37,7 +37,7 @@ export interface PolicyCall {
 }
 
 /**
- * The decision on a call. The reason of a denial is read by the model, the reason of a question by people.
+ * The decision on a call. The model reads the reason for a denial. People read the reason for a question.
  *
  * @example
  * const decision: PolicyDecision = { decision: 'deny', rule: 'limit', reason: 'This exceeds the limit of the account.' }
@@ -48,7 +48,7 @@ export type PolicyDecision =
       decision: DecisionKind
       /** The rule that applied. Stored in the log. */
       rule?: string
-      /** Cut to 1,000 characters. */
+      /** Truncated to 1,000 characters. */
       reason?: string
       /** Who may approve, if the decision is `ask`. */
       approvers?: Approvers
@@ -130,7 +130,7 @@ export function parseApprovers(terms: unknown): Approvers | null {
   }
 }
 
-/** The longest time limit of a question, in milliseconds. */
+/** The longest time limit for a question, in milliseconds. */
 const maxExpiresMs = 366 * 86_400_000
 
 /** Parses a time limit. Returns the invalid key if there is one. */

@@ -17,7 +17,7 @@ export interface PrepareOptions {
   /** The default timeout in milliseconds. 0 means none. */
   defaultTimeoutMs: number
   clock: Clock
-  /** Whether a call of this tool only loads it. */
+  /** Whether a call to this tool only loads it. */
   isUnloaded?: ((name: string) => boolean) | undefined
   /** Whether all calls that are not read-only need approval. See `ForkTerms`. */
   askFirst?: boolean | undefined
@@ -133,7 +133,7 @@ async function askTool(tool: Tool, input: unknown, context: unknown): Promise<bo
     const answer: unknown = await tool.needsApproval(input, { context })
     if (typeof answer === 'boolean') return answer
     const decision = (await loadPolicies()).readDecision(answer)
-    // Any value except `false` asks, so that a predicate that returns nothing does not approve calls.
+    // Any value except `false` requires approval, so that a predicate that returns nothing does not approve calls.
     return decision ? { policy: 'needsApproval', ...decision } : true
   } catch {
     return true

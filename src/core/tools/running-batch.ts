@@ -20,7 +20,7 @@ export interface RunBatchOptions extends RunCallOptions {
   onDone(): void
 }
 
-/** Runs calls in order with limited concurrency. Exceptions of callbacks stop neither the batch nor the process. */
+/** Runs calls in order with limited concurrency. Exceptions in callbacks stop neither the batch nor the process. */
 export class RunningBatch implements CallOwner {
   readonly #calls: readonly RunnableCall[]
   readonly #options: RunBatchOptions

@@ -192,7 +192,7 @@ export class RunningCall {
     try {
       this.#options.onProgress(this.call.id, this.call.name, toJson(progress))
     } catch {
-      // Errors of a listener must not fail the tool.
+      // Errors in a listener must not make the tool fail.
     }
   }
 

@@ -13,7 +13,7 @@ import type { SkillChange } from '../../../machines/agent/skills.js'
  */
 export class Ask {
   readonly elicitations: readonly Elicitation[]
-  /** Data for the next call of the tool. It is stored in the log but not shown to user interfaces or models. */
+  /** Data for the next call to the tool. It is stored in the log but not shown to user interfaces or models. */
   readonly memo: Json
 
   constructor(elicitations: readonly Elicitation[], memo: Json) {

@@ -74,7 +74,7 @@ export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: strin
     if (search) return readNames(await search(query, deferred.map(toSearchable)))
     const index = indexes.get(deferred) ?? createToolIndex(deferred)
     indexes.set(deferred, index)
-    // A failed index is created again.
+    // After a failure, the next search creates the index again.
     index.catch(() => indexes.delete(deferred))
     return (await index)(query)
   }
@@ -243,7 +243,7 @@ export function createDispatcher(): Tool {
 }
 
 /**
- * Converts a `call_tool` call to a call of the named tool, which is then validated, approved, guarded, shown and
+ * Converts a `call_tool` call to a call to the named tool, which is then validated, approved, guarded, shown and
  * stored.
  */
 function unwrapCall(call: ToolCall): ToolCall {

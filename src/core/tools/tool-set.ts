@@ -60,7 +60,7 @@ export interface ToolSet {
   readonly offered: readonly ToolSpec[]
   readonly deferred: readonly Tool[]
   readonly search: ToolSearch | undefined
-  /** The agents of the handoffs. Undefined if there are none. */
+  /** The target agents of the handoffs. Undefined if there are none. */
   readonly team: Team | undefined
   /** The tools as seen by the machine. */
   readonly traits: Record<string, ToolTraits>
@@ -72,7 +72,7 @@ export interface ToolSet {
 
 /**
  * Collects tools and opens groups. Throws a ConfigError: `duplicate_tool` for duplicate names, `invalid_tool` for
- * invalid entries, and the errors of groups. Later changes of a source never throw: duplicate names and invalid
+ * invalid entries, and the errors from groups. Later changes to a source never throw: duplicate names and invalid
  * entries are omitted.
  */
 export function createToolSet(entries: readonly ToolEntry[]): ToolSet {

@@ -81,8 +81,8 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
 type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
 
 /**
- * Decides whether a call needs approval, or returns a whole decision like a policy. An exception counts as yes. To
- * access the app's context object, annotate it: `(input, { context }: { context: App }) => …`.
+ * Decides whether a call needs approval, or returns a whole decision like a policy. An exception means that the call
+ * needs approval. To access the app's context object, annotate it: `(input, { context }: { context: App }) => …`.
  */
 export type ApprovalPredicate<Input> = Method<
   [input: Input, options: { context: unknown }],
@@ -109,7 +109,7 @@ export interface ToolSearch {
   readonly ready: () => Promise<void>
   /** Returns the search result and loads the tools. */
   readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
-  /** Converts a call of the dispatcher to the call that it represents. Returns other calls unchanged. */
+  /** Converts a call to the dispatcher into the call that it represents. Returns other calls unchanged. */
   readonly unwrap: (call: ToolCall) => ToolCall
   /** Restores the transcript to the form that the model wrote. Returns the same objects for the same messages. */
   readonly wrap: (messages: readonly Message[]) => readonly Message[]
@@ -179,7 +179,7 @@ interface ChildAnswerOptions {
   by?: Principal | undefined
 }
 
-/** A call of a sub-agent and the resources of its run. */
+/** A call to a sub-agent and the resources for its run. */
 export interface DelegateRequest {
   name: string
   message: string

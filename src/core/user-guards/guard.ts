@@ -37,7 +37,7 @@ export type GuardFact =
   /** The batch has ended with one result per call, in call order. */
   | { readonly type: 'results'; readonly results: readonly GuardedResult[] }
 
-/** The verdict of a guard. Messages are cut to 2,000 characters, evidence to 600. */
+/** The verdict that a guard returns. Messages are truncated to 2,000 characters, evidence to 600 characters. */
 export type GuardVerdict =
   | undefined
   | true

@@ -256,7 +256,7 @@ export interface Delta {
   text: string
   reasoning: string
   calls?: readonly ToolCallDelta[]
-  /** Calls of hosted tools that started or ended. */
+  /** Calls to hosted tools that started or ended. */
   hosted?: readonly HostedCall[]
   warnings?: readonly Warning[]
 }

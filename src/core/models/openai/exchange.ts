@@ -201,7 +201,7 @@ function decompressResponse(body: Readable, headers: IncomingHttpHeaders, node: 
   const decoders = codings.reverse().flatMap((coding) => createDecoder(coding, node) ?? [])
   const last = decoders.at(-1)
   if (last === undefined || decoders.length < codings.length) return body
-  // Errors of any stage are reported by the last stream.
+  // Errors from any stage are reported by the last stream.
   node.pipeline()([body, ...decoders], () => undefined)
   return last
 }
@@ -327,7 +327,7 @@ export async function readFetchAnswer(
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   let trailing: ReturnType<typeof setTimeout> | undefined
-  /** Whether an error of the connection is being handled, as opposed to one of the response. */
+  /** Whether the current error comes from the connection and not from the response. */
   let isBroken = false
   try {
     const decoder = new TextDecoder()
@@ -363,7 +363,7 @@ async function drainBody(reader: ReadableStreamDefaultReader<Uint8Array>): Promi
   try {
     while (!(await reader.read()).done);
   } catch {
-    // The response is complete, so errors of its connection are ignored.
+    // The response is complete, so errors on its connection are ignored.
   } finally {
     clearTimeout(giveUp)
   }

@@ -197,7 +197,7 @@ function getUnshown(shown: string, whole: string): string {
   return whole.startsWith(shown) ? whole.slice(shown.length) : ''
 }
 
-/** Calls of a truncated response must not run, whatever the reason is called. */
+/** Calls in a truncated response must not run, regardless of the name of the reason. */
 function getCutReason({ incomplete_details: details }: JsonObject): string {
   return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
 }

@@ -59,7 +59,7 @@ export class ThinkSplitter {
     return delta
   }
 
-  /** Returns the text held back, at the end. */
+  /** Returns the text that was held back. Call it at the end. */
   flush(): Delta {
     const rest = this.#held
     this.#held = ''

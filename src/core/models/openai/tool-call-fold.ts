@@ -13,9 +13,9 @@ interface CallDraft {
   /** The last piece if each piece repeats the previous ones, otherwise null. */
   snapshot: string | null
   extra: Json | undefined
-  /** Whether it started at the index of a call of the same tool that has arguments. */
+  /** Whether it started at the index of a call to the same tool that has arguments. */
   repeats: boolean
-  /** Whether another call of the same tool started at its index. */
+  /** Whether another call to the same tool started at its index. */
   isReplaced: boolean
 }
 

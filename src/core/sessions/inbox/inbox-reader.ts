@@ -208,8 +208,8 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   }
 
   /**
-   * Stops reading, because another process takes over the session. It reads all messages that this process has not
-   * applied.
+   * Stops reading, because another process takes over the session. That process reads all messages that this process
+   * has not applied.
    */
   close(): void {
     this.#isClosed = true
@@ -232,7 +232,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     })
   }
 
-  /** Resolves when the messages that are being read have been delivered. Undefined if none are. */
+  /** Resolves when the messages that are being read have been delivered. Undefined if no messages are being read. */
   get reading(): Promise<void> | undefined {
     // The next write or poll reads them again.
     return this.#reading?.catch(() => undefined)

@@ -18,7 +18,7 @@ export interface QueuedMessage {
   message: number
   /** The sender's id. A message that is queued twice with the same id is processed once. */
   messageId: string
-  /** When it was queued, in milliseconds since the epoch. */
+  /** The time when it was queued, in milliseconds since the epoch. */
   at: number
   /** The user messages. */
   messages: NewMessage[]

@@ -24,8 +24,8 @@ export type SessionMessage = SentBy &
     /** Pauses the run at the next safe point. */
     | { type: 'pause' }
     /**
-     * Continues a paused run. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken
-     * earlier.
+     * Continues a paused run. `at` (a Date or milliseconds since the epoch) delays the continuation, unless the
+     * session is woken earlier.
      */
     | { type: 'resume'; at?: Date | number }
     /** Adds a message for the model at the next safe point. A paused run continues. */
@@ -38,14 +38,14 @@ export type SessionMessage = SentBy &
         type: 'approve'
         editedInput?: unknown
         why?: string | undefined
-        /** Also approves later calls of the tool. Without `when`, for exactly these arguments. */
+        /** Also approves later calls to the tool. Without `when`, the grant covers exactly these arguments. */
         grant?: GrantOptions
       } & AnswerTarget)
-    /** Approves later calls of a tool. `when: {}` allows any arguments. */
+    /** Approves later calls to a tool. `when: {}` allows any arguments. */
     | ({ type: 'grant'; tool: string } & GrantOptions)
     /** Ends a grant. */
     | { type: 'revoke'; grant: string }
-    /** Takes back the sender's approval of a call that has not started. */
+    /** Withdraws the sender's approval of a call that has not started. */
     | ({ type: 'revoke' } & AnswerTarget)
     /** Rejects a call. The model reads the reason. */
     | ({ type: 'reject'; why?: string | undefined } & AnswerTarget)
@@ -239,8 +239,8 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
 ]
 
 /**
- * Converts an inbox message to the event of the run and its log. Returns null for unknown text and for a message that
- * waits for the next turn.
+ * Converts an inbox message to the event for the run and its log. Returns null for unknown text and for a message
+ * that waits for the next turn.
  */
 export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   try {

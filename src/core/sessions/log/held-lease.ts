@@ -31,7 +31,7 @@ export class HeldLease {
   readonly #heartbeat: ReturnType<typeof heartbeats.get>
   readonly #leaseHolder: LeaseHolder
   #lease: Lease
-  /** When the lease was last renewed for the full `leaseMs`. */
+  /** The time when the lease was last renewed for the full `leaseMs`. */
   #renewedAt: number
   #isHeld = true
   /** A renewal in progress that was started before a write or a call. */
@@ -142,11 +142,14 @@ export class HeldLease {
   }
 }
 
-/** Has its lease renewed while its run is active, because a tool may run for hours without a write to the log. */
+/**
+ * A session whose lease is renewed while its run is active, because a tool may run for hours without a write to the
+ * log.
+ */
 export interface LeaseHolder {
   getLease(): Lease
   onRenewed(lease: Lease): void
-  /** `lease` is the lease that could not be renewed. By now, a different lease may be held. */
+  /** `lease` is the lease that could not be renewed. In the meantime, a different lease may have been acquired. */
   onFailed(lease: Lease, error: unknown): void
 }
 

@@ -67,7 +67,7 @@ export function verifyRecord(
   throw new StoreError('newer_log', text, sessionId)
 }
 
-/** The error if an agent is to continue the session of a machine. */
+/** The error when an agent is asked to continue a machine's session. */
 function machineSessionError(sessionId: string, machine: string): StoreError {
   return new StoreError(
     'machine_session',
@@ -150,7 +150,7 @@ type Content =
       parent?: string
       /** The initial state of a session that was stored elsewhere or forked. */
       state?: SessionState
-      /** The record of the session that this one was forked from, and the edit. */
+      /** The session and record that this session was forked from, and the edit. */
       forkedFrom?: { sessionId: string; seq: number; edit?: LoggedEdit }
     }
   | {

@@ -18,11 +18,11 @@ export interface StoredActor {
   key: string
 }
 
-/** An event that is scheduled for a time. */
+/** A scheduled event. */
 export interface StoredDelay {
   id: string
   event: MachineEvent
-  /** Milliseconds since the epoch, by the store's clock. */
+  /** Milliseconds since the epoch, according to the store's clock. */
   at: number
 }
 
@@ -67,7 +67,7 @@ export interface MachineRecord {
   refused?: EventRefusal
   /** The actors that start with this record, with their inputs. */
   starts?: Record<string, { src: string; input?: unknown }>
-  /** The record of the session that this one was forked from. */
+  /** The session and record that this session was forked from. */
   forkedFrom?: { sessionId: string; seq: number }
   state: StoredMachineState
 }

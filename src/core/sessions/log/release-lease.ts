@@ -8,7 +8,7 @@ import { StoreError } from '../store/store-error.js'
 /** How long a session stays locked after the process that writes to it stops responding, in milliseconds. */
 export const leaseMs = 30_000
 
-/** When a new lease was acquired, by the store's clock. */
+/** The time when a new lease was acquired, according to the store's clock. */
 export const getAcquiredAt = ({ expiresAt }: Lease): number => expiresAt - leaseMs
 
 /** The shortest and longest delay before a failed release is retried, in milliseconds. */
@@ -16,7 +16,7 @@ const [soonest, latest] = [250, 4000]
 
 interface PendingRelease {
   lease: Lease
-  /** When the lease expires without a release. */
+  /** The time when the lease expires unless it is released. */
   until: number
 }
 

@@ -7,12 +7,12 @@ import { listFeatures, type RecordContent } from './log-record.js'
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags' | 'branch'>
 
-/** The facts of a session that is new to the store. */
+/** The facts about a session that is new to the store. */
 export interface FirstFacts {
   name: string | undefined
   /** For a sub-agent, the session of the run that calls it. */
   parent?: string | undefined
-  /** The agent that starts runs here. */
+  /** The agent that starts runs in this session. */
   definition?: (() => AgentDefinition) | undefined
 }
 

@@ -27,13 +27,13 @@ export interface SessionLogParts extends FirstFacts, WriteAheadLogParts {
 /** The write-ahead log of an agent's session, written by one run. */
 export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   readonly inbox: InboxReader<ControlEvent>
-  /** When the run starts or resumes here. */
+  /** The time when the run starts or resumes in this process. */
   readonly resumesAt: number
   /** The identity of the session. */
   readonly facts: CurrentFacts
   /** The last record when the session was acquired. */
   readonly #foundHead: number
-  /** Number of the start record of a run that started here, or 0 if the run is older. */
+  /** Number of the start record if the run started in this process, or 0 if the run is older. */
   #runStartedAt = 0
   #snapshotSize: number
   #tailSize: number
@@ -72,7 +72,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     return this.hasFailed && this.lastWritten >= this.#runStartedAt
   }
 
-  /** Whether the run has written no record since it was resumed here. */
+  /** Whether the run has not written a record since it was resumed in this process. */
   get isJustResumed(): boolean {
     return this.#isJustResumed
   }

@@ -15,7 +15,7 @@ import { createSessionState } from '../session-state.js'
 import { UsageError } from '../../base/errors.js'
 
 /**
- * Converts a machine state to its stored format. The messages already contain the answer of a run, which may have 100
+ * Converts a machine state to its stored format. The messages already contain the answer of a run, which can take 100
  * MB. Its copies in the context and in the result of an ended run are omitted, because `restoreState` recreates them.
  */
 export function toStoredState(state: MachineState): MachineState {

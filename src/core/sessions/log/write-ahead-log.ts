@@ -7,7 +7,7 @@ import { HeldLease } from './held-lease.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
 import { acquireLeaseAgain } from './release-lease.js'
 
-/** Receives changes of a session's log while this process holds the session. */
+/** Receives changes to a session's log while this process holds the session. */
 export interface LogListener {
   /** Called when the session was acquired. */
   onHeld(): void
@@ -52,8 +52,8 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly #holder: string
   readonly #lease: HeldLease
   /**
-   * True from when the session becomes idle until the next record, because an answer can arrive while the write is in
-   * progress.
+   * True after the session has become idle and until the next record, because an answer can arrive while the write is
+   * in progress.
    */
   #mayRelease = false
   /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
@@ -139,7 +139,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return this.#failure !== undefined
   }
 
-  /** Sets the listener for later changes of the log. */
+  /** Sets the listener for later changes to the log. */
   setListener(presence: LogListener): void {
     this.#listener = presence
     if (this.#lease.isHeld) presence.onHeld()

@@ -25,7 +25,7 @@ const limitedMethods = [
   'openBudgets',
 ] as const
 
-/** @throws {ConfigError} for a store without a required method, such as a promise of a store */
+/** @throws {ConfigError} for a store without a required method, such as a promise for a store */
 export function checkStore(store: unknown): void {
   if (store === undefined) return
   const candidate = store as Partial<SessionStore> | null
@@ -65,7 +65,7 @@ export function limitStoreTime(
       // The lease expires by itself.
     }
   }
-  /** Adds the time limit to the methods that a part of the store has. */
+  /** Adds the time limit to the methods of a part of the store. */
   const limitAll = <Part extends object>(
     part: Part,
     names: readonly (keyof Part & string)[],
@@ -113,7 +113,7 @@ export function limitStoreTime(
   return limitedStore
 }
 
-/** The error of a custom store, which may throw any value. `first` is the session or its lease. */
+/** The error from a custom store, which may throw any value. `first` is the session or its lease. */
 function toStoreFailure(method: string, first: unknown, cause: unknown): Error {
   if (cause instanceof StatewrightError) return cause
   const session = (first as Partial<Lease> | undefined)?.sessionId ?? first

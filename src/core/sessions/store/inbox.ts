@@ -4,7 +4,7 @@ type MaybePromise<Value> = Value | Promise<Value>
 export interface InboxMessage {
   /** 1, 2, 3, … within a session. Numbers are never reused. */
   message: number
-  /** Milliseconds since the epoch, by the store's clock. */
+  /** Milliseconds since the epoch, according to the store's clock. */
   at: number
   /** JSON text. */
   text: string

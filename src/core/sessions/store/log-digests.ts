@@ -7,7 +7,7 @@ export interface LogDigest {
   sessionId: string
   /** Number of the last record that was read. */
   head: number
-  /** When the session was created. Distinguishes a session that was deleted and created again. */
+  /** The time when the session was created. Distinguishes a session that was deleted and created again. */
   createdAt: number
   /** JSON text. */
   data: string
@@ -17,7 +17,7 @@ export interface LogDigest {
 export interface DigestTable {
   /** Reads the stored digests of these sessions. A log may have grown since its digest was created. */
   read(sessionIds: readonly string[]): MaybePromise<LogDigest[]>
-  /** Stores those digests whose log still ends at `head`, replacing older ones. At most one per session. */
+  /** Stores the digests whose log still ends at `head`, replacing older ones. At most one per session. */
   put(digests: readonly LogDigest[]): MaybePromise<void>
 }
 

@@ -100,7 +100,7 @@ export function unknownSessionError(sessionId: string): StoreError {
   )
 }
 
-/** When a lease that starts now expires. */
+/** The time when a lease that starts now expires. */
 export function getExpiry(now: number, ttlMs: number): number {
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new UsageError(

@@ -32,11 +32,14 @@ export interface Lease {
   token: string
   /** A description of the lease owner, such as `run 3f2a… in process 4711 on web-1`. */
   holder: string
-  /** Milliseconds since the epoch, by the store's clock. */
+  /** Milliseconds since the epoch, according to the store's clock. */
   expiresAt: number
   /** Number of the last message in the session's inbox when the lease was acquired. 0 or absent if there is none. */
   inbox?: number
-  /** Number of the session's last record when the lease was acquired. 0 saves the reader a query. Absent if unknown. */
+  /**
+   * Number of the session's last record when the lease was acquired. If it is 0, the reader does not have to query
+   * the log. Absent if unknown.
+   */
   head?: number
 }
 
@@ -66,11 +69,11 @@ export interface SessionSummary {
   title: string
   /** The state of the latest run. Null if no run has started. */
   state: AgentState | null
-  /** The reason of the latest run's state. */
+  /** The reason for the latest run's state. */
   reason: Reason | null
   /** The state of a machine of `statewright/durable`, such as `reviewing`. Absent for agents. */
   value?: string
-  /** When the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
+  /** The time when the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
   wakeAt?: number
   /** Set if the session is a fork whose run was never resumed, so that no host wakes or continues it. */
   unresumed?: true

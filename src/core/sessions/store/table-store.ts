@@ -71,7 +71,7 @@ export function createTableStore({
   const findHolder = (row: SessionRow | undefined): string | null =>
     row?.lease?.instance === instance && row.lease.expiresAt > now() ? row.lease.holder : null
 
-  /** The session whose latest lease this is, expired or not. */
+  /** The session that this lease, expired or not, is the latest lease of. */
   const findOwned = ({ sessionId, token }: Lease): SessionRow | undefined => {
     const row = table.session(sessionId)
     return row?.lease?.token === token ? row : undefined

@@ -6,7 +6,7 @@ type MaybePromise<Value> = Value | Promise<Value>
 export interface StoredTimer {
   /** 1 to 300 characters, unique in its store. */
   id: string
-  /** Milliseconds since the epoch, by the store's clock. */
+  /** Milliseconds since the epoch, according to the store's clock. */
   at: number
   /** JSON text. */
   data: string
@@ -69,7 +69,7 @@ export type SyncSessionTimers = {
 /** Removes a timer. Returns false if it does not exist. */
 export async function removeTimer(timers: SessionTimers, id: string): Promise<boolean> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- another process may move it in between
+    // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
     const timer = await timers.get(id)
     if (timer === null) return false
     // oxlint-disable-next-line no-await-in-loop -- as above
@@ -89,7 +89,7 @@ export interface TimerTable {
 }
 
 /**
- * Implements timers on top of a table, by the clock of their store. Each method is one step, to be wrapped in a
+ * Implements timers on top of a table, using their store's clock. Each method is one step, to be wrapped in a
  * transaction if the store has transactions.
  */
 export function createTableTimers(now: () => number, table: TimerTable): SyncSessionTimers {
