@@ -21,8 +21,8 @@ export type CallCap = 'run' | 'response' | 'tool'
 export const noCallCounts: CallCounts = { calls: 0, isOver: false, byTool: {} }
 
 /**
- * Counts the calls of a response in order. For each call, `met` contains the cap that refuses it, or null. Refused
- * calls do not count.
+ * Counts a response's calls in order. For each call, `met` contains the cap that refuses it, or null. Refused calls
+ * do not count.
  */
 export function countCalls(
   before: CallCounts,

@@ -4,11 +4,11 @@ import { type CallFact, ok, type Rule } from './types.js'
 import { type NamedCalls, nameCalls } from './lib/words.js'
 
 export interface DuplicatesState {
-  /** The most frequent call of the last response if it occurs too often, otherwise null. */
+  /** The most frequent call in the last response if it occurs too often, otherwise null. */
   due: { count: number; named: NamedCalls } | null
 }
 
-/** Part of `progress.stale`. Only the first `blockAt` identical calls of a response run. */
+/** Part of `progress.stale`. Only the first `blockAt` identical calls in a response run. */
 export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress'> = {
   reasons: ['no_progress'],
   initial: { due: null },

@@ -2,15 +2,15 @@ import { type OnHalt, onHalt, type Setting, type Settings } from './lib/settings
 
 /** When to nudge and when to halt. Null means never. */
 export interface Steps {
-  /** From this count, the model gets one hint. */
+  /** The count at which the model gets one hint. */
   nudgeAt: number | null
-  /** From this count, the run stops. */
+  /** The count at which the run stops. */
   haltAt: number | null
 }
 
 /** Like `Steps`, for a rule that can refuse calls. */
 export interface StepsWithBlock extends Steps {
-  /** From this count, the calls are refused and the run continues. */
+  /** The count from which the calls are refused while the run continues. */
   blockAt: number | null
 }
 

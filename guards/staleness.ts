@@ -186,7 +186,7 @@ function isCheck({ result, similar }: SeenResult, changedAt: number): boolean {
 function countTimes(one: SeenResult, changedAt: number, config: ProgressConfig): number {
   const { result, similar, isOwn } = one
   if (similar === null) return 1
-  // The guard's own refusals say nothing about the result.
+  // The guard's own refusals contain no information about the result.
   if (isOwn) return similar[1]
   const part = Math.min(1, weighAskedResult(result, config))
   return addPart(similar[1], isCheck(one, changedAt) ? part * afterChange : part)

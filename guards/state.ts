@@ -98,8 +98,8 @@ export function startTurn(_state: GuardrailsState): GuardrailsState {
 export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { error: string }
 
 /**
- * Restores stored state. Missing or damaged state is reset, the latter with a note. State of a newer version is
- * rejected, because ignoring it would silently disable guards.
+ * Restores stored state. Missing or damaged state is reset. Damaged state also produces a note. State from a newer
+ * version is rejected, because ignoring it would silently disable guards.
  */
 export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   if (stored === undefined || stored === null) return { state: getInitialGuardrails() }

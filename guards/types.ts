@@ -39,7 +39,7 @@ export interface ResultFact extends CallFact {
   refusedBy: 'progress' | 'other' | null
   /** Digest of the result. Empty if no enabled guard compares it. */
   digest: string
-  /** Short digest without volatile parts, see outcome-digest.ts. Empty if no enabled guard needs it. */
+  /** A short digest without volatile parts. See outcome-digest.ts. Empty if no enabled guard needs it. */
   outcome: string
   /** Like `outcome`, but also without digits. */
   shape: string

@@ -7,7 +7,7 @@ export interface EmptyAnswerConfig {
 }
 
 export interface EmptyAnswerFacts {
-  /** Whether a call of the last batch failed. */
+  /** Whether a call in the last batch failed. */
   afterFailure: boolean
   /** Re-prompts since the last user message. */
   reprompts: number

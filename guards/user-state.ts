@@ -85,7 +85,7 @@ export interface UserFinding {
   /** Text for the model (nudge, block) or for people (halt). */
   message: string
   onHalt: OnHalt
-  /** The calls to block, or null for all open calls of the batch. */
+  /** The calls to block, or null for all open calls in the batch. */
   callIds: string[] | null
 }
 

@@ -10,7 +10,7 @@ interface AnsweredCall {
  * - `under_way` – success, and the work is in progress (a running build, a sleep)
  * - `transient` – a temporary failure, or a report of one (`429 Too Many Requests`)
  * - `absent` – a failure whose error is the answer (a page or a name does not exist)
- * - `absent_named` – `absent`, but the error quotes a word of the arguments, which may be wrong in all of them
+ * - `absent_named` – `absent`, but the error quotes a word from the arguments, which may be wrong in all of them
  */
 export type AnswerMeaning = 'under_way' | 'transient' | 'absent' | 'absent_named' | null
 

@@ -96,7 +96,7 @@ function opened(value: Json[] | { [key: string]: Json }): Open {
   return { keys, values: keys.map((key) => value[key]), next: 0 }
 }
 
-/** Integer keys first in numeric order, as in objects, then other keys. */
+/** Integer keys come first, in numeric order as in objects, followed by other keys. */
 function inOrder(keys: string[]): string[] {
   const [first] = keys
   if (first === undefined || !isIndex(first)) return keys.sort()

@@ -2,7 +2,8 @@
 export type OnHalt = 'error' | 'pause'
 
 /**
- * The reaction to a repeated call. `halt` halts the run. `block` refuses the call and halts if it is repeated again.
+ * The reaction to a repeated call. `halt` halts the run. `block` refuses the call and halts the run if the call is
+ * repeated again.
  */
 export type OnRepeat = 'halt' | 'block'
 

@@ -2,7 +2,7 @@ import { truncateLine } from './cut.js'
 import { toEvidence } from './evidence.js'
 import type { CallFact } from '../types.js'
 
-/** The calls of a verdict, formatted for people and the model. Kept short because it is part of a guard's state. */
+/** The calls in a verdict, formatted for people and the model. Kept short because it is part of a guard's state. */
 export interface NamedCalls {
   /** Tool names, such as `read_file` or `read_file, grep and 3 more`. */
   tools: string

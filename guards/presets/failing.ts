@@ -212,7 +212,7 @@ export interface FailingState extends Failures {
 /**
  * Counts consecutive failures, both of one call that fails in the same way and of any calls. The nudge comes one
  * failure before the halt. With `onRepeat: 'block'`, a call at its limit is refused instead, but streaks of different
- * calls still halt.
+ * calls still halt the run.
  */
 export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'policy_denied'> = {
   reasons: ['repeated_failure', 'policy_denied'],

@@ -29,7 +29,7 @@ export type EmittedEvent<Tools = AnyTools> =
       reasoning?: string
       /** True exactly once per attempt. */
       finished: boolean
-      /** Set on the first chunk of a later attempt: discard the step's previous output. */
+      /** Set on the first chunk of a later attempt. Readers must then discard the step's previous output. */
       reset?: true
     }
   /**
@@ -159,8 +159,8 @@ export type EmittedEvent<Tools = AnyTools> =
   | StepProgress
   | StepCompleted
   /**
-   * A user message was queued for the next turn, whose run emits the other event. Live only, never in the log.
-   * `messageId` is the sender's id, stored as `data.clientId` of the message.
+   * A user message was queued for the next turn, or taken from the queue by that turn's run. Live only, never in the
+   * log. `messageId` is the sender's id, stored in the message's `data.clientId`.
    */
   | { type: 'message_queued'; messageId: string }
   | { type: 'message_dequeued'; messageId: string }
@@ -272,7 +272,7 @@ export interface ModelStepResponse {
    */
   toolCalls: ToolCall[] | null
   finishReason: string | null
-  /** The provider's name of the model that answered. */
+  /** The provider's name for the model that answered. */
   model: string | null
   /** Null if unknown. */
   usage: Usage | null
@@ -290,7 +290,7 @@ export interface ToolStepResponse {
   truncated?: true
 }
 
-/** The objections of shields to a piece of content. */
+/** The shields' objections to a piece of content. */
 export interface ShieldViolation {
   /** The most severe action. */
   action: Exclude<ShieldAction, 'allow'>

@@ -45,7 +45,7 @@ export interface Approval {
 /** How a question about a call ends. */
 export type ApprovalOutcome = 'approved' | 'rejected' | 'expired' | 'granted' | 'revoked'
 
-/** The decision of one policy about a call, as the log stores it. */
+/** One policy's decision about a call, as stored in the log. */
 export interface PolicyVerdict extends Expiry {
   /** The id of the policy. */
   policy: string
@@ -60,7 +60,7 @@ export interface PolicyVerdict extends Expiry {
   failed?: true
 }
 
-/** A call with the policy decisions on it. */
+/** A call with the policy decisions about it. */
 interface Decided {
   decisions?: readonly PolicyVerdict[]
 }
@@ -206,7 +206,7 @@ export function addApproval(
   return isEdit ? [approval] : [...approvals, approval]
 }
 
-/** A person's answer. If it has new arguments, it is an edit. */
+/** A person's answer. An answer with new arguments is an edit. */
 export interface Vote {
   type: 'APPROVE' | 'REJECT'
   by?: Principal

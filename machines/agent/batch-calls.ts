@@ -37,7 +37,8 @@ export type ResultStatus =
   | 'not_loaded'
 
 /**
- * Why a tool failed, for the guards. A `transient` failure may resolve without a change, `policy_denied` does not.
+ * Why a tool failed, for the guards. A `transient` failure may resolve without a change; a `policy_denied` failure
+ * does not.
  *
  * @example
  * const kind: ToolErrorKind = 'transient' // 'policy_denied' ends the run when it is asked for again
@@ -72,7 +73,7 @@ export interface ToolResult {
   truncated?: true
 }
 
-/** A call of the current batch. */
+/** A call in the current batch. */
 export interface BatchCall {
   id: string
   name: string
@@ -135,7 +136,7 @@ export interface BatchCall {
 
 /** A handoff: another agent continues from the next request. */
 export interface Handoff {
-  /** The handoff's name of the other agent. */
+  /** The handoff's name for the other agent. */
   to: string
   tools: Record<string, ToolTraits>
 }

@@ -31,7 +31,7 @@ export function isNearBudget(context: BudgetState): boolean {
   return findNearReason(context) !== null
 }
 
-/** The totals that count toward the budget, either of the session or of this run. */
+/** The totals that count toward the budget, either the session's or this run's. */
 export function getBudgetTotals(context: BudgetState): Usage {
   return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
 }

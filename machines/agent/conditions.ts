@@ -180,7 +180,7 @@ export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
 /** A pending pause takes precedence over the back-off. */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
-/** The failure of a model actor, or null. */
+/** The failure from a model actor, or null. */
 function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const error: unknown = event.error
@@ -278,7 +278,7 @@ export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).some(
     (question) => getQuestionTerms(context, question).onExpiry === 'cancel',
   )
-/** Edited arguments are screened by shields and decided by policies, like the model's own. */
+/** Edited arguments are screened by shields and decided on by policies, like the model's own arguments. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -329,7 +329,7 @@ export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(
 
 /**
  * The answer settles the last open question, approves a call that can expire, or gives a grant. If several approvals
- * are required, one may not be enough.
+ * are required, one answer may not be enough.
  */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)

@@ -72,7 +72,7 @@ export interface AgentConfig {
    * = off.
    */
   contentIdleMs: number
-  /** Rules for when an answer is complete. */
+  /** Rules that decide when an answer is complete. */
   completion: {
     /** How to handle a stream that closes without an end marker: `retry`, or `accept` with a warning. */
     onMissingEnd: 'retry' | 'accept'
@@ -81,25 +81,25 @@ export interface AgentConfig {
   }
   /** The context window and how the transcript is trimmed to fit it. */
   context: {
-    /** Maximum tokens of a request, including instructions, tools and messages. 0 = off. */
+    /** Maximum tokens in a request, including instructions, tools and messages. 0 = off. */
     window: number
     /**
-     * How to trim a transcript that exceeds the window. `sliding_window` omits the oldest messages. `compact` keeps the
-     * first and the newest messages and marks the gap. `summarize` replaces the gap with a summary by the model. `none`
-     * ends the run at a request that does not fit.
+     * How to trim a transcript that exceeds the window. `sliding_window` omits the oldest messages. `compact` keeps
+     * the first and the newest messages and marks the gap. `summarize` replaces the gap with a summary that the model
+     * writes. `none` ends the run at a request that does not fit.
      */
     strategy: ContextStrategy
   }
   /** How tool calls run. */
   toolCalls: {
-    /** Maximum concurrent calls of a batch. */
+    /** Maximum concurrent calls in a batch. */
     concurrency: number
     /**
      * Milliseconds per call, unless its tool has a `timeoutMs`. The model is informed that the call was abandoned. Time
      * spent waiting for people, clients and sub-agents does not count. 0 = off.
      */
     timeoutMs: number
-    /** Maximum characters of a result for the model. Longer results are cut and marked. */
+    /** Maximum characters in a result for the model. Longer results are cut and marked. */
     maxResultChars: number
     /**
      * How to handle a call that was running when the process died and is not safe to run again (its tool is neither

@@ -49,7 +49,7 @@ export interface ForkTerms {
 /** Session state passed from one run to the next, as plain JSON. */
 export interface SessionState {
   messages: Message[]
-  /** Totals over all runs of the session. */
+  /** Totals of all runs in the session. */
   usage: Usage
   guardrails: GuardrailsState
   /** Whether the session's budget warning has been emitted. */
@@ -96,7 +96,7 @@ export interface GuardrailVerdict {
   guard: Reason
   /** Id of the user guard, if `guard` is `user_guard`. */
   userGuard?: string
-  /** The rule that applied, for guards with several. */
+  /** The rule that applied, for guards with several rules. */
   rule?: string
   evidence: string
   message: string
@@ -153,7 +153,7 @@ export interface AgentContext {
   steps: number
   /** Number of attempts at the current step, from 1. */
   attempt: number
-  /** Attempts that failed with a rate limit. */
+  /** Attempts that failed because of a rate limit. */
   rateLimits: number
   /** Attempts that failed because of refused content. Absent if there are none. */
   resends?: number
@@ -193,7 +193,7 @@ export interface AgentContext {
   batchAt: number
   /** Number of the batch's message. The results have the numbers that follow. */
   batchNumber: number
-  /** Whether a call of the last batch failed. */
+  /** Whether a call in the last batch failed. */
   lastBatchFailed: boolean
 
   guardrails: GuardrailsState

@@ -27,7 +27,7 @@ export interface GrantLimits {
   uses?: number
 }
 
-/** A grant, as its giver sends it. */
+/** A grant as it is submitted. */
 export interface NewGrant extends GrantLimits {
   id: string
   /** Digest of the tool's description and schema. */
@@ -50,7 +50,7 @@ export interface Grant extends NewGrant {
   speaker?: string
   /** The approved arguments as JSON text, for a grant without `when`. */
   arguments?: string
-  /** The people who gave it. They must satisfy the approvers of each call. */
+  /** The people who gave it. They must satisfy the approver terms of each call. */
   givers: readonly Approval[]
   /** How many more calls may start. Unlimited if absent. */
   uses?: number

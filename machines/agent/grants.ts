@@ -36,7 +36,7 @@ function covers({ speaker, approvers, requesters }: GrantScope, grant: Grant, ca
   )
 }
 
-/** The calls that grants let start, each with its grant, and the grants with these uses counted. */
+/** The calls that grants allow to start, each with its grant, and the grants after these uses have been counted. */
 export function applyGrants(
   context: GrantScope,
   now: number,
@@ -59,12 +59,12 @@ export function hasGrantedCalls(context: GrantScope, now: number): boolean {
   return context.grants !== undefined && applyGrants(context, now).granted.size > 0
 }
 
-/** A call that a grant lets start. */
+/** A call that a grant allows to start. */
 export function toGrantedCall({ approvals: _votes, ...call }: BatchCall, { id }: Grant): BatchCall {
   return { ...call, needs: 'nobody', approved: true, grant: id }
 }
 
-/** The calls that did not start need an approval again, and their uses do not count. */
+/** The calls that did not start need approval again, and their uses do not count. */
 export function withoutGrants(
   { calls, grants = [] }: Pick<AgentContext, 'calls' | 'grants'>,
   callIds: readonly string[],
@@ -119,7 +119,7 @@ export function changeGrants(context: AgentContext, event: AgentMachineEvent): r
   )
 }
 
-/** Adds a grant. Grants that have ended are dropped, unless a call of the batch has one. */
+/** Adds a grant. Grants that have ended are dropped, unless a call in the batch uses one. */
 export function addGrant(
   { grants = [], calls }: Pick<AgentContext, 'grants' | 'calls'>,
   grant: Grant,

@@ -65,7 +65,7 @@ export interface AssistantMessage extends MessageBase {
   refusal?: string
   /** Reasoning, for display only. */
   reasoning?: string
-  /** Structured reasoning that some providers (OpenRouter) require back unchanged. */
+  /** Structured reasoning that must be sent back unchanged to some providers (OpenRouter). */
   reasoning_details?: Json[]
   /** Generated media. */
   media?: MediaPart[]
@@ -77,14 +77,14 @@ export interface AssistantMessage extends MessageBase {
   by?: string
 }
 
-/** A source of an answer, in the Chat Completions shape. */
+/** A source for an answer, in the Chat Completions shape. */
 export type Annotation =
   | { type: 'url_citation'; url_citation: { url: string; title?: string } }
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
- * Items that a provider requires back with a message, complete, in order and unchanged, such as encrypted reasoning or
- * hosted calls. Only that provider can read them.
+ * Items that must be sent back to a provider with a message, complete, in order and unchanged, such as encrypted
+ * reasoning or hosted calls. Only that provider can read them.
  */
 export interface ProviderItems {
   /** The API and provider. The items are sent to no other provider. */

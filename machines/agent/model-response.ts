@@ -6,7 +6,7 @@ import type { MediaKind, Refusal } from './refusals.js'
 import type { TokenUsage, Usage } from './usage.js'
 
 /**
- * A complete answer of a model, independent of the wire format.
+ * A complete answer from a model, independent of the wire format.
  *
  * @example
  * const response: ModelResponse = {
@@ -35,7 +35,7 @@ export interface ModelResponse {
   complete: boolean
   /** Null if the provider reported no usage or invalid usage. It is then estimated. */
   usage: TokenUsage | null
-  /** The provider's name of the model that answered. */
+  /** The provider's name for the model that answered. */
   model: string | null
   /** Structured reasoning to send back unchanged. */
   reasoningDetails?: Json[]
@@ -127,7 +127,7 @@ export interface ModelOutput {
   }[]
   /** Whether output shields have cleared the reasoning. Otherwise, agents with output shields omit it. */
   reasoningCleared?: true
-  /** With an output schema, why the answer does not match it, or null. */
+  /** If there is an output schema, the reason why the answer does not match it, or null. */
   outputProblem?: string | null
   /** Tools whose description or schema changed since the run's last request. For readers of the log. */
   changedTools?: string[]

@@ -3,7 +3,7 @@ import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-/** The states of a run. The first two are active, the others are resting or final. */
+/** The states of a run. The first two are active; the others are resting or final. */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -118,7 +118,7 @@ export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> &
 
 /**
  * A question that a tool's server asks a person during a call. The answer goes to that server, and the model sees
- * neither. The text comes from the server, with invisible characters removed.
+ * neither the question nor the answer. The text comes from the server, with invisible characters removed.
  *
  * @example
  * for (const call of result.pending ?? [])
@@ -169,7 +169,7 @@ export interface ElicitationField {
 export type ElicitationValue = string | number | boolean | string[]
 
 /**
- * A person's answer. `decline` refuses the server's request, `cancel` dismisses it without an answer.
+ * A person's answer. `decline` refuses the server's request; `cancel` dismisses it without an answer.
  *
  * @example
  * const answer: ElicitationAnswer = { action: 'accept', content: { seat: '12A' } }
@@ -181,7 +181,7 @@ export type ElicitationAnswer =
 /** A waiting call of the run or of a sub-agent. `path` tells them apart. */
 export type UnansweredCall<Tools = AnyTools> = OwnUnansweredCall<Tools> | SubAgentUnansweredCall
 
-/** One type per tool, so that a check of `name` narrows it. */
+/** One type per tool, so that checking `name` narrows it. */
 type OwnUnansweredCall<Tools> = {
   [Name in keyof Tools & string]: UnansweredCallBase & { name: Name; path?: never }
 }[keyof Tools & string]
@@ -225,8 +225,8 @@ interface UnansweredCallBase {
 }
 
 /**
- * The result of a run that is idle. `state` determines the other fields. `error` is set in ERROR and after a limit or a
- * shield ended the run, `pending` in WAITING_FOR_INPUT.
+ * The result of a run that is idle. `state` determines the other fields. `error` is set in ERROR and after a limit or
+ * a shield ended the run. `pending` is set in WAITING_FOR_INPUT.
  *
  * `Output` is the type of the agent's output schema, or `never` without one. `Tools` are the agent's tools.
  */
@@ -310,8 +310,8 @@ export interface PausedResult extends RestingResult {
 }
 
 /**
- * The store could not be written, so the run stopped in this process. `agent.resume` or the next `runSession` resumes
- * it from the last record of its log.
+ * The store could not be written to, so the run stopped in this process. `agent.resume` or the next `runSession`
+ * resumes it from the last record of its log.
  *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)

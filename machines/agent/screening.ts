@@ -19,7 +19,7 @@ export interface ShieldFinding {
 export interface Screening {
   /** The strongest action. */
   action: ShieldAction
-  /** The messages of the shields with that action. Always set for `block`. */
+  /** The messages from the shields with that action. Always set for `block`. */
   message: string | null
   /** The cleared content. Do not use it for `block`. */
   content: string
@@ -44,7 +44,7 @@ export interface CallScreening extends Screening {
   withoutMedia?: true
   /** Policy decisions on new arguments. */
   decisions?: PolicyVerdict[]
-  /** The input shields' screening of the reason why a person rejected the call. */
+  /** The input shields' screening of a person's reason for rejecting the call. */
   asInput?: Omit<Screening, 'content'>
 }
 

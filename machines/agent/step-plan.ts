@@ -1,7 +1,7 @@
 import type { JsonObject } from './json.js'
 import type { Message } from './messages.js'
 
-/** Settings for one step, as plain JSON in the log. Keys that are absent use the agent's settings. */
+/** Settings for one step, as plain JSON in the log. Absent keys use the agent's settings. */
 export interface StepPlan {
   /** The step that the plan applies to. 1 is the first step after a user message. */
   step: number

@@ -31,7 +31,7 @@ export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
 
-/** Finds a question by `callId`: the call's id, a slash, and the id in the sub-agent. */
+/** Finds a question by `callId`: the call's id, a slash, and the id within the sub-agent's run. */
 export function findQuestion(
   calls: readonly BatchCall[],
   callId: string,
@@ -92,7 +92,7 @@ export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: 
   return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
 }
 
-/** The usage of a sub-agent that an event reports. */
+/** The sub-agent usage that an event reports. */
 export function findChildUsage(event: AgentMachineEvent) {
   return event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT' ? (event.usage ?? null) : null
 }

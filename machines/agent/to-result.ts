@@ -69,7 +69,7 @@ function canTakeAnswers({ state }: AgentContext): boolean {
   return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
 }
 
-/** The open questions of the calls, in any state. */
+/** The calls' open questions, in any state. */
 function listCallQuestions(context: AgentContext): PendingCall[] {
   return context.calls.flatMap((call) => listQuestionsOfCall(context, call))
 }
@@ -87,7 +87,7 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** Who may approve a call, who already has, and the deadline. Empty if anyone may at any time. */
+/** Who may approve a call, who already has, and the deadline. Empty if anyone may approve at any time. */
 export function getApprovalTerms(
   { approvers: ofAgent, expiry }: Pick<AgentContext, 'approvers' | 'expiry'>,
   { approvals, expiresAt, ...call }: BatchCall,

@@ -123,7 +123,7 @@ export const closeStartedCalls = toAction((context, event, emit) => {
 })
 
 /**
- * Makes the transcript valid: each call of the last batch gets exactly one result, in call order. Calls that will not
+ * Makes the transcript valid: each call in the last batch gets exactly one result, in call order. Calls that will not
  * run anymore are closed. Calls that a waiting state exposes stay open, as do calls of sub-agents that pause with the
  * run.
  */

@@ -220,8 +220,8 @@ export function applyHandoff(
 }
 
 /**
- * Notes for the result message of a call. They answer a provider's approval request, because text alone never approves
- * a hosted call.
+ * Notes to attach to a call's result message. They answer a provider's approval request, because text alone never
+ * approves a hosted call.
  */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
   const { hosted, result, unscreenedResult } = call

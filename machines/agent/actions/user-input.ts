@@ -43,7 +43,7 @@ export const deliverSteering = toAction((context, event, emit) => {
   if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
     return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
-  // A message keeps a run awake that was about to sleep.
+  // A message prevents a run that was about to sleep from sleeping.
   const awake = { steering: [], reason: null, wakeAt: null }
   return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...awake }
 })

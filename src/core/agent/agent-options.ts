@@ -113,8 +113,8 @@ export interface AgentOptions<
   /** Receives XState's inspection events from every run. See docs/stately.md for Stately's inspector. */
   inspect?: Inspector
   /**
-   * A persistent session store, such as `memoryStore()`, `fileStore()`, `postgresStore()` or a custom one. Defaults to
-   * none, which keeps sessions in memory as long as the agent.
+   * A persistent session store, such as `memoryStore()`, `fileStore()`, `postgresStore()` or a custom one. Defaults
+   * to none, which keeps sessions in memory as long as the agent exists.
    */
   store?: SessionStore
   /** Shields that check the input and output of the run and of its tools. */
@@ -152,8 +152,8 @@ export interface RunOptions extends SentBy {
   /** A session, or the id of one in the agent's store or memory. Defaults to a new session. */
   session?: Session | string
   /**
-   * Tags for finding the session with `store.list({ tags })`. They replace existing tags of the same name. Requires a
-   * `store`.
+   * Tags for finding the session with `store.list({ tags })`. They replace existing tags with the same name. Requires
+   * a `store`.
    */
   tags?: SessionTags
   /** Documents from `loadAttachment`, sent with the input and marked as data. */
@@ -349,9 +349,9 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   rename(sessionId: string, title: string | null): Promise<void>
   /**
-   * Deletes a session from the store. Without a store, deletes it from memory, where it would otherwise stay as long as
-   * the agent. Also deletes the sessions and inboxes of its sub-agents at every depth. Returns false if the session
-   * does not exist.
+   * Deletes a session from the store. Without a store, deletes it from memory, where it would otherwise stay as long
+   * as the agent exists. Also deletes the sessions and inboxes of its sub-agents at every depth. Returns false if the
+   * session does not exist.
    *
    * @example await agent.deleteSession('ann') // while it works: agent.send('ann', { type: 'cancel' }) first
    *
@@ -398,8 +398,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
   /**
-   * The object of an actor's output, for `onDone` of your machine, which cannot wait. Undefined without an output schema,
-   * and if the run has not ended with a valid answer.
+   * The object in an actor's output, for `onDone` in your machine, which cannot wait. Undefined without an output
+   * schema, and if the run has not ended with a valid answer.
    *
    * @example
    * const actor = createActor(agent.machine, { input: 'Go.' }).start()

@@ -22,7 +22,7 @@ import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './a
 import { readSender } from '../sessions/principal.js'
 import { findOtherName } from '../config/other-names.js'
 
-/** Option names besides the configuration sections, for hints about misspelled ones. */
+/** Option names apart from the configuration sections, for hints about misspelled options. */
 const optionNames = [
   'model',
   'models',
@@ -163,12 +163,12 @@ function warnOfUnreachable(input: AgentConfigInput, config: AgentConfig): void {
   if ([...isWritten, limits?.outputTokens].every((one) => one === undefined)) return
   void import('../config/unreachable-settings.js').then(
     ({ warnOfUnreachableSettings }) => warnOfUnreachableSettings(input, config),
-    // A failed load only loses a warning.
+    // A failed load only suppresses a warning.
     () => undefined,
   )
 }
 
-/** Checks the guards. Throws a ConfigError, `duplicate_guard` for a repeated name or `invalid_guard`. */
+/** Checks the guards. Throws a ConfigError: `duplicate_guard` for a repeated name, otherwise `invalid_guard`. */
 function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
   if (!Array.isArray(guards)) throw new ConfigError('invalid_guard', 'guards must be an array.', 'guards')
   const names = new Set<string>()
@@ -255,7 +255,7 @@ export function checkResumeOptions(options: unknown): ResumeOptions {
 }
 
 /**
- * Checks the options of a run. Throws a UsageError for an unknown or invalid one, such as a limit outside
+ * Checks the options of a run. Throws a UsageError for an unknown or invalid option, such as a limit outside
  * `limits`.
  */
 export function checkRunOptions(

@@ -118,7 +118,7 @@ export class StoredRuns {
   }
 
   /**
-   * Acquires a session and ends unfinished sub-agent runs of earlier processes.
+   * Acquires a session and ends unfinished sub-agent runs from earlier processes.
    * @throws as `openSession`
    */
   async acquire(

@@ -19,7 +19,7 @@ export interface Clock {
   clearTimeout(id: unknown): void
 }
 
-/** The longest delay of a platform timer. A longer one would fire at once. */
+/** The longest delay that a platform timer supports. A timer with a longer delay would fire immediately. */
 export const maxTimerMs = 2_147_483_647
 
 /**
@@ -63,7 +63,7 @@ export function readElapsed(clock: Clock): number {
   return clock.elapsed ? clock.elapsed() : clock.now()
 }
 
-/** Resolves after `ms` milliseconds of a clock. */
+/** Resolves after `ms` milliseconds on a clock. */
 export function wait(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.setTimeout(resolve, ms))
 }

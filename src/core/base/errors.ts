@@ -101,7 +101,7 @@ function describeCause(error: unknown): string {
   if (typeof error === 'string') return error.trim() || 'an empty string was thrown'
   const message = readProperty(error, 'message')
   if (typeof message === 'string' && message.trim() !== '') return message
-  // An error without a message is described by its code (such as `ECONNREFUSED` of an AggregateError) or its name.
+  // An error without a message is described by its code (such as `ECONNREFUSED` in an AggregateError) or its name.
   for (const key of ['code', 'name']) {
     const word = readProperty(error, key)
     if (typeof word === 'string' && word !== '') return word

@@ -1,6 +1,6 @@
 import type { Json } from '../../../machines/agent/json.js'
 
-/** Values nested deeper are replaced by a description to avoid a stack overflow. */
+/** Values at deeper levels are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
 /** Maximum number of converted values. A tool can return `Array(1e9)`, whose JSON would exhaust the memory. */

@@ -69,12 +69,12 @@ export async function yieldToEventLoop(): Promise<void> {
 /** Long work yields to the event loop after this many milliseconds, so that runs and other requests can continue. */
 export const stretchMs = 8
 
-/** Number of calls to start per turn of the event loop. Each takes up to 0.5 ms plus the time of the tool. */
+/** Number of calls to start per turn of the event loop. Each call takes up to 0.5 ms plus the tool's own time. */
 export const startsPerTick = 50
 
 /**
  * Runs `work` for all items in parallel and returns the outcomes in order. Starts at most `startsPerTick` per turn of
- * the event loop. Throws the signal's reason if it aborts before all have started.
+ * the event loop. Throws the signal's reason if the signal aborts before all items have started.
  */
 export async function runStaggered<Item, Outcome>(
   items: readonly Item[],

@@ -39,8 +39,8 @@ function decodeOrNull<T>(decode: () => T): T | null {
 
 /**
  * Converts a tool's return value to text for the model. Strings are unchanged, a missing value becomes 'Done.', and
- * other values become JSON. The text has at most `maxChars` characters, and `truncated` is set if it was cut. Never
- * throws.
+ * other values become JSON. The text has at most `maxChars` characters, and `truncated` is set if it was shortened.
+ * Never throws.
  */
 export function formatValue(value: unknown, maxChars: number): { content: string; truncated?: true } {
   return limitText(toText(value), maxChars)
@@ -93,7 +93,7 @@ function isBetween(code: number, low: number, high: number): boolean {
 /** The candidate that a misspelled name most likely means, or undefined if none is close. */
 export function findNearestName(name: string, candidates: readonly string[]): string | undefined {
   const wanted = normalizeName(name)
-  // Longer names are not typos, and the comparison costs the product of both lengths.
+  // Longer names are not typos, and the comparison takes time proportional to the product of both lengths.
   if (wanted === '' || wanted.length > 64) return undefined
   const tolerance = Math.max(1, Math.floor(wanted.length / 3))
   let best: string | undefined

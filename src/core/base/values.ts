@@ -2,7 +2,7 @@ import { UsageError } from './errors.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 /**
- * Validates numbers from providers, stores, servers and app code at the border. Results are finite, non-negative,
+ * Validates numbers from providers, stores, servers and app code at the boundary. Results are finite, non-negative,
  * bounded, and integers where the unit requires it.
  */
 
@@ -61,7 +61,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value of a key, created and stored on first use. */
+/** The value for a key, created and stored on first use. */
 export function getOrCreate<Key, Value>(
   memory: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
   key: Key,
@@ -74,7 +74,7 @@ export function getOrCreate<Key, Value>(
   return value
 }
 
-/** A check of an argument, with a description for the error. */
+/** A check for an argument, with a description for the error. */
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string

@@ -10,13 +10,15 @@ interface WorstAmount {
   tokens: number
 }
 
-/** The reservation of a request in one budget. */
+/** The reservation for a request in one budget. */
 export interface HeldAmount extends WorstAmount {
   /** Never rejects. */
   settle: (paid: SharedAmount) => Promise<void>
 }
 
-/** Indexes budgets by id. @throws {BudgetError} `budget_conflict` for two budgets with one id in different stores */
+/**
+ * Indexes budgets by id. @throws {BudgetError} `budget_conflict` for two budgets with the same id in different stores
+ */
 export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, SharedBudget> {
   const byId = new Map<string, SharedBudget>()
   for (const budget of budgets) {

@@ -76,8 +76,8 @@ export interface SharedBudget {
    */
   status(): Promise<BudgetStatus>
   /**
-   * Replaces the limits that the store has for this budget. From then on, reservations of processes with the old limits
-   * are refused. Spent amounts are kept.
+   * Replaces the limits that the store has for this budget. From then on, reservations from processes with the old
+   * limits are refused. Spent amounts are kept.
    * @example
    * await budget.replaceLimits()
    * @throws {StoreError}
@@ -87,7 +87,7 @@ export interface SharedBudget {
 
 /**
  * - `budget_exceeded`: the remaining budget does not cover the request
- * - `budget_conflict`: the stored limits differ, or two budgets with one id are in different stores
+ * - `budget_conflict`: the stored limits differ, or two budgets with the same id are in different stores
  * - `unknown_price`: the budget is in USD, and the price of the model is unknown
  * - `unknown_budget`: the store has no budget with this id
  */

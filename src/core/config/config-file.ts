@@ -30,7 +30,7 @@ import { agentSections } from './agent-sections.js'
  * not secret.
  */
 export interface ModelSection {
-  /** The provider's name of the model. With Azure, the deployment. */
+  /** The provider's name for the model. With Azure, the deployment. */
   model: string
   /** The API: Chat Completions or Responses. Defaults to `chat`. */
   api?: ModelApi | undefined
@@ -144,7 +144,7 @@ export interface ConfigFile extends AgentConfigInput, RequestOptions {
   $schema?: string | undefined
   /** The model. Defaults to the command line options and the environment. */
   model?: ModelSection | undefined
-  /** Prices of models that are missing or wrong in the built-in table. */
+  /** Prices for models that are missing or wrong in the built-in table. */
   prices?: PriceTable | undefined
 }
 
@@ -157,9 +157,9 @@ export const configFileKind = section({
 })
 
 /**
- * Parses a configuration file and freezes the result without filling in defaults (`resolveConfig` does that). Throws a
- * ConfigError (`invalid_config`) that names the file. For a syntax error it has line and column, otherwise all
- * problems, one per line.
+ * Parses a configuration file and freezes the result without filling in defaults (`resolveConfig` does that). Throws
+ * a ConfigError (`invalid_config`) that names the file. For a syntax error, the error contains the line and column.
+ * Otherwise it lists all problems, one per line.
  */
 export function parseConfigFile(text: string, fileName: string): ConfigFile {
   const what = `configuration in ${fileName}`

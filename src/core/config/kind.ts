@@ -126,7 +126,7 @@ export function list<Value>(kind: Kind<Value>, phrase: string): Kind<Value[]> {
   }
 }
 
-/** An object with these keys. Other keys are rejected, or kept if it is `open`. */
+/** An object with these keys. Other keys are rejected, or kept if the object is `open`. */
 export function fields<const Of extends Shape>(
   shape: Of,
   phrase: string,

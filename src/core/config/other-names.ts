@@ -2,8 +2,8 @@ import { normalizeName, findNearestName } from '../base/text.js'
 import { UsageError } from '../base/errors.js'
 
 /**
- * Names of settings in other libraries, with the matching setting or advice here. Errors for unknown options use them
- * as hints. A test keeps `docs/migrating.md` in sync.
+ * Names of settings in other libraries, with the matching Statewright setting or advice. Errors for unknown options
+ * use them as hints. A test keeps `docs/migrating.md` in sync.
  */
 export const otherNames: Readonly<Record<string, string>> = {
   maxTurns: 'limits.maxSteps',
@@ -74,7 +74,7 @@ const hints = /* @__PURE__ */ new Map(
   Object.entries(otherNames).map(([name, hint]) => [normalizeName(name), hint]),
 )
 
-/** Finds the name here for a setting of another library, in any spelling (`max_turns`, `maxTurns`). */
+/** Finds Statewright's name for a setting of another library, in any spelling (`max_turns`, `maxTurns`). */
 export function findOtherName(name: string): string | undefined {
   return hints.get(normalizeName(name))
 }

@@ -1,7 +1,7 @@
 import { checkInput } from './check-input.js'
 import { map, optional, count, number, record } from './kind.js'
 
-/** Prices of a model in USD per million tokens. */
+/** Prices for a model in USD per million tokens. */
 export interface ModelPrice {
   /** Input tokens. */
   inputPerMillion: number

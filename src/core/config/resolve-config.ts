@@ -84,8 +84,8 @@ export { defaultConfig }
 
 /**
  * Validates a configuration, fills in the defaults and freezes it. Omitted keys use the value of `base`, and `null`
- * disables a limit or guard. `beside` lists the other options at the same level, for hints about misspellings. Throws a
- * ConfigError (`invalid_config`) with all problems, one per line. Its `subject` is the path of the first.
+ * disables a limit or guard. `beside` lists the other options at the same level, for hints about misspellings. Throws
+ * a ConfigError (`invalid_config`) with all problems, one per line. Its `subject` is the path of the first problem.
  *
  * @example
  * resolveConfig({ limits: { maxSteps: null, costLimit: 2 } }).limits.maxSteps // null: no cap

@@ -18,7 +18,7 @@ const sliceLength = 512
 let loadingTokenizer: Promise<Tokenizer> | undefined
 
 /**
- * The default tokenizer: `o200k_base` of the package gpt-tokenizer. OpenAI's models have used this encoding since
+ * The default tokenizer: `o200k_base` from the package gpt-tokenizer. OpenAI's models have used this encoding since
  * GPT-4o, and it is a good estimate for other models. Loaded on first use.
  * @throws {StatewrightError} `missing_package`
  */

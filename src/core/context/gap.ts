@@ -2,7 +2,7 @@ import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
 
-/** Input of a strategy for a request that exceeds the window. */
+/** Input for a strategy, for a request that exceeds the window. */
 export interface FitSituation {
   readonly messages: readonly Message[]
   /** The tokens of each message. */

@@ -4,7 +4,7 @@ import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 import type { ModelRequest } from '../models/provider.js'
 import type { SummaryPlan } from './strategies/summarize.js'
 
-/** Characters to keep of a tool result and of other texts, for each attempt. */
+/** The number of characters to keep from a tool result and from other texts, for each attempt. */
 const cuts = [
   { result: 4_000, text: 100_000 },
   { result: 1_000, text: 20_000 },

@@ -43,7 +43,7 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
   }
 }
 
-/** Error codes of a duplicate or late answer. */
+/** Error codes for duplicate and late answers. */
 const lateAnswerCodes: ReadonlySet<string> = new Set([
   'unknown_call',
   'already_answered',
@@ -78,8 +78,8 @@ function isUnbound(
 }
 
 /**
- * Whether an earlier call of the session had the same id and arguments. Both calls then have the same fingerprint, so
- * the answer may be a duplicate for the earlier one.
+ * Whether an earlier call in the session had the same id and arguments. Both calls then have the same fingerprint, so
+ * the answer may be a duplicate meant for the earlier call.
  */
 function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
   const current = calls.find(({ id }) => id === callId)

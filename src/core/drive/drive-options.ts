@@ -27,7 +27,10 @@ export interface RunSessionOptions extends SentBy {
   input?: RunInput | (() => RunInput | Promise<RunInput>)
   /** Tags for the run that `input` starts. See `tags` of `agent.run`. */
   tags?: SessionTags
-  /** Which run of the session `input` starts: 1, 2, … Defaults to the first, or to the latest if one exists. */
+  /**
+   * The number of the run in the session that `input` starts: 1, 2, … Defaults to the first, or to the latest if one
+   * exists.
+   */
   turn?: number
   /**
    * Answers to apply to the resting run. An answer to a call needs its `fingerprint`, or `at`. An answer to a call that

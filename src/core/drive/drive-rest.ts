@@ -13,7 +13,7 @@ import { findSleepLeft } from './wake-sleepers.js'
  */
 export interface SessionResult {
   session: string
-  /** Which run of the session: 1, 2, … */
+  /** The number of the run in the session: 1, 2, … */
   turn: number
   /** The state of the run. It is active only if the call was stopped before the next rest. */
   state: AgentState

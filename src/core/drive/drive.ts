@@ -47,7 +47,8 @@ const heartbeatMs = 10_000
  *   cancelled or poisoned run the messages wait until `turn` requests another run.
  * - When `signal` aborts, no new work starts. `runSession` waits for a tool call that must not repeat. Other work is
  *   dropped and repeated by the next call. Then the session is released, and the result has `stopped`.
- * - `retryable` of an error states whether to try again: true for `session_busy`, false for `corrupt_log`.
+ * - The `retryable` property of an error states whether to try again: true for `session_busy`, false for
+ *   `corrupt_log`.
  * - A session that was resumed five times without a new record ends in ERROR, `poisoned`.
  * @example
  * const payer = createAgent({ model, store: memoryStore() })

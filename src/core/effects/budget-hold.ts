@@ -29,7 +29,7 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-/** The reservation of one request in the shared budgets, for its current model. It is settled exactly once. */
+/** The reservation for one request in the shared budgets, for its current model. It is settled exactly once. */
 export class BudgetHold {
   readonly #scope: HoldScope
   #model: AskedModel

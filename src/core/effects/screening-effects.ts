@@ -50,7 +50,7 @@ export async function screenInput(
 type ScreenText = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>
 
-/** Screens each part of a content, and its texts together. */
+/** Screens each part of the content, and all its texts together. */
 export async function screenContent(
   content: UserMessage['content'],
   look: ScreenText,

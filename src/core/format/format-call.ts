@@ -2,8 +2,8 @@ import { readJson } from '../tools/parse-arguments.js'
 import { shorten } from './format-words.js'
 
 /**
- * Formats calls for the people who decide about them. A call must not be able to imitate text from the program or
- * hide anything, so invisible characters are shown as escapes.
+ * Formats calls for the people who decide on them. A call must not be able to imitate text from the program or hide
+ * anything, so invisible characters are shown as escapes.
  */
 
 const maxNameLength = 64

@@ -28,13 +28,13 @@ import {
 /** Options of `createEventFormatter`. */
 export interface EventFormatterOptions {
   /**
-   * Number of columns, at least 40. Defaults to 100. Longer lines are cut, except for text written by people and
-   * models.
+   * Number of columns, at least 40. Defaults to 100. Longer lines are truncated, except for text written by people
+   * and models.
    */
   width?: number
   /** Whether to use terminal escape sequences. Defaults to false. */
   color?: boolean
-  /** For a terminal: whether to render the Markdown of models and wrap text at `width`. Defaults to false. */
+  /** For a terminal: whether to render Markdown from models and wrap text at `width`. Defaults to false. */
   markdown?: boolean
   /**
    * Whether to show the duration of inferences, shield calls and memory retrievals. Defaults to true. Tools always show

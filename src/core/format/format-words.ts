@@ -72,7 +72,7 @@ function joinUnits(large: number, unit: string, small: number, smaller: string):
   return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
 }
 
-/** Formats `just now`, `12 s ago`, `3 h ago` or `2 d ago`. After a week, the date (UTC). */
+/** Formats `just now`, `12 s ago`, `3 h ago` or `2 d ago`. After a week, formats the date (UTC). */
 export function formatAgo(at: number, now: number): string {
   const ms = now - at
   if (ms < 5000) return 'just now'

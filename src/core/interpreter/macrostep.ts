@@ -23,8 +23,8 @@ type Children = Record<string, AnyActorRef | undefined>
 
 /**
  * Processes one event and everything that follows until the machine settles, in XState's order: the selected
- * transition, then `always` transitions and raised events. Actions, inspectors and subscribers observe the same as with
- * XState.
+ * transition, then `always` transitions and raised events. Actions, inspectors and subscribers observe the same
+ * behavior as with XState.
  */
 export class Macrostep {
   readonly #tables: ChartTables
@@ -63,12 +63,12 @@ export class Macrostep {
     try {
       return this.#pick(this.#tables.listBranches(this.#leaf, type))
     } catch {
-      // A guard threw. XState evaluates it again to name it in the error.
+      // A guard threw. XState evaluates the guard again to name it in the error.
       return this.#snapshot.machine.getTransitionData(this.#snapshot, this.#event as never)[0]
     }
   }
 
-  /** Takes the selected transition and all that follow from it. */
+  /** Takes the selected transition and all transitions that follow from it. */
   run(selected: AnyTransitionDefinition | undefined): AnyMachineSnapshot {
     this.#take(selected)
     const { maxIterations = Infinity } = this.#snapshot.machine.options

@@ -30,7 +30,10 @@ export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
   return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)
 }
 
-/** Closed calls whose sub-agent has no end in its log, because its process is gone or the log could not be written. */
+/**
+ * Closed calls whose sub-agent's log does not record an end, because its process is gone or the log could not be
+ * written.
+ */
 export function findAbandonedCalls(
   runtime: AgentRuntime,
   before: AgentContext,

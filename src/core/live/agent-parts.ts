@@ -85,7 +85,7 @@ export type StepResult = Pick<GuardedResult, 'id' | 'name' | 'arguments' | 'stat
 
 /** Overrides for one request. Omitted keys keep the agent's settings. */
 export interface StepSettings {
-  /** A name in `models` of the agent. */
+  /** A name in the agent's `models`. */
   model?: string | undefined
   /** The names of the tools that the model may call. Calls to other tools are refused. `[]` allows none. */
   tools?: readonly string[] | undefined

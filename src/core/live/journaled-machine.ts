@@ -238,7 +238,7 @@ function collectPartialAnswer(
   event: AgentMachineEvent,
 ): PartialAnswer | null {
   const spent = runtime.openBill?.getUsageSoFar() ?? null
-  // Sub-agents are stopped before the run, because their usage is part of the run's.
+  // Sub-agents are stopped before the run, because their usage is part of the run's usage.
   const below = runtime.hasLostRun(event) ? runtime.takeChildrenUsage() : runtime.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }

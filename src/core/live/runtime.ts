@@ -29,7 +29,7 @@ export interface PoliciesAbove {
   path: readonly string[]
 }
 
-/** Options of one run besides its input. Neither the model nor the journal receives them. */
+/** Options of one run, apart from its input. Neither the model nor the journal receives them. */
 export interface Binding {
   journal?: Journal | undefined
   /** The app's object, passed to `execute`. */
@@ -113,7 +113,7 @@ export class AgentRuntime {
   #isHalted = false
   #expiryTimer: unknown
   #hasWarnedOfTimers = false
-  /** Whether another process resumes the run, so that work started elsewhere must continue. */
+  /** Whether another process resumes the run, in which case work started elsewhere must continue. */
   isLeft = false
   #onHalt: (() => void) | undefined
 

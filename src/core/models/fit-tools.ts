@@ -5,7 +5,7 @@ import { mapObject } from './normalize-schema.js'
 import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 
 /**
- * Providers validate tool schemas by different rules, and reject a whole request for a single invalid tool.
+ * Providers validate tool schemas according to different rules, and reject a whole request for a single invalid tool.
  * - All require an object at the top level. OpenAI and Anthropic reject other keywords there: "schema must have type
  *   'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804),
  *   "input_schema does not support oneOf, allOf, or anyOf at the top level" (dearlordylord/huly-mcp#66).

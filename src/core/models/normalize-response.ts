@@ -196,7 +196,7 @@ export function readTotalTokens(usage: unknown): number | null {
   return normalizeUsage(usage)?.totalTokens ?? findTotalOnly(usage)
 }
 
-/** The total if it is the only number that the provider reports, else null. */
+/** The total if it is the only number that the provider reports, otherwise null. */
 export function findTotalOnly(usage: unknown): number | null {
   const source = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
   const total = readTokens(source.totalTokens) ?? 0

@@ -4,13 +4,13 @@ import { isObject } from '../base/values.js'
 /**
  * Converts a schema to draft 2020-12. OpenAI and Anthropic validate tools against this draft and reject the whole
  * request for one malformed keyword.
- * - `True is not of type 'number'` (Dokploy/mcp#74). Boolean limits of draft 4 become numeric limits.
- * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662). Type names of other languages
+ * - `True is not of type 'number'` (Dokploy/mcp#74). Boolean limits from draft 4 become numeric limits.
+ * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662). Type names from other languages
  *   become JSON types.
  * - `array schema missing items` (typesense/typesense#3059). An array without `items` gets `items: {}`.
  * - `'…' is not a 'regex'`. A pattern that the providers' regular expressions do not support is omitted.
  * - `null` for unset keywords (Go, Java, C#) and `[]` for `{}` (PHP) are omitted.
- * - `nullable` of OpenAPI 3.0 becomes the type `null`.
+ * - `nullable` from OpenAPI 3.0 becomes the type `null`.
  *
  * The result accepts every object that the schema accepts. A valid schema is unchanged.
  */

@@ -87,7 +87,7 @@ export interface HostedCall {
   item: Json | null
 }
 
-/** A part of the arguments of a call. */
+/** A part of a call's arguments. */
 export interface ToolCallDelta {
   /** Index of the call in the response, from 0. */
   index: number
@@ -203,8 +203,8 @@ export interface ModelProvider {
    */
   readonly media?: readonly MediaKind[]
   /**
-   * When reasoning is sent back as text, which uses the context window: always, or only with tool calls. If absent, it
-   * is never sent back.
+   * When to send reasoning back as text, which takes up space in the context window: always, or only with tool calls.
+   * If absent, it is never sent back.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
   /** The server for telemetry, as a host name or address without path or key. */

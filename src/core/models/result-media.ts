@@ -49,7 +49,9 @@ export function toAcceptedMessages(
   return describeEarlierMedia(leaveOutContent(replaceUnknownMedia(messages, model), refused, model), model)
 }
 
-/** Describes media of earlier turns, which other models may have accepted, so that they do not make this turn fail. */
+/**
+ * Describes media from earlier turns, which other models may have accepted, so that they do not make this turn fail.
+ */
 function describeEarlierMedia(
   messages: readonly Message[],
   { media }: Pick<ModelProvider, 'media'>,

@@ -15,9 +15,9 @@ import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent }
 import { ModelError } from './provider.js'
 
 /**
- * Converts any rejection of a provider to plain data (see `FailureKind`). Uses the fields of the error (`status`,
- * `headers`, `code`, `cause`) and never its class, so that it works with any client. Retry-After dates are relative to
- * `now`. `advise` returns a remedy for a fatal status. Never throws.
+ * Converts any rejection from a provider to plain data (see `FailureKind`). Uses the fields of the error (`status`,
+ * `headers`, `code`, `cause`) and never its class, so that it works with any client. Retry-After dates are relative
+ * to `now`. `advise` returns a remedy for a fatal status. Never throws.
  */
 export function toModelFailure(
   error: unknown,

@@ -5,15 +5,16 @@ import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 
 /**
- * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, estimates are off by about 10 %
- * for prose and code, and 20 % for JSON. A tokenizer would be exact for only one model family and take megabytes.
+ * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, estimates are off by about 10
+ * % for prose and code, and 20 % for JSON. A tokenizer would be exact for only one model family and would take up
+ * megabytes.
  */
 
 /** Tokens that a chat template adds per message, and per tool or call. */
 export const perMessage = 4
 const perTool = 8
 
-/** Typical token counts of images, for low resolution and for about one million pixels. */
+/** Typical token counts for images, for low resolution and for about one million pixels. */
 const imageTokens = { low: 85, high: 765 }
 
 /** Bytes per token. Speech has about 10 tokens per second. A document page has about 1,000 tokens and 50 kB. */
@@ -24,8 +25,8 @@ const storedFileTokens = 3_000
 
 /**
  * Estimates the tokens of a text. One token is about 4 Latin letters, digits or spaces, 2.5 punctuation marks, 1.5
- * Chinese, Japanese or Korean characters, 3 characters of other scripts, or two thirds of an emoji. Longer texts never
- * have fewer tokens.
+ * Chinese, Japanese or Korean characters, 3 characters in other scripts, or two thirds of an emoji. Longer texts
+ * never have fewer tokens.
  */
 export function estimateTextTokens(text: string): number {
   let sixtieths = 0

@@ -75,7 +75,7 @@ export function parseAnswerTarget(
 }
 
 /**
- * The call that waits for this answer, either at rest or while other calls run.
+ * The call that waits for this answer, either while the run rests or while other calls run.
  * @throws {UsageError} `already_answered` for a second answer, `unknown_call` if no call with this id waits for an
  * answer, `stale_answer` if the call has changed
  */
@@ -122,7 +122,7 @@ function notAwaitedError(
     : new UsageError('unknown_call', `Call '${callId}' is not waiting for this answer. ${others}`, callId)
 }
 
-/** Whether a call of the current batch, or a question of its sub-agent, is answered. */
+/** Whether a call in the current batch, or a question of its sub-agent, is answered. */
 function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   return calls.some(({ id, needs, result, approved, questions = [] }) => {
     const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined
@@ -254,7 +254,7 @@ export function notWaitingError(sessionId: string, why: string): UsageError {
   )
 }
 
-/** Arguments from a person that replace the model's, as JSON text. */
+/** Arguments from a person that replace the model's arguments, as JSON text. */
 export interface EditedArguments {
   text: string
   /** The validation problem or null, for tools with an asynchronous schema. */

@@ -15,7 +15,7 @@ export type MessageTarget = Pick<
 /** A message for a run, as opposed to the session or the next turn. */
 export type RunMessage = Exclude<SessionMessage, { type: 'message' | 'grant' | 'revoke' }>
 
-/** Applies a message to a run of this process. @throws like the run's method */
+/** Applies a message to a run in this process. @throws like the run's method */
 export function applyMessage(run: MessageTarget, message: RunMessage): void {
   switch (message.type) {
     case 'cancel':

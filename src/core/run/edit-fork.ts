@@ -265,7 +265,7 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
   )
 }
 
-/** Items that a provider requires back unchanged match only the original arguments. */
+/** Items that must be sent back to a provider unchanged match only the original arguments. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
   const { reasoning_details: _details, provider_items: _items, ...rest } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
@@ -278,7 +278,7 @@ function replaceMessage(messages: readonly Message[], message: Message, next: Me
   return messages.map((one) => (one === message ? next : one))
 }
 
-/** Keeps the fit unless the edit is inside its gap, because the note of the gap describes those messages. */
+/** Keeps the fit unless the edit is inside its gap, because the gap's note describes those messages. */
 function keepFit(
   { fit }: Pick<AgentContext, 'fit'>,
   before: readonly Message[],

@@ -46,7 +46,7 @@ export class EventHub {
     this.#rest = rest
   }
 
-  /** Subscribes to the actor. Subscribers from before this point receive all events. */
+  /** Subscribes to the actor. Subscribers that were added before this point receive all events. */
   attachActor(actor: Actor<AgentMachine>): void {
     this.#actor = actor
     for (const { of } of this.#listeners) this.#subscribeTo(of)
@@ -73,8 +73,8 @@ export class EventHub {
   }
 
   /**
-   * Notifies listeners of one event at a time, because a listener may cause the next event before the others have
-   * received the first.
+   * Notifies listeners of one event at a time, because a listener may cause the next event before the other listeners
+   * have received the first event.
    */
   #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return

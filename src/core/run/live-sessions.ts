@@ -64,7 +64,7 @@ interface ConnectedRun {
   hub: EventHub
 }
 
-/** Makes a run available to other code of this process while this process holds its session. */
+/** Makes a run available to other code in this process while this process holds its session. */
 export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
   const { sessionId } = log
   const sessions = getLiveSessions(log.store)

@@ -39,7 +39,7 @@ export interface ParentLink {
 export interface RunParts {
   machine: AgentMachine
   clock: Clock
-  /** The tools of an agent of the session. Null selects its first agent. */
+  /** The tools of an agent in the session. Null selects its first agent. */
   tools: (speaker: string | null | undefined) => ToolSet
   /** Adds the parsed output if the agent has a schema. Never throws or rejects. */
   withObject: (result: RunResult) => RunResult | Promise<RunResult>

@@ -73,8 +73,7 @@ type ApproveEvent = Extract<ControlEvent, { type: 'APPROVE' }>
 const doNothing = (): void => undefined
 
 /**
- * A handle on one run of an agent. Iterate over it for its events, or await `result`. Both end when the run
- * settles.
+ * A handle to one run of an agent. Iterate over it for its events, or await `result`. Both end when the run settles.
  *
  * @example
  * for await (const event of run) if (event.type === 'stream_chunk') process.stdout.write(event.text)
@@ -103,8 +102,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Events that were sent but not processed by the machine. */
   #pending: ControlEvent[] = []
   /**
-   * Pending events that have not been delivered to the actor. They wait until the actor is created. At a rest, they
-   * wait until the session is reacquired, because another process may hold it.
+   * Pending events that have not been delivered to the actor. They wait until the actor is created. While the run
+   * rests, they wait until the session is reacquired, because another process may hold it.
    */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
@@ -212,7 +211,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The result when the run next ends, or rests in PAUSED or WAITING_FOR_INPUT. Failures of the agent do not reject it.
+   * The result when the run next ends, or rests in PAUSED or WAITING_FOR_INPUT. Agent failures do not reject it.
    * (`orThrow(result)` throws them.) Rejects with a ConfigError if the run is refused before its start.
    *
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
@@ -412,7 +411,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The snapshot after all pending events. With it, a second answer is rejected immediately, even if the store is slow.
+   * The snapshot after all pending events. It is used to reject a second answer immediately, even if the store is
+   * slow.
    */
   get #forecast(): AgentSnapshot | undefined {
     return this.#forecastAfter(this.#pending)
@@ -618,7 +618,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Reacquires the session. The event that ends the rest was checked against that rest, so it is sent before the
-   * messages of the inbox, except revocations.
+   * messages in the inbox, except revocations.
    */
   #reacquire(log: SessionLog, event: ControlEvent): Promise<void> | undefined {
     this.#isReacquiring = true

@@ -123,7 +123,7 @@ export interface SendParts extends StoreParts {
 export interface SendOptions {
   /** Idempotency key. A message with a known key is not sent again. */
   key?: string | undefined
-  /** The last record of the log that the sender has seen. An answer is rejected if there is a newer record. */
+  /** The last log record that the sender has seen. An answer is rejected if there is a newer record. */
   at?: number | undefined
   /** Whether the sender is the parent of a sub-agent's session. Only the parent may answer there. */
   isParent?: boolean
@@ -166,7 +166,7 @@ export async function sendToStoredSession(
 /** The last pending send per session and store. */
 const pendingSends = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
 
-/** Sends to a session after all earlier sends of this process. */
+/** Sends to a session after all earlier sends from this process. */
 export function sendInOrder<Value>(
   store: SessionStore,
   id: string,

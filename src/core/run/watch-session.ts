@@ -60,7 +60,7 @@ class LoggedEvents {
   }
 }
 
-/** The events of all records of a log. Synchronous. */
+/** The events from all records in a log. Synchronous. */
 export function* replayEvents(
   records: readonly LogRecord[],
   sessionId: string,
@@ -71,7 +71,7 @@ export function* replayEvents(
 
 /** Where a watch starts and ends. */
 export interface WatchOptions {
-  /** The `id` of the last known event of a watch, or the number of a record. Defaults to the start of the log. */
+  /** The `id` of the last known event in a watch, or the number of a record. Defaults to the start of the log. */
   after?: string | number
   /**
    * When the watch ends: `rest` at a rest or a final state, `end` at a final state, and `never` only when `signal`
@@ -83,9 +83,9 @@ export interface WatchOptions {
 }
 
 /**
- * An event of a watched session. `seq` counts the events of this watch. `id` is a position to continue from, which is
- * the same in every process. For example, `12.3` is the third event of record 12. Live-only events repeat the previous
- * `id`.
+ * An event of a watched session. `seq` counts the events in this watch. `id` is a position to continue from, which is
+ * the same in every process. For example, `12.3` is the third event in record 12. Live-only events repeat the
+ * previous `id`.
  */
 export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
   /** Number of the last record before the event. */

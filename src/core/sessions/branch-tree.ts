@@ -85,7 +85,7 @@ function listClientIds(messages: readonly Message[]): string[] {
   })
 }
 
-/** An index of a transcript where branches diverge. */
+/** An index in a transcript where branches diverge. */
 export interface BranchPoint {
   /** Index of the first message that differs, or the length of the transcript. */
   at: number

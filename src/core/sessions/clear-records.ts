@@ -18,7 +18,7 @@ import { type MachineState, openRecord, type RecordContent } from './log/log-rec
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
 
-/** A record of a log without unscreened content. */
+/** A log record without unscreened content. */
 export type ClearedRecord = {
   seq: number
   /** Milliseconds since the epoch. */
@@ -93,7 +93,7 @@ class RecordClearer {
   readonly #placed: readonly PlacedRecord[]
   /** The transcript at the end of the log, without unscreened content. */
   readonly #final: readonly Message[]
-  /** Positions in the transcript of each raw user text. */
+  /** The transcript positions of each raw user text. */
   readonly #places = new Map<object, number[]>()
 
   constructor(placed: readonly PlacedRecord[]) {
@@ -305,7 +305,7 @@ class RecordClearer {
     return { ...state, context: { ...context, messages: this.#clearMessages(context.messages) } }
   }
 
-  /** Replaces each message by its final version. */
+  /** Replaces each message with its final version. */
   #clearMessages(messages: readonly Message[]): Message[] {
     return messages.map((message, at) => {
       const final = this.#final[at]

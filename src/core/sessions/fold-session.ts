@@ -66,7 +66,7 @@ export interface FoldedSession {
   tailSize: number
 }
 
-/** Applies events of a log to the machine. */
+/** Applies events from a log to the machine. */
 export interface RunReducer {
   start(input: AgentInput): FoldedRun
   step(run: FoldedRun, event: AgentMachineEvent): FoldedRun
@@ -119,7 +119,7 @@ const noLogFeatures: ReadonlySet<string> = new Set()
 /** The session state before the first of these records. */
 export function createFoldedSession(records: readonly LogRecord[]): FoldedSession {
   return {
-    // A partial log must start with a snapshot, otherwise it is damaged.
+    // A partial log that does not start with a snapshot is damaged.
     head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
     check: '',
     at: 0,

@@ -27,7 +27,7 @@ import {
 export type RunInput = UserInput | readonly HistoryMessage[]
 
 /**
- * A message of a conversation from another source, in the Chat Completions format. Accepts provider responses,
+ * A message in a conversation from another source, in the Chat Completions format. Accepts provider responses,
  * `result.messages` and database rows. Other keys are ignored.
  * @example
  * const rows: HistoryMessage[] = [

@@ -2,7 +2,7 @@ import { addRequester, type Principal } from '../../../machines/agent/principal.
 import { UsageError } from '../base/errors.js'
 import { expectArgument, isObject, optionsRule } from '../base/values.js'
 
-/** The sender of a start, a message or an answer. A string is short for `{ id }`. */
+/** The person or program that starts a run, or sends a message or an answer. A string is short for `{ id }`. */
 export interface SentBy {
   by?: string | Principal | undefined
 }
@@ -19,7 +19,7 @@ export function parsePrincipal(by: unknown): Principal | null {
 }
 
 /**
- * The sender in the format of the log. Empty if there is none.
+ * The sender in the log's format. Empty if there is none.
  * @throws {UsageError} `invalid_input`
  */
 export function readSender(sender: SentBy, where: string): { by?: Principal } {

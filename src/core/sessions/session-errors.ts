@@ -56,8 +56,8 @@ export function nothingToResumeError(sessionId: string): UsageError {
 }
 
 /**
- * The error if this process has no agent for the session. Another process may have it, now or after the next deploy.
- * `here` lists the agents of this process.
+ * The error if this process has no agent for the session. Another process may have the agent, now or after the next
+ * deployment. `here` lists the agents of this process.
  */
 export function strandedError(
   sessionId: string,

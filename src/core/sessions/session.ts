@@ -105,8 +105,8 @@ export class Session {
   }
 
   /**
-   * The session as of when it was last idle, for storage and `restoreSession`. Calls that wait for an answer are closed
-   * with a result, because a run that continues from the copy is not the run that asked.
+   * The session as it was when it was last idle, for storage and `restoreSession`. Calls that wait for an answer are
+   * closed with a result, because a run that continues from the copy is not the run that asked.
    * @example
    * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))
    */
@@ -131,7 +131,7 @@ export function createSession(name?: string): Session {
   return new Session(createId(), name)
 }
 
-/** Adds results for the open calls of the last batch, stating that the calls never ran. */
+/** Adds results for the open calls in the last batch, stating that the calls never ran. */
 function closeWaitingCalls(messages: readonly Message[]): Message[] {
   const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   const caller = messages[at]

@@ -208,7 +208,7 @@ export interface RunShieldsOptions extends ShieldScene {
   signal: AbortSignal
   /** Defaults to the system clock. */
   clock?: Clock
-  /** The timeout of a check in milliseconds. Defaults to 10,000. */
+  /** The timeout for a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
   /** Whether failing shields warn instead of blocking. Defaults to false. */
   failOpen?: boolean

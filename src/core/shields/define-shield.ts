@@ -16,7 +16,7 @@ export interface ShieldScene {
   /** The call and its tool, at `toolInput` and `toolOutput`. */
   readonly callId?: string | undefined
   readonly toolName?: string | undefined
-  /** The app's context object of the run. */
+  /** The app's context object for the run. */
   readonly context?: unknown
   /** The transcript before this content. */
   readonly messages?: readonly Message[] | undefined
@@ -45,7 +45,7 @@ export interface Shield {
   readonly name: string
   /** Checks a text. An exception counts as a failed check. */
   readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
-  /** Timeout of a check in milliseconds, from 1 to 2,147,483,647. Defaults to the shields' common timeout, 10,000. */
+  /** Timeout for a check in milliseconds, from 1 to 2,147,483,647. Defaults to the shields' common timeout, 10,000. */
   readonly timeoutMs?: number | undefined
 }
 

@@ -5,8 +5,8 @@ export interface HoldBackOptions {
   /** Number of characters (UTF-16 units) to hold back before the first check, at least 1. Defaults to 200. */
   window?: number
   /**
-   * Number of characters at the end of a checked text that are not released yet, from 0 to `window`. Forbidden text of
-   * up to one more character is never released in part. Defaults to `window`.
+   * Number of characters at the end of a checked text that are not released yet, from 0 to `window`. Forbidden text
+   * that is at most one character longer than this is never released in part. Defaults to `window`.
    */
   overlap?: number
   /** The text that this one continues, as written and as released. Checks include it. */
@@ -32,8 +32,9 @@ export interface HoldBackResult {
  * - Released text is part of a text that was allowed as a whole, and ends `overlap` characters before the end of that
  *   text.
  * - After a block, no more text is released.
- * - In a redacted text, the part before the first redaction is released at once. The rest is released when the last
- *   `overlap` characters contain no redaction. If a redaction contradicts released text, no more text is released.
+ * - In a redacted text, the part before the first redaction is released immediately. The rest is released when the
+ *   last `overlap` characters contain no redaction. If a redaction contradicts released text, no more text is
+ *   released.
  * - Checks are at least a quarter of the window and a 64th of the text apart, so all checks together read a text
  *   about 70 times, regardless of its length.
  *

@@ -24,7 +24,7 @@ interface GuardClient {
 }
 
 export interface LlamaGuardOptions {
-  /** The server of Llama Guard 3 or 4: a provider, or an `openai` client and a model name. */
+  /** The server for Llama Guard 3 or 4: a provider, or an `openai` client and a model name. */
   model: ModelProvider | { client: GuardClient; model: string }
   /** Categories that count. Defaults to all. With `template: 'prompt'`, only these are sent to the model. */
   categories?: readonly LlamaGuardCategory[]
@@ -181,7 +181,7 @@ export interface GuardedTurn {
 }
 
 /**
- * The conversation to judge. Only its last turn counts: input is a user turn, output an agent turn. Meta's
+ * The conversation to judge. Only its last turn counts: input is a user turn, and output is an agent turn. Meta's
  * documentation requires a user turn before an agent turn, and templates reject an agent turn alone. Without a
  * transcript, output is therefore judged as a user turn.
  */

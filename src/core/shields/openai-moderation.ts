@@ -85,7 +85,7 @@ interface FlaggedResult {
   categories: string[]
 }
 
-/** Throws if a category is missing in the response, so that a misspelled category is not taken as harmless. */
+/** Throws if a category is missing from the response, so that a misspelled category is not treated as harmless. */
 function readFlags(
   result: unknown,
   { categories: chosen, threshold }: OpenAIModerationOptions,

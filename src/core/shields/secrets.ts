@@ -1,6 +1,6 @@
 import { createWordStart, type Finder } from './finder.js'
 
-/** Keys with a known prefix can be found across line breaks. Other keys end at the end of the line. */
+/** Keys with a known prefix can be found across line breaks. Other keys end at a line break. */
 const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
 
 /**
@@ -47,7 +47,7 @@ const patterns = {
   ],
   /**
    * RFC 7519: base64url of a JSON header and JSON claims; RFC 7515 for the signature. The pattern also matches a
-   * header without claims, which is then not accepted, because restarting at each `eyJ` would take quadratic time.
+   * header without claims, which is then rejected, because restarting at each `eyJ` would take quadratic time.
    */
   jwt: [
     {

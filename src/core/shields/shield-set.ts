@@ -14,11 +14,11 @@ import { defineShield, isTimeout, timeoutRule, type Shield, type ShieldPoint } f
  * createAgent({ model, shields })
  */
 export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
-  /** The timeout of a check in milliseconds. Defaults to 10,000. */
+  /** The timeout for a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number
   /** Whether failing shields (exception, timeout, invalid verdict) warn instead of blocking. Defaults to false. */
   failOpen?: boolean
-  /** Number of characters of a streamed answer to hold back for output shields. Defaults to 200. */
+  /** Number of characters in a streamed answer to hold back for output shields. Defaults to 200. */
   holdBack?: number
 }
 

@@ -141,13 +141,13 @@ export function demandOutput(
   }
 }
 
-/** The name of the final tool of the request, if any. */
+/** The name of the final tool in the request, if any. */
 export function findFinalTool({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
-  // A tool of the app may have the same name, but it is a different object.
+  // One of the app's tools may have the same name, but it is a different object.
   return tools.find(({ parameters }) => parameters === schema)?.name
 }
 
-/** Whether the provider can use a response format together with the tools of the request. */
+/** Whether the provider can use a response format together with the request's tools. */
 export function canTakeFormat(
   { mode }: StructuredOutput,
   { tools }: Pick<ModelRequest, 'tools'>,

@@ -222,7 +222,7 @@ class CombinedRun implements RunTelemetry {
   }
 }
 
-/** Splits the links of several telemetries. A link of an earlier process with only one telemetry is passed to all. */
+/** Splits the links of several telemetries. A link from an earlier process with only one telemetry is passed to all. */
 function splitLinks(link: string | null, count: number): readonly (string | null)[] {
   try {
     const links: unknown = JSON.parse(link ?? '')

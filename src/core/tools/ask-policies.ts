@@ -14,7 +14,7 @@ import {
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
-/** The strictest decision of the tool itself and the policies. */
+/** The strictest of the decisions by the tool itself and the policies. */
 export async function prepareByPolicies(
   call: ToolCall,
   tools: ToolSet,
@@ -62,7 +62,7 @@ function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']
   return skill ? 'skill' : 'function'
 }
 
-/** Reads a decision in the format of the log. Returns null if it is invalid. */
+/** Reads a decision in the log's format. Returns null if it is invalid. */
 export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | null {
   const { decision, rule, reason, approvers, expiresMs, onExpiry, ...others } = isObject(value)
     ? value

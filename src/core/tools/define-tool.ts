@@ -37,7 +37,7 @@ interface CommonDefinition<Schema, Name extends string> {
   /** Whether a successful result ends the run in COMPLETED with the result as its output. Defaults to false. */
   endsRun?: boolean
   /**
-   * Whether the tool stores a handle of external work (`keepHandle`) and continues from it (`handle`). A call with a
+   * Whether the tool stores a handle for external work (`keepHandle`) and continues from it (`handle`). A call with a
    * handle is executed again after a crash. Defaults to false.
    */
   keepsHandle?: boolean
@@ -54,7 +54,7 @@ export interface ExecutedToolDefinition<Schema, Context, Name extends string>
    * context }: ToolExecution<{ db: Db }>) => …`, becomes required in `run`.
    */
   execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
-  /** Timeout of a call in milliseconds. 0 = off. Defaults to `toolCalls.timeoutMs`. */
+  /** Timeout for a call in milliseconds. 0 = off. Defaults to `toolCalls.timeoutMs`. */
   timeoutMs?: number
   /** Whether a person must approve each call. A function decides per call. Defaults to false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>

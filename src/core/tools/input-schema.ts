@@ -49,12 +49,12 @@ function plainSchemaValidator(schema: JsonObject): Validate {
 }
 
 /**
- * Returns the JSON Schema of a tool: draft 2020-12, which OpenAI and Anthropic check against, without `$schema`, always
- * with `properties`. The result is a copy, so later changes to the schema have no effect. Throws an Error whose message
- * continues 'The input of tool … '.
+ * Returns the JSON Schema of a tool in draft 2020-12, the draft that OpenAI and Anthropic validate against. The
+ * schema has no `$schema` and always has `properties`. The result is a copy, so later changes to the schema have no
+ * effect. Throws an Error whose message continues 'The input of tool … '.
  */
 export function toParameters(schema: InputSchema): JsonObject {
-  // A schema object of a library may be valid JSON, but it is useless to a model.
+  // A schema object from a library may be valid JSON, but it is useless to a model.
   if (!isStandardSchema(schema) && typeof readProperty(schema, 'parse') === 'function') {
     throw new Error(`${toolFlaws.schema}.`)
   }
@@ -164,7 +164,7 @@ export const toolKeys = [
   ...toolFlags,
 ] as const
 
-/** The allowed type of each key of a definition, or advice. */
+/** The allowed type of each key in a definition, or advice. */
 export type Flawless<Key extends PropertyKey> = {
   [Each in Key]?: Each extends 'parameters'
     ? (typeof toolFlaws)['parameters']

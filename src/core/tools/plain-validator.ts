@@ -123,7 +123,7 @@ function isSafe(pattern: string): boolean {
   return repeats === 0 || bare === '.*' || (repeats === 1 && /^\^[^|()]*$/.test(bare))
 }
 
-/** Keywords that are reported as a whole, without the problems of their parts. */
+/** Keywords that are reported as a whole, without the problems in their parts. */
 const choices: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'not', 'contains', 'propertyNames'])
 
 /** Keywords whose nested problems are reported at their own location. */

@@ -78,7 +78,7 @@ export interface Policy {
 /** Who must act on a call before it runs, and the decisions on it. */
 export type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
-/** The policies of a run, and their input that is the same for all its calls. */
+/** The policies of a run, and the part of their input that is the same for all of the run's calls. */
 export interface PolicyScope {
   policies: readonly Policy[]
   call: Pick<PolicyCall, 'context' | 'session' | 'requester' | 'path'>

@@ -51,7 +51,7 @@ function toPreparedCalls(
   return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
 }
 
-/** Timeout of an approval decision. Tools with `timeoutMs: 0` use the default. */
+/** Timeout for an approval decision. Tools with `timeoutMs: 0` use the default. */
 export function getDecisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
   return tool.timeoutMs || defaultTimeoutMs
 }
@@ -70,7 +70,7 @@ function prepareInTime(
   )
 }
 
-/** If the code of policies cannot be loaded, the policies count as having thrown. */
+/** If the policy code cannot be loaded, each policy counts as having thrown. */
 async function failPolicies(
   own: PreparedCall | Promise<PreparedCall>,
   { policies }: PolicyScope,

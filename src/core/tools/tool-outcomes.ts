@@ -81,11 +81,11 @@ export class Sleep {
   }
 }
 
-/** Smaller numbers must be durations passed by mistake, because this one is in March 1973. */
+/** Smaller numbers must be durations passed by mistake, because this number is a time in March 1973. */
 const leastTime = 100_000_000_000
 
 /**
- * Lets a run sleep if a tool's `execute` returns this value. When all calls of the batch have results, the run is
+ * Lets a run sleep if a tool's `execute` returns this value. When all calls in the batch have results, the run is
  * PAUSED with `sleeping` and uses no resources. `createWaker`, DBOS, Restate and `runSession` wake it at the given
  * time.
  * - If there are several dates, the latest applies. With a past date, the run continues immediately.

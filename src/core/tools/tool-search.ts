@@ -259,7 +259,7 @@ function unwrapCall(call: ToolCall): ToolCall {
 const wrapped = new WeakMap<Message, Message>()
 
 /**
- * Restores the calls of the transcript to the form that the model wrote. Cached, because providers cache messages by
+ * Restores the calls in the transcript to the form that the model wrote. Cached, because providers cache messages by
  * identity.
  */
 function wrapMessages(messages: readonly Message[]): readonly Message[] {

@@ -95,7 +95,7 @@ interface EntryTools {
 
 function createFixedSet(input: readonly Tool[]): ToolSet {
   const found = input.find((tool) => tool.search)?.search
-  // The provider receives all tools, and the search is not a tool of the agent.
+  // The provider receives all tools, and the search is not one of the agent's tools.
   const isHosted = found?.hosted === true
   const search = isHosted ? undefined : found
   const tools = isHosted ? input.filter((tool) => !tool.search) : input

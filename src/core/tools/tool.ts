@@ -44,8 +44,8 @@ export interface ToolExecution<Context = unknown> {
 }
 
 /**
- * A tool created by `defineTool`. `Input` is the input of `execute`, `Arguments` the input from the model. They differ
- * for schemas with defaults or transforms.
+ * A tool created by `defineTool`. `Input` is the input of `execute`, and `Arguments` is the input from the model.
+ * They differ for schemas with defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
   extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill' | 'handoff'> {
@@ -195,7 +195,7 @@ export interface DelegateRequest {
   store: SessionStore | undefined
   left: BudgetRemaining
   countCached: boolean
-  /** In a fork with `askFirst`, calls of the sub-agent that are not read-only need approval too. */
+  /** In a fork with `askFirst`, the sub-agent's calls that are not read-only need approval too. */
   askFirst: true | undefined
   /** The authors of the run's messages. */
   requesters: readonly Principal[] | undefined

@@ -97,7 +97,7 @@ export interface GuardDefinition<State> {
   readonly verdict: (state: State, question: GuardContext) => GuardVerdict | Promise<GuardVerdict>
   /** How to halt. `error` (the default) ends the run in ERROR. `pause` pauses it, so that it can be resumed. */
   readonly onHalt?: 'error' | 'pause'
-  /** Timeout of a verdict in milliseconds, from 1 to 2,147,483,647. Defaults to 5000. */
+  /** Timeout for a verdict in milliseconds, from 1 to 2,147,483,647. Defaults to 5000. */
   readonly timeoutMs?: number
   /**
    * How to handle a guard that throws, times out, or returns an invalid verdict or state. `halt` (the default) stops
@@ -112,7 +112,7 @@ export interface UserGuard
     Pick<GuardDefinition<Json>, 'observe'> {}
 
 /**
- * Defines a custom guard. It checks the calls of every response before they run, and their results.
+ * Defines a custom guard. It checks the calls in every response before they run, and their results.
  *
  * ```ts
  * const atMostTenMails = defineGuard({

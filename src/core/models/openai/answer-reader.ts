@@ -49,7 +49,7 @@ export class AnswerReader {
   /**
    * Reads the next chunk. Its text is reported in one piece, because a chunk often contains several events.
    *
-   * @throws ModelError for errors in it, the signal's reason when it aborts.
+   * @throws ModelError for errors in the chunk, or the signal's reason when the signal aborts.
    */
   push(text: string): void {
     const before = this.#body?.progress ?? 0
@@ -215,7 +215,7 @@ function addPartial(error: unknown, fold: AnswerFold): ModelError {
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }
 
-/** Reads the responses of one API. */
+/** Reads the responses from one API. */
 export interface AnswerFormat {
   readonly displayName: string
   /** Whether a JSON document is a complete response. */
@@ -234,7 +234,7 @@ export interface AnswerFold {
   /**
    * Adds a parsed event, or a document (`whole`), and returns its addition to the visible response.
    *
-   * @throws ModelError when it is or contains an error object.
+   * @throws ModelError when the event or document is or contains an error object.
    */
   push(piece: unknown, whole?: boolean): Delta
   /** An event was lost, so the response has a gap unless its end was announced before. */
@@ -268,7 +268,7 @@ export interface Warning {
 
 export const noDelta: Readonly<Delta> = Object.freeze({ text: '', reasoning: '' })
 
-/** Maximum characters of an event, a body or a response. */
+/** Maximum characters in an event, a body or a response. */
 const maxResponseLength = 64 * 1024 * 1024
 
 /** Milliseconds a connection may take to close after `[DONE]`. */

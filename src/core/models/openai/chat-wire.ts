@@ -359,8 +359,8 @@ function readThoughts(value: unknown): string {
 }
 
 /**
- * Joins streamed `reasoning_details`. Consecutive pieces with the same type, index and id form one entry, which has the
- * last signature. The provider requires the entries back unchanged.
+ * Joins streamed `reasoning_details`. Consecutive pieces with the same type, index and id form one entry, which has
+ * the last signature. The entries must be sent back to the provider unchanged.
  */
 class ReasoningDetails {
   readonly #entries: JsonObject[] = []

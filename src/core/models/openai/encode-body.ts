@@ -18,7 +18,7 @@ export function createBodyEncoder(): (body: RequestBody) => Uint8Array<ArrayBuff
 
   return (body) => {
     const parts: Uint8Array[] = []
-    // Short strings are joined first, because each byte array has an overhead.
+    // Short strings are joined first, because each byte array has overhead.
     let text = ''
     for (const [key, value] of Object.entries(body)) {
       text += `${text === '' && parts.length === 0 ? '{' : ','}${JSON.stringify(key)}:`

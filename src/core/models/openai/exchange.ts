@@ -220,7 +220,7 @@ function createDecoder(coding: string, node: NodeHttp): Duplex | null {
 /**
  * Reads a response from a Node stream with backpressure.
  *
- * @throws ModelError with the partial text; the signal's reason when it aborts.
+ * @throws ModelError with the partial text, or the signal's reason when the signal aborts.
  */
 function readNodeAnswer(stream: Readable, url: string, options: ReadAnswerOptions): Promise<ModelResponse> {
   const answer = new AnswerReader(url, options)
@@ -314,7 +314,7 @@ function readText(stream: Readable): Promise<string> {
 /**
  * Reads a response from `fetch`.
  *
- * @throws ModelError with the partial text; the signal's reason when it aborts.
+ * @throws ModelError with the partial text, or the signal's reason when the signal aborts.
  */
 export async function readFetchAnswer(
   response: Response,

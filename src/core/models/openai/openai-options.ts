@@ -31,7 +31,7 @@ export interface OpenAIClient {
 
 /** Connection options shared by both APIs. */
 export interface OpenAIOptions {
-  /** The provider's name of the model. With Azure, the deployment. */
+  /** The provider's name for the model. With Azure, the deployment. */
   model: string
   /** Base URL of the API, including `/v1`. Defaults to OPENAI_BASE_URL or `https://api.openai.com/v1`. */
   baseURL?: string | undefined

@@ -16,7 +16,7 @@ export function readUsage(value: unknown): TokenUsage | null {
 
   const inputDetails = asObject(usage.prompt_tokens_details ?? usage.input_tokens_details)
   const outputDetails = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
-  // DeepSeek has its own field for cache hits. Moonshot puts them next to the totals.
+  // DeepSeek has its own field for cache hits. Moonshot reports cache hits next to the totals.
   const cached = toCount(inputDetails?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens)
   const written = toCount(inputDetails?.cache_write_tokens ?? usage.cache_creation_input_tokens)
   const reasoningTokens = toCount(outputDetails?.reasoning_tokens ?? usage.reasoning_tokens)

@@ -29,8 +29,9 @@ const defaultTimeoutMs = 600_000
 const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
 
 /**
- * Whether requests can be made without the `openai` client, whose import takes a third of the first run. The client is
- * needed for values that only its own options accept: headers as a list or as `Headers`, non-string values, `null`.
+ * Whether requests can be made without the `openai` client, whose import takes a third of the first run's time. The
+ * client is needed for values that only its own options accept: headers as a list or as `Headers`, non-string values,
+ * `null`.
  */
 export function isPlainClientEnough(options: OpenAIOptions): boolean {
   const { client, fetch, organization, project, headers, query } = options

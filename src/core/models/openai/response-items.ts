@@ -132,9 +132,9 @@ export function readPictures(items: readonly JsonObject[]): MediaPart[] {
   return items.filter(isImageCall).flatMap(readPicture)
 }
 
-/** Replaces the image by the length of its base64, because the message has it in `media`. */
+/** Replaces the image with the length of its base64, because the message has it in `media`. */
 function stripPicture(item: JsonObject): JsonObject {
-  // The provider does not accept other fields back.
+  // The provider rejects other fields in items that are sent back.
   const { id = '', type = '', status = 'completed' } = item
   const hasPicture = readPicture(item).length > 0
   return { id, type, status, result: hasPicture ? asText(item.result).length : null }
@@ -158,7 +158,7 @@ function readPicture({ result, output_format: format }: JsonObject): MediaPart[]
   }
 }
 
-/** Sent by the provider before it calls a tool of an MCP server. */
+/** Sent by the provider before it calls a tool on an MCP server. */
 const approvalRequestType = 'mcp_approval_request'
 
 export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): boolean {
@@ -221,7 +221,7 @@ export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessag
 }
 
 /**
- * Returns a filter for results that answer an approval request of this provider. Call it for every message in
+ * Returns a filter for results that answer an approval request from this provider. Call it for every message in
  * order.
  */
 export function createAnswerFilter(from: string): (message: Message) => message is ToolMessage {

@@ -233,7 +233,7 @@ function createHostedItemTracker() {
 }
 
 /**
- * Returns names such as `web_search`, `code_interpreter` or `shortener.create_url` of an MCP server, or null for
+ * Returns names such as `web_search`, `code_interpreter` or `shortener.create_url` (on an MCP server), or null for
  * other items.
  */
 function findHostedName({ type, name, server_label: server }: JsonObject): string | null {
@@ -337,7 +337,7 @@ function unsupportedOutputError({ type, name, call_id: id }: JsonObject): ModelE
 
 interface Reconciliation {
   items: JsonObject[]
-  /** Incomplete calls that are missing in the final list. They are not executed. */
+  /** Incomplete calls that are missing from the final list. They are not executed. */
   dropped: JsonObject[]
 }
 

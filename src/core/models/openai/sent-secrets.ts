@@ -38,7 +38,7 @@ export class SentSecrets {
     return key
   }
 
-  /** Remembers the secrets of a custom client, or of one that read its key from the environment. */
+  /** Remembers the secrets of a custom client, or of a client that read its key from the environment. */
   noteClient(client: Pick<OpenAIClient, 'apiKey'> | undefined): void {
     if (client === undefined) return
     this.#noteKey(client.apiKey)

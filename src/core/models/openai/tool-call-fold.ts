@@ -91,8 +91,8 @@ export class ToolCallFold {
   }
 
   /**
-   * Finds the call of a piece: by index, otherwise by id, otherwise the last call. If several calls share an index, the
-   * id decides.
+   * Finds the call that a piece belongs to: by index, otherwise by id, otherwise the last call. If several calls
+   * share an index, the id decides.
    */
   #find(index: number | null, id: string): CallDraft | undefined {
     const named = this.#byId.get(id)

@@ -76,7 +76,7 @@ function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: Wire
 /** Maps call ids to valid ones. Deterministic, so that results match their calls. */
 type CallIdMapper = (id: string) => string
 
-/** Maximum id length in Chat Completions at OpenAI. vLLM creates longer ones. */
+/** OpenAI's maximum id length in Chat Completions. vLLM creates longer ones. */
 const maxCallIdLength = 40
 
 /**
@@ -195,8 +195,8 @@ const openingMessage: WireMessage = { role: 'user', content: 'Begin.' }
 const bridgeMessage: WireMessage = { role: 'assistant', content: 'OK.' }
 
 /**
- * Whether two messages can be joined. Some chat templates reject consecutive messages of one role. Messages with stored
- * items stay separate.
+ * Whether two messages can be joined. Some chat templates reject consecutive messages with the same role. Messages
+ * with stored items stay separate.
  */
 function canJoin(last: WireMessage, message: WireMessage): boolean {
   if (last['role'] !== message['role']) return false

@@ -21,7 +21,7 @@ export interface InboxFormat<Event> {
   parse(found: InboxMessage): Event | null
   /** Whether the text waits in the inbox for the next turn. */
   isQueued(text: string): boolean
-  /** The event of a queued text that the current run may read, or null. */
+  /** The event for a queued text that the current run may read, or null. */
   toSteering(found: InboxMessage): Event | null
   /** Whether a later run reads the event if the current run has ended. */
   outlivesRun?(event: Event | null): boolean

@@ -10,9 +10,9 @@ import type { InboxFormat } from './inbox-reader.js'
 import { isQueuedText, toSteeringEvent } from './queued-message.js'
 
 /**
- * A message that can be sent to a session from any process. An answer must identify its call, so spread the entry of
- * `pending` or the `approval_requested` event into it. Without a `fingerprint`, the answer applies to the call that
- * waits at that moment.
+ * A message that can be sent to a session from any process. An answer must identify its call, so spread the entry
+ * from `pending` or the `approval_requested` event into it. Without a `fingerprint`, the answer applies to the call
+ * that waits at that moment.
  * @example
  * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
  * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
@@ -63,14 +63,14 @@ interface AnswerTarget {
  * A user message for a session that may be running.
  *
  * - `next` queues the message in the session's inbox, in order, until it starts a turn. `runSession`, the handlers of
- *   chat pages and the hosts start that turn after the current one. After a `cancel` they wait until the user writes
- *   again.
+ *   chat pages and the hosts start that turn after the current one. After a `cancel`, the messages wait until the
+ *   user writes again.
  * - `now` passes the text to the model at the next safe point, as with `steer`. If the run ends before that, the
  * message
  *   is queued as with `next`.
  *
  * `messageId` has 1 to 200 characters and defaults to a new id. A message that is sent twice with the same id is used
- * once. The id becomes `data.clientId` of the message.
+ * once. The id becomes the message's `data.clientId`.
  * @example
  * const next: UserMessageToSend = { type: 'message', when: 'next', input: 'And in May?' }
  */
@@ -86,7 +86,8 @@ export interface Receipt {
   /** Number of the message in the session's inbox. */
   message: number
   /**
-   * - `sent`: a process holds the session and reads the message, at once if it is this process, otherwise within a second
+   * - `sent`: a process holds the session and reads the message, immediately if it is this process, otherwise within
+   *   a second
    * - `waiting`: no process holds the session; the message is applied when it resumes, or starts the next turn
    * - `applied`: already in effect, such as a `cancel` without a lease holder or a message that was processed before
    */

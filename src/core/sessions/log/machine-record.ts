@@ -58,7 +58,7 @@ export interface StoredMachineState {
  * the last one.
  */
 export interface MachineRecord {
-  /** The id of the machine. Distinguishes the record from records of agents. */
+  /** The id of the machine. Distinguishes the record from an agent's record. */
   machine: string
   /** The `version` of the chart. Absent if it has none. */
   chart?: string
@@ -88,7 +88,7 @@ export function draftMachineRecord(seq: number, at: number, record: MachineRecor
 }
 
 /**
- * Verifies and parses a record of a machine. Returns null for a record of an agent.
+ * Verifies and parses a machine's record. Returns null for an agent's record.
  * @throws {StoreError} `corrupt_log`, `newer_log`
  */
 export function openMachineRecord(record: LogRecord, sessionId: string): MachineRecord | null {

@@ -102,7 +102,7 @@ class LeaseReleaser {
       if (this.#pending.has(first.lease.token)) this.#waitMs = Math.min(latest, this.#waitMs * 2)
       else {
         this.#waitMs = soonest
-        // Some may have been released in the meantime.
+        // Some leases may have been released in the meantime.
         for (const entry of others) if (this.#pending.has(entry.lease.token)) void this.#retry(entry)
       }
     }

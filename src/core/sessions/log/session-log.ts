@@ -14,8 +14,9 @@ import { createFirstSummary, createSummary } from '../session-summary.js'
 import { WriteAheadLog, type WriteAheadLogParts } from './write-ahead-log.js'
 
 /**
- * A snapshot is written after this many characters, and after a quarter of the size of the last snapshot. Reading then
- * folds at most a fifth of a log, and the cost of snapshots stays proportional to new records.
+ * A snapshot is written once the records since the last snapshot reach this many characters and a quarter of that
+ * snapshot's size. Reading then folds at most a fifth of a log, and the cost of snapshots stays proportional to new
+ * records.
  */
 const minSnapshotChars = 64_000
 

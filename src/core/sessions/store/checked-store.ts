@@ -49,7 +49,7 @@ export function getInnerStore(store: SessionStore): SessionStore {
 /**
  * Wraps a store so that it throws typed errors only, and calls without a response within `timeoutMs` fail as
  * `store_unavailable`. A promise that never settles would otherwise block even a cancelled run forever. 0 means no
- * limit. `remedy` is the end of the error.
+ * limit. `remedy` is the last part of the error message.
  */
 export function limitStoreTime(
   store: SessionStore,

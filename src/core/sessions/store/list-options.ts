@@ -35,7 +35,7 @@ export interface ListOptions {
   prefix?: string
   /** Sessions that have all of these tags. Defaults to all. */
   tags?: SessionTags
-  /** Sessions whose latest run is in this state, or in one of these. Defaults to all. */
+  /** Sessions whose latest run is in this state, or in one of these states. Defaults to all. */
   state?: AgentState | readonly AgentState[] | undefined
   /** Sessions of the agent with this name. Defaults to all. */
   agent?: string | undefined

@@ -18,8 +18,8 @@ export function describeHolder(holder: string): string {
 }
 
 /**
- * Whether a holder is known to have exited: it ran on this machine, in the same boot and namespace, and is no longer
- * running. Returns false if any of these facts is unknown.
+ * Whether a holder is known to have exited: it ran on this machine, during the same boot and in the same namespace,
+ * and is no longer running. Returns false if any of these facts is unknown.
  */
 export function isProcessGone(identity: ProcessIdentity | null): boolean {
   const [, pid, place] = /^(\d{1,10})@(.+)$/s.exec(identity ?? '') ?? []

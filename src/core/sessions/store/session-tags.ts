@@ -1,8 +1,8 @@
 import { UsageError } from '../../base/errors.js'
 
 /**
- * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200.
- * Text in any script is stored unchanged and is case-sensitive.
+ * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200
+ * characters. Text in any script is stored unchanged and is case-sensitive.
  * @example const tags: SessionTags = { user: 'ann', plan: 'pro' }
  */
 export type SessionTags = Readonly<Record<string, string>>

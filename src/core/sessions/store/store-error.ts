@@ -9,7 +9,7 @@ import type { Lease, LogRecord } from './store.js'
  * - `corrupt_log`: a record is damaged or missing; the message names the last intact one
  * - `newer_log`: written by a newer version of Statewright
  * - `unknown_state`: a snapshot has a state that this machine does not have
- * - `machine_session`: the session belongs to a machine of `statewright/durable`, not to an agent
+ * - `machine_session`: the session belongs to a machine from `statewright/durable`, not to an agent
  * - `disk_full`, `read_only`, `store_unavailable`: the storage rejects the operation
  */
 export type StoreErrorCode =
@@ -26,7 +26,7 @@ export type StoreErrorCode =
   | 'store_unavailable'
 
 /**
- * A failed operation of a session store. `subject` is the session, or the location of the store.
+ * A failed operation in a session store. `subject` is the session, or the location of the store.
  * @example
  * try {
  *   await agent.resume('ann')

@@ -58,7 +58,7 @@ export interface Appended extends InboxPosition {
   released?: boolean
 }
 
-/** The entry of a session in lists, stored with the log and updated whenever it changes. Plain JSON. */
+/** A session's entry in lists, stored with the log and updated whenever it changes. Plain JSON. */
 export interface SessionSummary {
   name?: string
   /** The tags of the session. Absent if there are none. */
@@ -71,7 +71,7 @@ export interface SessionSummary {
   state: AgentState | null
   /** The reason for the latest run's state. */
   reason: Reason | null
-  /** The state of a machine of `statewright/durable`, such as `reviewing`. Absent for agents. */
+  /** The state of a machine from `statewright/durable`, such as `reviewing`. Absent for agents. */
   value?: string
   /** The time when the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
   wakeAt?: number
@@ -165,8 +165,8 @@ export interface SessionStore {
    */
   release(lease: Lease): MaybePromise<InboxPosition | void>
   /**
-   * Appends records to the log, all or none. They are durable when `append` returns or resolves. A summary replaces the
-   * previous one.
+   * Appends either all of the records to the log or none. They are durable when `append` returns or resolves. A
+   * summary replaces the previous one.
    * @example
    * const store = memoryStore()
    * const lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
@@ -215,9 +215,9 @@ export interface SessionStore {
    */
   setTitle?(sessionId: string, title: string | null): MaybePromise<boolean>
   /**
-   * Marks a record of a session, replacing any earlier mark of that record. `get` and `list` return the marks. Null
-   * removes the mark. Requires no lease and does not count as a write. Returns false if the session has no such record.
-   * A store without this method keeps no marks.
+   * Marks a record in a session, replacing any earlier mark on that record. `get` and `list` return the marks. Null
+   * removes the mark. Requires no lease and does not count as a write. Returns false if the session has no such
+   * record. A store without this method keeps no marks.
    * @example
    * const mark = { seq: 3, mark: 'bad', note: 'The wrong invoice.', at: Date.now() } as const
    * const wasThere = await memoryStore().setMark?.('ann', 3, mark) // false

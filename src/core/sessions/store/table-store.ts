@@ -71,7 +71,7 @@ export function createTableStore({
   const findHolder = (row: SessionRow | undefined): string | null =>
     row?.lease?.instance === instance && row.lease.expiresAt > now() ? row.lease.holder : null
 
-  /** The session that this lease, expired or not, is the latest lease of. */
+  /** The session whose latest lease is this lease, whether expired or not. */
   const findOwned = ({ sessionId, token }: Lease): SessionRow | undefined => {
     const row = table.session(sessionId)
     return row?.lease?.token === token ? row : undefined

@@ -2,7 +2,7 @@ import { OrderedList } from '../../base/ordered-list.js'
 
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** An action scheduled for a time, such as waking a sleeping session. */
+/** A scheduled action, such as waking a sleeping session. */
 export interface StoredTimer {
   /** 1 to 300 characters, unique in its store. */
   id: string
