@@ -34,13 +34,14 @@ export interface ProgressConfig {
   /** Different batches without news, such as A B A B or a longer cycle. Defaults to 4, 6, 20, for the same reasons. */
   mixed: StepsWithBlock | null
   /**
-   * Batches in which all calls fail. Defaults to 7, 11. Successful sessions had up to 8. After the nudge, a different
-   * call with a different error counts as one sixth of a failure, because the first rows of an import may all be bad.
+   * Batches in which all calls fail. Defaults to 7, 11. Successful sessions had up to 8 such batches. After the
+   * nudge, a different call with a different error counts as one sixth of a failure, because the first rows of an
+   * import may all be bad.
    */
   failing: Steps | null
   /**
    * Calls to one tool that fail with the same error despite different arguments. Defaults to 5, 8. Successful
-   * sessions had up to 6.
+   * sessions had up to 6 such calls.
    */
   sameError: Steps | null
   /** Calls to tools that do not exist. Defaults to 2, 6. */

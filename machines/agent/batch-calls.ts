@@ -37,7 +37,7 @@ export type ResultStatus =
   | 'not_loaded'
 
 /**
- * Why a tool failed, for the guards. A `transient` failure may resolve without a change; a `policy_denied` failure
+ * How guards classify a tool's failure. A `transient` failure may resolve without a change; a `policy_denied` failure
  * does not.
  *
  * @example

@@ -3,7 +3,7 @@ import type { RetryConfig } from '../../guards/retry.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'
 
-/** The complete configuration of a run, as plain JSON. A key's comment states whether `null` or 0 disables the key. */
+/** The complete configuration of a run, as plain JSON. The comment on a key states whether `null` or 0 disables it. */
 export interface AgentConfig {
   /** Limits of a run. Each run can override them. */
   limits: {

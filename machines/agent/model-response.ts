@@ -129,7 +129,7 @@ export interface ModelOutput {
   reasoningCleared?: true
   /** If there is an output schema, the reason why the answer does not match it, or null. */
   outputProblem?: string | null
-  /** Tools whose description or schema changed since the run's last request. For readers of the log. */
+  /** Tools whose description or schema changed since the run's last request. Stored for readers of the log. */
   changedTools?: string[]
 }
 

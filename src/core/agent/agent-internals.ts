@@ -23,7 +23,7 @@ export interface AgentInternals extends StoredAgent {
   openInput: (input: unknown) => { input: AgentInput; binding: Binding }
 }
 
-/** Only for agents from `createAgent`. Other implementations of the interface have no internals. */
+/** Exists only for agents from `createAgent`. Other implementations of the interface have no internals. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
 /** The same internals, keyed by the agent's machine, for other machines that invoke it. */

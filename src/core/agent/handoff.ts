@@ -137,7 +137,7 @@ function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   return {
     ...shared,
     model,
-    // Answers record their model if another model may continue.
+    // Answers record their model if another model may continue the session.
     models: models ?? {},
     instructions,
     ...(writeInstructions && { writeInstructions }),

@@ -99,7 +99,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   })
   const parts: AgentParts = {
     model,
-    // Answers record their model if another model may continue.
+    // Answers record their model if another model may continue the session.
     ...((models || set.team) && { models: models ?? {} }),
     ...(prepareStep && { prepareStep }),
     ...(written && { writeInstructions: written }),

@@ -177,7 +177,7 @@ const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
  * Finds the first error in a text that `JSON.parse` rejects, or null. The engine's error is not used because its
- * wording varies and some engines report no position. Not recursive, so nesting depth is unlimited.
+ * wording varies and some engines report no position. The search is not recursive, so nesting depth is unlimited.
  * @param options.uniqueKeys whether duplicate keys are errors. `JSON.parse` silently uses the last value
  */
 export function findJsonProblem(

@@ -49,7 +49,7 @@ export async function reserveInAll(
   const held: HeldAmount[] = []
   const byId = indexBudgets(budgets)
   try {
-    /* oxlint-disable no-await-in-loop -- in the order of their ids */
+    /* oxlint-disable no-await-in-loop -- budgets are reserved in id order */
     for (const budget of [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
       const amount = await getAmount(budget)
       const reservation = await budget.reserve(amount, { signal, onUnsettled })

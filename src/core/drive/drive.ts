@@ -82,7 +82,7 @@ export async function runSession(
   let drive = new SessionDrive(choice, await acquire(), options)
   let rest = await drive.driveToRest()
   const { turn: _turn, input: _input, answers: _answers, at: _at, ...others } = options
-  /* oxlint-disable no-await-in-loop -- one turn after the other */
+  /* oxlint-disable no-await-in-loop -- turns run in order */
   while (drive.mayHaveNext(rest)) {
     // The next call handles queued messages.
     if (signal?.aborted) return { ...rest, stopped: true }

@@ -31,7 +31,7 @@ export async function* listOpenSessions(
 ): AsyncGenerator<ListedSession> {
   let cursor: ListedSession | undefined
   do {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    // oxlint-disable-next-line no-await-in-loop -- pages are read in order
     const page = await store.list({ state, limit: pageSize, after: cursor })
     // A custom store without paging may ignore the filter and return everything at once.
     yield* page.filter(({ summary }) => summary?.state && state.includes(summary.state))

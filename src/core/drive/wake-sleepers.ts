@@ -91,7 +91,7 @@ export async function wakeWhileDue(
   let outcome = rest
   while (outcome !== 'left' && isTime()) {
     wakeRun(run)
-    // oxlint-disable-next-line no-await-in-loop -- the run may fall asleep again, which only its result shows
+    // oxlint-disable-next-line no-await-in-loop -- only the result shows whether the run falls asleep again
     outcome = await Promise.race([run.result, left])
   }
   return outcome

@@ -31,8 +31,8 @@ import { createModelFailure, type ModelActorError } from '../../../machines/agen
 import { readOutput } from '../structured/read-output.js'
 
 /**
- * Asks the user guards about the current batch. Errors and missing verdicts become plain data. For results, it also
- * determines whether one of them is the answer of the run.
+ * Consults the user guards about the current batch. Errors and missing verdicts become plain data. For results, it
+ * also determines whether one of them is the answer of the run.
  */
 export async function consultGuards(
   parts: AgentParts,

@@ -204,7 +204,7 @@ const kindWords: readonly [MediaKind, RegExp][] = [
 
 function findKinds(text: string): MediaKind[] {
   const kinds = kindWords.flatMap(([kind, words]) => (words.test(text) ? [kind] : []))
-  // Other kinds are also files.
+  // Media of other kinds are called files, too.
   return kinds.includes('file') && kinds.length > 1 && !/\b(pdf|document)/i.test(text)
     ? kinds.filter((kind) => kind !== 'file')
     : kinds

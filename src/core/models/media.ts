@@ -100,7 +100,7 @@ function isWellFormedAddress(text: string): boolean {
   return /^data:/i.test(text) || URL.canParse(text)
 }
 
-/** Only this many characters at each end are checked. */
+/** Checks only this many characters at each end. */
 const inspectedChars = 64 * 1024
 
 /** The last base64 group has at least two characters. */

@@ -196,7 +196,7 @@ export function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
-/** Also safe for a key named `__proto__`. */
+/** Also works for a key named `__proto__`. */
 function setOwn(target: JsonObject, key: string, value: Json): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
 }

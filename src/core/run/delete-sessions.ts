@@ -74,7 +74,7 @@ export async function* listSessions(
   const filter = checkListOptions(options)
   let after: ListedSession | undefined
   do {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    // oxlint-disable-next-line no-await-in-loop -- pages are read in order
     const page = await store.list({ ...options, limit, after })
     yield* page.filter((entry) => isListed(filter, entry))
     after = page.length === limit ? page.at(-1) : undefined
@@ -87,18 +87,18 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
   let cancelled: string | null = null
   for (;;) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
       return await deleteSession(store, clock, sessionId)
     } catch (error) {
       if (!isSessionBusy(error) || readElapsed(clock) >= giveUpAt) throw error
     }
-    // oxlint-disable-next-line no-await-in-loop -- as above
+    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     const holder = (await store.get(sessionId))?.holder ?? null
     // Another run may start in the meantime.
-    // oxlint-disable-next-line no-await-in-loop -- as above
+    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     if (holder !== null && holder !== cancelled) await cancelRun(parts, sessionId)
     cancelled = holder
-    // oxlint-disable-next-line no-await-in-loop -- as above
+    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     await wait(clock, retryMs)
   }
 }

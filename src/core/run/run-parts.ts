@@ -51,7 +51,7 @@ export interface RunParts {
   /** Resolves when the run may start. If it rejects, the run is refused. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
-  /** Only for the run of a sub-agent. */
+  /** Set only for a sub-agent's run. */
   above?: ParentLink
 }
 

@@ -594,8 +594,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Where an event belongs among the pending events. A revocation from the inbox was stored before the event that ends
-   * the rest, which can start the call.
+   * Where an event belongs among the pending events. A revocation from the inbox was stored before the event that
+   * ends the rest. That event can start the call.
    */
   #findPlace({ type, inbox }: ControlEvent): number {
     const isEarlier = this.#ending !== undefined && type === 'REVOKE' && inbox !== undefined

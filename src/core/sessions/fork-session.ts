@@ -106,7 +106,7 @@ async function copyChildren(
   const { head } = folded
   const [last] = await parts.store.read(sessionId, { from: head, to: head })
   for (const call of waiting) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- forks are written in order
     const child = await readSessionAtQuestion(parts.store, from, call, last?.at ?? Infinity)
     const origin = {
       sessionId: getChildSessionId(from, call.id),
@@ -114,7 +114,7 @@ async function copyChildren(
       beginning: keepUnchanged(fork.terms?.askFirst ? askFirst(child) : child),
       parent: fork.sessionId,
     }
-    // oxlint-disable-next-line no-await-in-loop -- as above
+    // oxlint-disable-next-line no-await-in-loop -- forks are written in order
     await writeFork(parts, getChildSessionId(fork, call.id), origin)
   }
 }

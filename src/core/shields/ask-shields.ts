@@ -55,7 +55,7 @@ interface AnsweredShield {
   answer: ShieldAnswer
 }
 
-/** Applies redactions in order and updates the answers of shields that were asked again. */
+/** Applies redactions in order and updates the answers of shields that were consulted again. */
 async function redactInTurn(
   content: string,
   answers: AnsweredShield[],
@@ -152,7 +152,7 @@ interface AskShieldOptions {
 
 type ShieldAnswer = CheckedShieldVerdict & { durationMs: number }
 
-/** Asks one shield. Every outcome, including a timeout, becomes an answer. Never rejects. */
+/** Consults one shield. Every outcome, including a timeout, becomes an answer. Never rejects. */
 async function askShield(shield: Shield, content: string, asking: AskShieldOptions): Promise<ShieldAnswer> {
   const { scene, clock, onFailure, running } = asking
   const timeoutMs = shield.timeoutMs ?? asking.timeoutMs

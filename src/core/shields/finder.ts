@@ -6,7 +6,9 @@ export interface Finder {
    * lookahead allows overlapping candidates.
    */
   pattern: RegExp
-  /** Returns how many characters of a match (without `prefix`) are valid, or 0. By default, all are. */
+  /**
+   * Returns how many characters of a match (without `prefix`) are valid, or 0. By default, all characters are valid.
+   */
   accepts?: (match: string) => number
   /**
    * Additional readings of the text. `plainly` ignores invisible characters and normalizes lookalike letters.

@@ -5,7 +5,7 @@ const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
 
 /**
  * Creates the pattern of a key with a known prefix. The pattern starts with the prefix and checks the boundary
- * afterwards, because engines find literals quickly. The key must not be followed by `behind`.
+ * afterwards, because engines find literals quickly. Text that matches `behind` must not follow the key.
  */
 function createKeyPattern(start: string, rest: string, behind?: string): RegExp {
   const end = behind === undefined ? '' : `(?!${behind})`

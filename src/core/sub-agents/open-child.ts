@@ -195,7 +195,7 @@ async function openWhenFree(
   const giveUpAt = readElapsed(clock) + leaseMs
   for (;;) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
       const acquired = await openSession(store, sessionId, {
         clock,
         holder: `sub-agent ${name}`,

@@ -83,7 +83,7 @@ export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | nu
   }
 }
 
-/** Asks all policies about a call in parallel. `readArguments` creates a copy of the arguments for each policy. */
+/** Consults all policies about a call in parallel. `readArguments` creates a copy of the arguments for each policy. */
 function askPolicies(
   { policies, call: shared, abort: stopped }: PolicyScope,
   call: Pick<PolicyCall, 'tool' | 'callId'>,

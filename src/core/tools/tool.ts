@@ -28,7 +28,10 @@ export interface ToolExecution<Context = unknown> {
   readonly runId: string
   /** The id of the session. */
   readonly sessionId: string
-  /** The same key is used if this call is executed again after a crash. Otherwise unique. Pass it to services. */
+  /**
+   * The same key is used if this call is executed again after a crash. Otherwise, it is unique. Pass the key to
+   * services.
+   */
   readonly idempotencyKey: string
   /** The `context` of `run(input, { context })`. Never visible to the model or in the log. */
   readonly context: Context

@@ -160,7 +160,8 @@ export interface NodeTransport {
  * Sends one request over Node's HTTP or a dispatcher, with the URL and headers that the client would use. This takes
  * less than half the CPU time of `fetch` and avoids its 300-second limits.
  *
- * @throws the client's error for a status or a connection; otherwise like `readFetchAnswer`
+ * @throws the client's error for an error status or a failed connection; otherwise the same errors as
+ * `readFetchAnswer`
  */
 async function exchangeOverNode(
   { node, dispatcher }: NodeTransport,

@@ -45,8 +45,8 @@ export interface OpenAIOptions {
   /** The provider name for display and prices. Defaults to a name derived from the base URL. */
   provider?: string | undefined
   /**
-   * Media that the model accepts. Messages with other media are rejected before they are sent. `[]` means text only. By
-   * default unknown, so the provider decides.
+   * Media that the model accepts. Messages with other media are rejected before they are sent. `[]` means text only.
+   * By default, the media are unknown and the provider decides.
    */
   media?: readonly MediaKind[] | undefined
   /** OpenAI organization for billing. Defaults to OPENAI_ORG_ID. */

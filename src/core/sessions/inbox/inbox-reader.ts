@@ -340,7 +340,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
       await this.#confirmHeld()
       this.#remove([message])
     } catch {
-      // As above.
+      // The message is kept.
     }
   }
 
@@ -365,7 +365,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
       const removed = this.#store.inbox?.remove(this.sessionId, messages)
       if (removed instanceof Promise) removed.catch(() => undefined)
     } catch {
-      // As above.
+      // The message is skipped when it is read again.
     }
   }
 }

@@ -181,7 +181,7 @@ export function acquireLeaseAgain(
 
   async function retryWhileBusy(refusal: unknown): Promise<Lease> {
     let last = refusal
-    /* oxlint-disable no-await-in-loop -- one try after the other */
+    /* oxlint-disable no-await-in-loop -- each attempt follows the previous one */
     for (const ms of pauses) {
       if (!(last instanceof StoreError && last.code === 'session_busy')) break
       await (ms === 0 ? new Promise<void>((resolve) => getPlatform().runNextTurn(resolve)) : wait(clock, ms))

@@ -17,7 +17,7 @@ export interface LogDigest {
 export interface DigestTable {
   /** Reads the stored digests of these sessions. A log may have grown since its digest was created. */
   read(sessionIds: readonly string[]): MaybePromise<LogDigest[]>
-  /** Stores the digests whose log still ends at `head`, replacing older ones. At most one per session. */
+  /** Stores the digests whose log still ends at `head`, replacing older ones. Stores at most one digest per session. */
   put(digests: readonly LogDigest[]): MaybePromise<void>
 }
 

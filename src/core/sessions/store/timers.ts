@@ -72,7 +72,7 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
     // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
     const timer = await timers.get(id)
     if (timer === null) return false
-    // oxlint-disable-next-line no-await-in-loop -- as above
+    // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
     if (await timers.move({ id, from: timer.at, to: null })) return true
   }
 }
