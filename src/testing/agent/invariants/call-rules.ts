@@ -30,7 +30,9 @@ export const callRules: readonly AgentInvariant[] = [
     if (hasGrantedCalls(after, now)) return 'a call with a grant has not started'
     const wrong = open.filter((call) => (call.started ? !isRunnable(call) : canStart(call)))
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} is in the wrong state`
-    return !open.some(({ started }) => started) && 'no call is ready to run'
+    // Grants and approvals of calls that had not started can end before the run is resumed.
+    const mayBeIdle = change.event.type === 'RESUMED'
+    return !mayBeIdle && !open.some(({ started }) => started) && 'no call is ready to run'
   }),
   createRule('a call never starts after its question expires', (change) => {
     const now = getEventTime(change.event)
@@ -258,7 +260,9 @@ export const callRules: readonly AgentInvariant[] = [
       ({ id, needs }) =>
         (needs === 'nobody' || needs === 'client') && findCall(before?.calls, id)?.needs === 'approval',
     )
-    const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
+    const wrong = freed.find(
+      ({ id, grant }) => grant === undefined && !(event.type === 'APPROVE' && event.callId === id),
+    )
     return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
   }),
   createRule('a call runs only if its policies allow it', ({ before, after }) => {
