@@ -76,8 +76,8 @@ export function countStaleness(
   const weights = seen.map(({ result }) => weighAskedResult(result, config))
   const waits = Math.max(copies, ...weights) < 1
   const parts = seen.map((one, index) => (weights[index] ?? 1) * (isCheck(one, changedAt) ? afterChange : 1))
-  // The nudge about work in progress comes at once. From then on the calls count as waiting, which delays the halt, and
-  // they are never refused.
+  // The nudge about work in progress comes immediately. From then on the calls count as waiting, which delays the
+  // halt, and they are never refused.
   const isFirst = waits && before.stale < (config.stale?.nudgeAt ?? 0)
   const isNudged = isFirst && calls.some(({ says }) => says === 'under_way')
   const stale = addPart(before.stale, isNudged ? 1 : Math.max(copies, ...parts))

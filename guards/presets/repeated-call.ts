@@ -52,8 +52,8 @@ const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refus
 /**
  * Detects identical consecutive batches: the same calls with the same arguments, in any order, that succeed with
  * unchanged results. A nudge follows the last batch that may run. The next one is halted or refused before it runs. A
- * different batch, a changed result or a text turn resets the count. Batches with a failed call are left to the failing
- * guard.
+ * different batch, a changed result or a text turn resets the count. The failing guard handles batches with a failed
+ * call.
  */
 export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
   {

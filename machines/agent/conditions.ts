@@ -32,7 +32,7 @@ interface ConditionScope {
   event: AgentMachineEvent
 }
 
-// Features: the chart bypasses unused substates.
+// Optional features. The chart bypasses unused substates.
 
 export const hasInputShields = ({ context }: ConditionScope): boolean => context.features.inputShields
 export const hasCallShields = ({ context }: ConditionScope): boolean => context.features.callShields
@@ -356,7 +356,7 @@ function decides({ context, event }: ConditionScope, terms: Question): boolean {
   return event.type !== 'APPROVE' || isApproved(withApproval(terms, event), context.requesters)
 }
 
-/** The open call that an answer names. */
+/** The open call that an answer refers to. */
 function findAwaitedCall({ context, event }: ConditionScope, needs: string): AskedCall | undefined {
   const target = 'callId' in event ? findAskedCall(context, event.callId) : undefined
   if (target === undefined) return undefined

@@ -24,7 +24,9 @@ export interface AgentConfig {
     outputTokens: number
     /** Limit in USD. 0 = off. */
     costLimit: number
-    /** `conclude` makes one last request without tools at MAX_STEPS or a guard halt. `stop` ends the run at once. */
+    /**
+     * `conclude` makes one last request without tools at MAX_STEPS or a guard halt. `stop` ends the run immediately.
+     */
     onLimit: 'stop' | 'conclude'
     /**
      * What happens when only the reserve of the budget is left (`guardrails.reserveTokens`,

@@ -126,8 +126,8 @@ const noAnswerProblem =
   'The run ended without an answer that matches the output schema, so the output is the raw text.'
 
 /**
- * The open requests to people, for calls of the run and of its sub-agents. Client calls are omitted, because the client
- * knows them.
+ * The open requests to people, for calls of the run and of its sub-agents. Client calls are omitted, because the
+ * client already has them.
  */
 export function listRequests(context: AgentContext): EmittedEvent[] {
   return listCallQuestions(context).flatMap(({ needs, ...request }): EmittedEvent[] => {

@@ -4,8 +4,8 @@ import { type AgentContext, patchContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 
 /**
- * Computes a context patch from context and event. `emit` sends events to subscribers. Updates are pure and total: they
- * use no clock or randomness and never throw.
+ * Computes a context patch from context and event. `emit` sends events to subscribers. Updates are pure and total.
+ * They use no clock or randomness and never throw.
  */
 export type Update<Params = undefined> = (
   context: AgentContext,

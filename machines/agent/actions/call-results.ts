@@ -103,7 +103,7 @@ function noteOnCall(
   }
 }
 
-/** Updates the tools, because the resuming program may have different ones. */
+/** Updates the tools, because the resuming program may have different tools. */
 export const noteTools = toAction((_context, event) => {
   const tools = findResumedTools(event)
   return tools && { tools }

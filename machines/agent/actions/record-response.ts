@@ -74,7 +74,7 @@ export const recordResponse = toAction((context, event, emit) => {
         : observeAll(context.guardrails, { type: 'text' }, context.config.guardrails),
     batchAt: context.messages.length,
     batchNumber: number,
-    // Optional keys come last: engines create objects with constant leading keys faster.
+    // Optional keys come last, because engines create objects with constant leading keys faster.
     ...spendUsage(context, response.usage, emit),
     ...(pendingAnswer
       ? { pendingAnswer }

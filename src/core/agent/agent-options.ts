@@ -209,7 +209,7 @@ export interface ResumeOptions {
 
 /**
  * `Output` is the type of `result.object`, `Tools` are the names and inputs of the tools, and `Context` is the
- * `context` that they require. If a context is required, `run` and `resume` demand it.
+ * `context` that they require. If a context is required, it is a required option of `run` and `resume`.
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   extends ContextCarrier<Context> {

@@ -343,7 +343,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
   })
 }
 
-/** Starts watching at the first `next()`. When the caller leaves the loop, a pending wait ends at once. */
+/** Starts watching at the first `next()`. When the caller leaves the loop, a pending wait ends immediately. */
 function watchLater(
   start: (signal: AbortSignal) => Promise<AsyncGenerator<WatchedEvent, void>>,
 ): AsyncIterableIterator<WatchedEvent, undefined> {

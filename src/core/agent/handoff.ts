@@ -128,7 +128,7 @@ class HandoffTeam implements Team {
 /** Cached by identity, because other caches and hashes compare parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
-/** These parts come from the current agent. All others come from the first agent. */
+/** These parts come from the current agent. All other parts come from the first agent. */
 function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
   const { model, models, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member

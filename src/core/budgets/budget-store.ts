@@ -16,8 +16,8 @@ export interface ReserveOptions extends BudgetAmount {
   /** The id of the budget. */
   budget: string
   /**
-   * The limits of the budget, serialized. A store keeps the first limits that it receives and refuses reservations with
-   * different ones.
+   * The limits of the budget, serialized. A store keeps the first limits that it receives and refuses reservations
+   * with different limits.
    */
   terms: string
   allowance: BudgetAllowance

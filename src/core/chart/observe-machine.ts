@@ -148,7 +148,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     start: (input) => {
       const step = run((scope) => machine.getInitialSnapshot(scope, input))
       if (step.snapshot.status === 'error') throw step.snapshot.error
-      // Inspection events omit the states that are entered first and left at once.
+      // Inspection events omit the states that are entered first and left immediately.
       const first = getInitialMicrosteps(machine, input)[0]
       if (first) noteReached(first[0])
       return step

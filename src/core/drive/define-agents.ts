@@ -169,7 +169,7 @@ export const agentsRule = objectRule(['findAgentFor', 'names'], 'the return valu
 
 /**
  * The store that all these agents share.
- * @throws {ConfigError} `invalid_config` if they have no store or different ones
+ * @throws {ConfigError} `invalid_config` if they have no store or different stores
  */
 export function getCommonStore(agents: Agents): SessionStore {
   const stores = new Set(agents.names.map((name) => internalsByAgent.get(agents.get(name).agent)?.store))

@@ -41,7 +41,7 @@ export function createActors(parts: AgentParts) {
       const stream = runtime.openStream(getStepId(context), context.attempt)
       return requestModel(speaking(effect), { ...effect, conclude: effect.input.conclude, stream })
     }),
-    /** A callback actor, because XState drops its events after a stop. */
+    /** A callback actor, because XState drops its events once it has been stopped. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
         const { runtime, context, parent } = getAgent(self)

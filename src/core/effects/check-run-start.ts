@@ -143,7 +143,7 @@ function findChanges(
   })
 }
 
-/** Takes the names of changed tools for the record of an answer, or null. */
+/** Takes the names of changed tools for an answer's record. Null if there are none. */
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = reports.get(runtime)
   if (last === undefined || last.changed.length === 0) return null

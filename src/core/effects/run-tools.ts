@@ -61,8 +61,8 @@ export class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Stops the batch. Only the first call has an effect: aborting creates an exception with a stack trace, and there are
-   * no listeners after the last result.
+   * Stops the batch. Only the first call has an effect, because aborting creates an exception with a stack trace and
+   * there are no listeners after the last result.
    */
   stop(): void {
     this.#subAgentBatch?.stop()

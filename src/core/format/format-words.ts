@@ -16,7 +16,7 @@ export function shorten(text: string, width: number): string {
     : `${letters.slice(0, width - 1).join('')}…`
 }
 
-/** Characters that take two columns of a terminal. */
+/** Characters that take up two columns on a terminal. */
 const wide =
   /[\p{Emoji_Presentation}\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]/u
 

@@ -76,7 +76,7 @@ export interface Invoke {
   input: unknown
   /** XState's own action that starts the actor. */
   spawn: BuiltinAction
-  /** If true, `onSnapshot` and `systemId` are left to XState. */
+  /** If true, XState handles `onSnapshot` and `systemId`. */
   isUnusual: boolean
 }
 

@@ -50,7 +50,7 @@ export interface Binding {
   budgetsAbove?: readonly SharedBudget[] | undefined
   /** The current tags of the session. */
   tags?: () => Readonly<Record<string, string>>
-  /** The policies of the parent run and the names of the sub-agents that lead here, if this is a sub-agent. */
+  /** The policies of the parent run and the names of the sub-agents that lead to this one, if this is a sub-agent. */
   policiesAbove?: PoliciesAbove | undefined
   /** The parent run's terms of approval, if this is a sub-agent. */
   termsAbove?: Pick<AgentInput, 'approvers' | 'expiry'> | undefined

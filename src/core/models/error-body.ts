@@ -96,10 +96,10 @@ export function findRefusedContent(status: number | null, words: ErrorWords): Re
   return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
 }
 
-/** OpenRouter and OpenAI answer 404 for parts of a request, and xAI answers 403. */
+/** OpenRouter and OpenAI respond with 404 for parts of a request, and xAI responds with 403. */
 const contentStatuses = new Set([400, 403, 404, 415, 422, 451])
 
-/** Local servers answer 500 if a model does not accept images. */
+/** Local servers respond with 500 if a model does not accept images. */
 function findUnsupported(status: number, words: ErrorWords): RefusedContent | null {
   const media = status >= 500 && !isAboutSettings(words) ? findRefusedMedia(status, words) : null
   return media?.what === 'media' && media.never ? media : null

@@ -42,7 +42,7 @@ function weighUnit(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? 45 : 20
 }
 
-/** Estimates the input tokens of a request: instructions, messages, nudges and tools. Counts are cached. */
+/** Estimates the input tokens of a request: instructions, messages, nudges and tools. The counts are cached. */
 export function estimateRequestTokens(request: ModelRequest): number {
   const { instructions, messages, nudges, tools } = request
   return (

@@ -17,10 +17,11 @@ export type PriceOverrides = PriceTable | PriceFunction
 
 export interface PriceBook {
   /**
-   * The cost of a response in USD, or null if the price is unknown. Returns a promise only while the catalog has to be
-   * loaded. The promise never rejects. Cached input is part of the input and may be cheaper. `at` is the time of the
-   * request in milliseconds since the epoch, because some providers are cheaper at night. It defaults to now. Local
-   * models (Ollama, vLLM) have no known price. For them, use `{ inputPerMillion: 0, outputPerMillion: 0 }`.
+   * The cost of a response in USD, or null if the price is unknown. Returns a promise only while the catalog has to
+   * be loaded. The promise never rejects. Cached input is part of the input and may be cheaper. `at` is the time of
+   * the request in milliseconds since the epoch, because some providers are cheaper at night. It defaults to now.
+   * Local models (Ollama, vLLM) have no known price. For such models, use `{ inputPerMillion: 0, outputPerMillion: 0
+   * }`.
    */
   price(
     provider: string,

@@ -119,8 +119,8 @@ export async function readRunTime(
 }
 
 /**
- * Clocks that differ by more than this many milliseconds are not compared, because one of them does not count from
- * the epoch.
+ * Clocks that differ by more than this many milliseconds are not compared, because one of the clocks does not count
+ * from the epoch.
  */
 const maxSkewMs = 86_400_000
 

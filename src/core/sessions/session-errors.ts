@@ -24,7 +24,7 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
 }
 
 /**
- * Messages and answers for a sub-agent must be sent to the session that called it, because that session knows the ids
+ * Messages and answers for a sub-agent must be sent to the session that called it, because that session has the ids
  * of its calls.
  */
 export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {

@@ -45,7 +45,10 @@ export interface Shield {
   readonly name: string
   /** Checks a text. An exception counts as a failed check. */
   readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
-  /** Timeout for a check in milliseconds, from 1 to 2,147,483,647. Defaults to the shields' common timeout, 10,000. */
+  /**
+   * Timeout for a check in milliseconds, from 1 to 2,147,483,647. Defaults to the shields' common timeout, which
+   * defaults to 10,000.
+   */
   readonly timeoutMs?: number | undefined
 }
 

@@ -100,7 +100,7 @@ function readFlags(
     const judgement = Object.hasOwn(judgements, category) ? judgements[category] : undefined
     if (typeof judgement === 'boolean' && threshold === undefined) return judgement
     if (typeof judgement === 'number' && threshold !== undefined) return judgement >= threshold
-    // Models answer null for unknown categories.
+    // Models return null for unknown categories.
     if (judgement === null && chosen === undefined) return false
     throw new Error(`The moderation API did not rate the category '${category}'. Check categories and model.`)
   })

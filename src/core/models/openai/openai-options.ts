@@ -76,8 +76,8 @@ export interface OpenAIOptions {
   /** Limits the request rate. Create it with `createLimiter` from `statewright/fleet`. No limit by default. */
   limiter?: RequestLimiter | undefined
   /**
-   * Allows a key in a browser, where anyone who opens the page can read it. Not needed for a page without a key: set
-   * `baseURL` to your own server instead.
+   * Allows a key in a browser, where anyone who opens the page can read it. Not needed for a page without a key. Such
+   * a page sets `baseURL` to your own server instead.
    */
   dangerouslyAllowBrowser?: boolean | undefined
 }

@@ -73,7 +73,7 @@ function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: Wire
   }
 }
 
-/** Maps call ids to valid ones. Deterministic, so that results match their calls. */
+/** Maps call ids to valid ones. The mapping is deterministic, so that results match their calls. */
 type CallIdMapper = (id: string) => string
 
 /** OpenAI's maximum id length in Chat Completions. vLLM creates longer ones. */

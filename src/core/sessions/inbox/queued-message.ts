@@ -133,8 +133,8 @@ export interface QueuePosition {
 }
 
 /**
- * Splits messages into the queued ones, in order and up to a limit, and earlier ones that can be removed. Removable
- * messages were already processed but not removed because of a crash, were queued twice, or are damaged.
+ * Splits messages into queued messages, in order and up to a limit, and earlier messages that can be removed.
+ * Removable messages were already processed but not removed because of a crash, were queued twice, or are damaged.
  */
 export function sortQueue(
   found: readonly InboxMessage[],

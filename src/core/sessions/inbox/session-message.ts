@@ -88,7 +88,8 @@ export interface Receipt {
   /**
    * - `sent`: a process holds the session and reads the message, immediately if it is this process, otherwise within
    *   a second
-   * - `waiting`: no process holds the session; the message is applied when it resumes, or starts the next turn
+   * - `waiting`: no process holds the session; the message is applied when the session resumes, or starts the next
+   *   turn
    * - `applied`: already in effect, such as a `cancel` without a lease holder or a message that was processed before
    */
   status: 'sent' | 'waiting' | 'applied'

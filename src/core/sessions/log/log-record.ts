@@ -34,7 +34,7 @@ function addEventSeq(data: string, seq: number): string {
 /**
  * Verifies a record and parses its content.
  * @throws {StoreError} `corrupt_log`, naming the last intact record, if the record is damaged or does not follow
- * `after`; `newer_log` if a newer version of Statewright wrote it; `machine_session` for the session of a machine
+ * `after`; `newer_log` if a newer version of Statewright wrote it; `machine_session` for a machine's session
  */
 export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
   const content = verifyRecord(record, after, sessionId)
