@@ -77,7 +77,7 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
 }
 
 /**
- * Resets the guard that halted the run once the run is resumed. Unknown names have no effect. `userGuard` is the user
+ * When the run is resumed, resets the guard that halted it. Unknown names have no effect. `userGuard` is the user
  * guard's name if `name` is `user_guard`.
  */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {

@@ -56,7 +56,7 @@ export interface UnclearedAnswer {
   isRefusal: boolean
   /** The text is a piece of an answer that is continued. */
   isPiece: boolean
-  /** Already cleared. */
+  /** The reasoning and other parts, which are already cleared. */
   reasoning?: Pick<
     AssistantMessage,
     'reasoning' | 'reasoning_details' | 'provider_items' | 'media' | 'annotations'

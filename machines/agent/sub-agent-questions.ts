@@ -36,7 +36,7 @@ export function findQuestion(
   calls: readonly BatchCall[],
   callId: string,
 ): { call: BatchCall; question: ChildQuestion } | undefined {
-  // Most ids belong to the run's own calls, and there can be thousands.
+  // Most ids belong to the run's own calls, and there can be thousands of calls.
   if (!callId.includes('/')) return undefined
   for (const call of calls) {
     const question = listOpenQuestions(call).find((one) => toQuestionId(call, one) === callId)

@@ -8,7 +8,7 @@ import { getApprovalTerms } from './to-result.js'
 
 type Approve = Extract<AgentMachineEvent, { type: 'APPROVE' }>
 
-/** Finds the call in a single pass, because there can be thousands. */
+/** Finds the call in a single pass, because there can be thousands of calls. */
 export function findAskedCall({ calls }: Pick<AgentContext, 'calls'>, callId: string): AskedCall | undefined {
   const call = calls.find(({ id }) => id === callId)
   return call ? { call } : findQuestion(calls, callId)

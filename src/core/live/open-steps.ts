@@ -94,7 +94,7 @@ export class OpenSteps {
     })
   }
 
-  /** Removes ended steps in one pass, because one event can end thousands. */
+  /** Removes ended steps in one pass, because one event can end thousands of steps. */
   #dropEnded(): void {
     if (this.#open.some(({ isOver }) => isOver)) this.#open = this.#open.filter(({ isOver }) => !isOver)
   }

@@ -135,7 +135,9 @@ function detectImageType(data: string): string | null {
   return kinds.find(([start]) => data.startsWith(start))?.[1] ?? null
 }
 
-/** Linear time. `btoa` would need a string with one character per byte, which takes seconds for a large image. */
+/**
+ * Runs in linear time. `btoa` would need a string with one character per byte, which takes seconds for a large image.
+ */
 export function toBase64(data: Uint8Array): string {
   const encoded = new Uint8Array(Math.ceil(data.length / 3) * 4)
   let at = 0

@@ -144,7 +144,7 @@ export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
 
 /**
  * Finds personal data with a recognizable form: e-mail addresses, IBANs, payment cards, US social security numbers
- * and phone numbers, but not names and postal addresses. Linear time.
+ * and phone numbers, but not names and postal addresses. Runs in linear time.
  *
  * @example createAgent({ model, shields: { toolOutput: [piiShield({ kinds: ['iban', 'credit_card'] })] } })
  * @throws {ConfigError} `invalid_shield`
@@ -168,7 +168,7 @@ export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
 const finderKeys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
- * Finds API keys, tokens, private keys and passwords with a recognizable form. See `SecretKind`. Linear time.
+ * Finds API keys, tokens, private keys and passwords with a recognizable form. See `SecretKind`. Runs in linear time.
  *
  * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
  * @throws {ConfigError} `invalid_shield`
