@@ -74,7 +74,7 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
  */
 export function aiTools<const Tools extends Readonly<Record<string, AiSdkTool>>>(tools: Tools): AiTools<Tools>
 export function aiTools(tools: Readonly<Record<string, AiSdkTool>>): Tool[] {
-  expectArgument('aiTools(tools)', tools, objectRule([], 'tools of the AI SDK by name: aiTools({ weather })'))
+  expectArgument('aiTools(tools)', tools, objectRule([], 'AI SDK tools by name: aiTools({ weather })'))
   return Object.entries(tools).map(([name, aiTool]) => toTool(name, aiTool))
 }
 
@@ -91,7 +91,7 @@ function toTool(name: string, source: AiSdkTool): Tool {
       'is executed by its provider. Pass it to languageModel as one of its providerTools.',
     )
   if (typeof description === 'function')
-    return refuse('description', 'has a function as description. Use a string.')
+    return refuse('description', 'has a function as its description. Use a string.')
   const common = {
     name,
     description: description as string,

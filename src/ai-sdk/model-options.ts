@@ -156,14 +156,11 @@ export interface LanguageModelOptions {
 export function checkLanguageModelOptions(options: LanguageModelOptions): void {
   const { providerOptions, providerTools, headers, cache, media, provider, structuredOutput } = options
   if (!isRecordOf(providerOptions, isRecord))
-    throw optionError(
-      'providerOptions',
-      'must be an object with options by provider name: { anthropic: { … } }.',
-    )
+    throw optionError('providerOptions', 'must map provider names to options: { anthropic: { … } }.')
   if (!isRecordOf(providerTools, hasId))
     throw optionError(
       'providerTools',
-      "must be an object with tools of the provider's package by name: { web_search: anthropic.tools.webSearch_20250305() }.",
+      "must map names to tools from the provider's package: { web_search: anthropic.tools.webSearch_20250305() }.",
     )
   if (!isRecordOf(headers, (value) => typeof value === 'string'))
     throw optionError('headers', 'must be an object with a string for each header.')

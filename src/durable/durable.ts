@@ -470,8 +470,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (!child)
       throw new UsageError(
         'unknown_call',
-        `Session '${id}' has no agent for '${message.type}'. Send it with the call: { type: '${message.type}', ...call }, from ` +
-          'pending of settled().',
+        `Session '${id}' has no agent for '${message.type}'. Send it with the call: { type: '${message.type}', ...call }, with ` +
+          'the call from pending in the result of settled().',
         id,
       )
     const parts = { store: this.#store, clock: this.#clock, tools: child.agent.parts.tools }
@@ -659,7 +659,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       })
       if (!isRecord(migrated))
         throw chartChangedError(
-          `migrate returned no object for session '${id}'. Return { value, context }, or one of the two.`,
+          `migrate did not return an object for session '${id}'. Return { value, context }, or one of the two.`,
           id,
         )
       const copied = copyJson(migrated, 'the state that migrate returned')

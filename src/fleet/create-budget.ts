@@ -276,7 +276,7 @@ function conflictError(id: string, here: BudgetTerms, stored: string): BudgetErr
   return new BudgetError(
     'budget_conflict',
     `The budget '${id}' has the limits ${there ? describeTerms(there) : stored} in its store, but ${describeTerms(here)} here. ` +
-      'Use the same limits in every process, or call replaceLimits() once to change those of the store.',
+      'Use the same limits in every process, or call replaceLimits() once to change the stored limits.',
     id,
   )
 }
@@ -291,8 +291,8 @@ function exceededError(
   const { nanoUsd, tokens } = toAllowance(terms)
   const isUsd = nanoUsd !== null && spent.nanoUsd + amount.nanoUsd > nanoUsd
   const words = isUsd
-    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost up to ${fromNanoUsd(amount.nanoUsd)}`
-    : `${spent.tokens} of ${tokens} tokens are spent, and the request may use up to ${amount.tokens}`
+    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD has been spent, and the request may cost up to ${fromNanoUsd(amount.nanoUsd)}`
+    : `${spent.tokens} of ${tokens} tokens have been spent, and the request may use up to ${amount.tokens}`
   const next = !fitsBeside(nothing, amount, terms)
     ? 'The request exceeds the whole limit. Raise the limit with replaceLimits(), or lower sampling.maxTokens.'
     : when.resetsAt === null
@@ -304,7 +304,7 @@ function exceededError(
 function lateError(what: string): StoreError {
   return new StoreError(
     'store_unavailable',
-    `The store of the budget did not answer ${what}() within ${answerMs} ms. Check that it is reachable. Requests cannot start before it answers.`,
+    `The store of the budget did not respond to ${what}() within ${answerMs} ms. Check that it is reachable. No request can start until it responds.`,
   )
 }
 

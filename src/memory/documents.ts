@@ -75,7 +75,7 @@ export function readStoredMemory(json: unknown): {
     throw invalidMemoryError(
       newer
         ? `it has version ${version}; update Statewright`
-        : 'it is not the return value of toJSON() of a memory',
+        : 'it is not the return value of memory.toJSON()',
     )
   }
   if (embeddings === null || embeddings === undefined) {
@@ -116,7 +116,7 @@ function readStoredDocuments(documents: unknown): StoredDocument[] {
 
 function expectObject(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
-  throw invalidMemoryError('it is not the return value of toJSON() of a memory')
+  throw invalidMemoryError('it is not the return value of memory.toJSON()')
 }
 
 function invalidMemoryError(why: string, options?: ErrorOptions): MemoryError {

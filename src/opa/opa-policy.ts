@@ -37,9 +37,9 @@ export function opa(options: OpaOptions): Policy {
       redirect: 'error',
       signal: call.signal,
     })
-    if (!response.ok) throw new Error(`OPA answered with ${response.status}.`)
+    if (!response.ok) throw new Error(`OPA returned ${response.status}.`)
     const body: unknown = await response.json()
-    if (!isObject(body)) throw new Error('OPA did not answer with an object.')
+    if (!isObject(body)) throw new Error('OPA did not return an object.')
     const { result } = body
     if (result === undefined) return { decision: 'deny', rule: 'undefined' }
     if (typeof result === 'boolean') return result ? 'allow' : 'deny'

@@ -105,7 +105,7 @@ export class Metrics {
     })
     this.#approvals = meter.createCounter('statewright.approvals', {
       unit: '{approval}',
-      description: 'Questions about calls that have ended, by outcome.',
+      description: 'Resolved questions about calls, by outcome.',
     })
     this.#approvalWait = meter.createHistogram('statewright.approval.wait.duration', {
       unit: 's',
@@ -114,7 +114,7 @@ export class Metrics {
     })
     this.#policyDecisions = meter.createCounter('statewright.policy.decisions', {
       unit: '{decision}',
-      description: 'Decisions of policies, by policy, decision and shadow.',
+      description: 'Policy decisions, by policy, decision and shadow.',
     })
     if (budgets.length > 0) observeBudgets(meter, budgets)
   }

@@ -32,7 +32,7 @@ export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read
 const maxEnded = 100
 
 export const embeddedNote =
-  'This embedded actor is not in a store. It can be answered while it is attached, and it cannot be forked.'
+  'This embedded actor is not stored. It can be answered while it is attached, but it cannot be forked.'
 
 /**
  * Actors of agent machines that are attached to the studio. Each has an in-memory log like a stored session, which
@@ -233,7 +233,7 @@ class ActorLog implements ActorFollower {
     this.#logs = logs
     this.#now = now
     logs.delete(id)
-    this.#lease = logs.acquire(id, { holder: 'an actor of this program', ttlMs: Number.MAX_SAFE_INTEGER })
+    this.#lease = logs.acquire(id, { holder: 'an actor in this program', ttlMs: Number.MAX_SAFE_INTEGER })
   }
 
   /** Writes a snapshot. The log of an actor that had already started begins with it. */

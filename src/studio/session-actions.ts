@@ -182,7 +182,7 @@ export class SessionActions {
     if (answer.type === 'approve' && answer.grant && this.#embedded.has(id))
       throw new UsageError(
         'invalid_input',
-        'An embedded actor takes no grants. Approve without one.',
+        'An embedded actor does not accept grants. Approve without one.',
         'grant',
       )
     // Checked before the run is resumed, because a late answer must not start it.
@@ -259,7 +259,7 @@ export class SessionActions {
     const tools = this.findTools(id)
     if (!tools && this.#embedded.has(id)) {
       const text =
-        'The arguments cannot be checked, because the studio does not know the tools of this actor. Approve the call unchanged, or ' +
+        'The arguments cannot be validated, because the studio does not know the tools of this actor. Approve the call unchanged, or ' +
         'start the studio with its agent: startStudio({ agent }).'
       throw new UsageError('invalid_input', text, answer.callId)
     }

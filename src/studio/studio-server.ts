@@ -219,7 +219,7 @@ class AccessTokens {
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const { origin, 'content-type': type = '' } = request.headers
   if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {
-    throw new StatewrightError('forbidden', 'Only pages of the studio can post, and only JSON.')
+    throw new StatewrightError('forbidden', 'Only studio pages can post, and only JSON.')
   }
   const chunks: Buffer[] = []
   let size = 0

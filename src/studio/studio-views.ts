@@ -190,7 +190,7 @@ export class StudioViews {
     const fold = await this.#library.readFold(id)
     const view = createRequestView(fold, { seq, all, parts: this.#actions.findParts(fold.now.session) })
     if (view) return view
-    const text = `Record ${seq} of session '${id}' is not the answer to a request or its failure.`
+    const text = `Record ${seq} of session '${id}' is not a model response or a failed request.`
     throw new UsageError('invalid_option', text, 'seq')
   }
 

@@ -244,7 +244,7 @@ describe("a stored session in Stately's editor", () => {
     await soon(() => page.locator('iframe').isVisible()).toBe(false)
     await page.clock.runFor(9100)
     await soon(() => note.textContent()).toMatch(
-      /^Stately's editor \(http.*\) has not answered for 9 seconds/,
+      /^Stately's editor \(http.*\) has not responded for 9 seconds/,
     )
     await page.locator('.picture svg').waitFor()
     await soon(() => page.locator('iframe').isVisible()).toBe(false)

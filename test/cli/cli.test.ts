@@ -102,7 +102,7 @@ describe('the command line', () => {
     ['resume', ['approve', 'reject', 'output', 'mcp', 'store', 'tools']],
     ['sessions list', ['json', 'limit', 'prefix', 'tag', 'children', 'store']],
     ['sessions show', ['at', 'events']],
-    ['sessions export', ['markdown', 'card', 'film', 'without-texts', 'out', 'force']],
+    ['sessions export', ['markdown', 'card', 'film', 'without-text', 'out', 'force']],
     ['sessions rename', ['default']],
     ['sessions fork', ['at']],
     ['sessions delete', ['yes']],

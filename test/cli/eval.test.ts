@@ -209,7 +209,7 @@ describe('eval', () => {
       return err
     }
     expect(await refused()).toMatch(/Name a file with one .* or replay sessions: --from-store/)
-    expect(await refused('cases.jsonl')).toMatch(/Name the module of the agent/)
+    expect(await refused('cases.jsonl')).toMatch(/Pass the module that exports the agent/)
     expect(await refused('no.jsonl', ...agent)).toMatch(/there is no file 'no\.jsonl'/)
     expect(await refused('cases.jsonl', '--agent', 'no.mjs')).toMatch(/--agent: there is no file/)
     expect(await refused('cases.jsonl', ...agent, '--score', 'none.mjs')).toMatch(

@@ -71,7 +71,7 @@ describe('statewright paths', () => {
     const cwd = await folder({ 'door.mjs': door + alphabet, 'door.paths.test.js': 'mine' })
     const { code, err } = await cli(['paths', 'door.mjs', '--emit', '.'], { cwd })
     expect(code).toBe(2)
-    expect(err).toContain('was not generated, so it is not replaced')
+    expect(err).toContain('is not a generated file, so it was not replaced')
     expect(await readFile(join(cwd, 'door.paths.test.js'), 'utf8')).toBe('mine')
   })
 

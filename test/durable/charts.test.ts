@@ -312,8 +312,8 @@ describe('a session whose state does not fit a changed chart', () => {
 
   it.each([
     ['throws', () => Promise.reject(new Error('No.')), /failed for session 's': No\./],
-    ['returns nothing', () => undefined, /returned no object/],
-    ['returns a string', () => 'p', /returned no object/],
+    ['returns nothing', () => undefined, /did not return an object/],
+    ['returns a string', () => 'p', /did not return an object/],
     ['returns no state', () => ({ value: null }), /'m' needs one of its states p/],
     ['returns two states', () => ({ value: { p: {}, q: {} } }), /the state 'q' is missing/],
     ['leaves the state of a running actor', () => ({ value: 'idle' }), /id: '0.m.p', src: 'pay'/],

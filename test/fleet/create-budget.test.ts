@@ -68,7 +68,7 @@ test('an amount that cannot fit is refused, with the spent amount', async () => 
     code: 'budget_exceeded',
     subject: 'small',
     resetsAt: expect.any(Number),
-    message: expect.stringContaining('0.2 of 0.5 USD are spent, and the request may cost up to 0.4'),
+    message: expect.stringContaining('0.2 of 0.5 USD has been spent, and the request may cost up to 0.4'),
   })
 })
 

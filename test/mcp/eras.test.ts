@@ -138,12 +138,12 @@ describe('findHeaderFault', () => {
     [
       'one in a list',
       { properties: { a: { items: { type: 'string', 'x-mcp-header': 'A' } } } },
-      'has an x-mcp-header outside of the arguments',
+      'has an x-mcp-header outside the arguments',
     ],
     [
       'the whole schema',
       { type: 'string', 'x-mcp-header': 'A' },
-      'has an x-mcp-header outside of the arguments',
+      'has an x-mcp-header outside the arguments',
     ],
   ])('checks %s', (_, schema, fault) => {
     expect(findHeaderFault(schema)).toBe(fault)

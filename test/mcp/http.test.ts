@@ -169,9 +169,9 @@ describe('a server over HTTP', () => {
   })
 
   it.each([
-    [401, "It answered 401. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth."],
-    [404, 'It answered 404. There is no MCP endpoint at this path.'],
-    [500, 'It answered 500: "No.".'],
+    [401, "It returned 401. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth."],
+    [404, 'It returned 404. There is no MCP endpoint at this path.'],
+    [500, 'It returned 500: "No.".'],
   ])('that answers %i is reported without the query of its address', async (status, why) => {
     const { url } = await httpServer(
       () => undefined,

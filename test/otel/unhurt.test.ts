@@ -102,7 +102,7 @@ describe('telemetry that violates its contract', () => {
   it.each([null, {}, { begin: 1 }, 'otel'])('%p is refused, with the valid values', (telemetry) => {
     const create = () => createAgent({ model: new ManualModel(), telemetry: telemetry as never })
     expect(create).toThrow(ConfigError)
-    expect(create).toThrow(/telemetry must be the return value of otel\(\) of statewright\/otel/)
+    expect(create).toThrow(/telemetry must be the return value of otel\(\) from statewright\/otel/)
   })
 })
 

@@ -29,7 +29,7 @@ test('a run that waits for a shared budget names it, its spent amount and the wa
   const { verdict, rows, bars, session } = view
   expect(verdict.text).toMatch(
     new RegExp(
-      `^Waiting for the shared budget 'tenant' until ${date}\\. A waker will wake it. You can wake it earlier. .*1500 of 2000 tokens are spent, and the request may use up to \\d+`,
+      `^Waiting for the shared budget 'tenant' until ${date}\\. A waker will wake it. You can wake it earlier. .*1500 of 2000 tokens have been spent, and the request may use up to \\d+`,
     ),
   )
   const last = rows.at(-1)
@@ -49,7 +49,7 @@ test('a run that waits for a shared budget names it, its spent amount and the wa
 test('a run that a shared budget stopped names it, and its spent amount', async () => {
   const { view, list } = await refused('end')
   expect(view.verdict).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
-  expect(view.verdict.text).toMatch(/^The budget 'tenant' is used up: 1500 of 2000 tokens are spent/)
+  expect(view.verdict.text).toMatch(/^The budget 'tenant' is used up: 1500 of 2000 tokens have been spent/)
   expect(view.rows.at(-1)).toMatchObject({
     label: 'the shared budget tenant is used up',
     flags: ['budget'],

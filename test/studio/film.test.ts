@@ -256,7 +256,7 @@ describe('sessions export --film', () => {
     for (const words of ['Which colour?', 'Blue, of course.', 'COMPLETED', 'The model ended its turn'])
       expect(whole.out).toContain(words)
     expectInert(whole.out)
-    const bare = await run(['sessions', 'export', 's', '--as', 'film', '--without-texts'])
+    const bare = await run(['sessions', 'export', 's', '--as', 'film', '--without-text'])
     expect(bare.out).toMatch(/^<svg /)
     expect(bare.out).not.toMatch(/colour\?|Blue/)
   })
@@ -277,7 +277,7 @@ describe('sessions export --film', () => {
     }
     expect(await refused(forked)).toContain('This session has no run to show')
     expect(await refused('damaged')).toMatch(/A film needs a readable log\. .*record 3 is damaged/)
-    expect(await refused('damaged', '--without-texts')).toContain('The log of this session is damaged.')
+    expect(await refused('damaged', '--without-text')).toContain('The log of this session is damaged.')
     expect(await refused('shart')).toContain("Did you mean 'short'?")
     expect(await refused('short', '--card')).toContain('--card and --film cannot be combined')
     expect(await refused('short', '--as', 'test')).toContain('cannot be combined')

@@ -42,7 +42,7 @@ const optionSpecs = {
   },
   concurrency: { value: 'N', min: 1, about: 'the number of lines to run concurrently (default: 8)' },
   'cost-limit': { value: 'USD', about: 'start no new lines once the batch has cost this amount' },
-  'retry-failed': { about: 'run failed lines again, as another run of their session' },
+  'retry-failed': { about: 'rerun failed lines, each as a new run in its session' },
   ...storeOption,
   drain: runOptions.drain,
 } as const
@@ -65,7 +65,7 @@ function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>): BatchOptio
   const [input = ''] = positionals
   const agent = text('agent')
   if (agent === undefined)
-    throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
+    throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
   const id = text('id') ?? toBatchId(input)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw badUsageError(`--id ${fault}.`, '--id')
@@ -136,8 +136,8 @@ async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptio
   if (store === undefined)
     throw new CliError(
       'bad_agent',
-      `--agent: the agent of '${module}' has no store, so the batch could not continue after a stop. ` +
-        'Use the store of the command: export default ({ store }) => createAgent({ store, … }).',
+      `--agent: the agent in '${module}' has no store, so the batch could not continue after a stop. ` +
+        'Use the store that the command passes in: export default ({ store }) => createAgent({ store, … }).',
       '--agent',
     )
   checkModels(parts)
@@ -252,7 +252,7 @@ class BatchCommand {
     const write = (text: string): void => writeNotice(io, text)
     write(`batch '${options.id}': ${formatProgress({ ...this.#progress, running: 0, timeLeftMs: null })}.`)
     if (this.#unpaid > 0)
-      write(`a shared budget cannot pay for ${this.#unpaid} lines. Start the batch again when it is reset.`)
+      write(`a shared budget cannot pay for ${this.#unpaid} lines. Start the batch again after it resets.`)
     if (failed > 0 && !options.retryFailed)
       write('to run failed lines again, add --retry-failed to the command.')
     if (waiting > this.#unpaid) {

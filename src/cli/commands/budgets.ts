@@ -10,7 +10,7 @@ export const budgetsCommand = defineCommand({
   name: 'budgets',
   about: 'Shows the spent, reserved and remaining amounts of shared budgets.',
   options: { json: { about: 'print one line of JSON for each budget' }, ...storeOption },
-  notes: ['createBudget() of statewright/fleet creates a budget in its store.'],
+  notes: ['createBudget() from statewright/fleet creates a budget in its store.'],
   execute: ({ has, text }, io) =>
     withSessionStore(text('store'), io, async (store) => {
       const { rows, damaged } = await listStoredBudgets(store)
@@ -18,7 +18,7 @@ export const budgetsCommand = defineCommand({
       if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(row))
       else if (rows.length === 0)
         io.stdout.write(
-          'There are no budgets in this store. createBudget() of statewright/fleet creates one.\n',
+          'There are no budgets in this store. createBudget() from statewright/fleet creates one.\n',
         )
       else {
         const paint = createPaint(wantsColor(io.stdout, io.env))

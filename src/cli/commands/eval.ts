@@ -34,7 +34,7 @@ const optionSpecs = {
     value: 'MODULE',
     about: 'a module that exports score: a scorer, or several by name (default: a completed run scores 1)',
   },
-  against: { value: 'FILE', about: 'compare with a report that --out has written' },
+  against: { value: 'FILE', about: 'compare with a report written by --out' },
   repeat: { value: 'N', min: 1, about: 'run each case this many times (default: 1)' },
   concurrency: { value: 'N', min: 1, about: 'the number of cases to run concurrently (default: 4)' },
   out: { short: 'o', value: 'FILE', about: 'write the report as JSON' },
@@ -104,7 +104,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
   if (stray !== undefined) throw badUsageError(`--${stray} needs --from-store.`, `--${stray}`)
   const agent = text('agent')
   if (agent === undefined)
-    throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
+    throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
   const share = (name: 'fail-below' | 'max-regression' | 'pass-at'): number | undefined =>
     parseDecimal(`--${name}`, text(name), { is: (value) => value <= 1, phrase: 'a number from 0 to 1' })
   const [against, maxRegression] = [text('against'), share('max-regression')]
@@ -139,13 +139,13 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
 
 export const evalCommand = defineCommand({
   name: 'eval',
-  about: 'Runs an agent on cases, scores and compares the results.',
+  about: 'Runs an agent on cases, and scores and compares the results.',
   positional: '[CASES.jsonl]',
   options: optionSpecs,
   notes: [
     'A line of CASES is { "id", "input", "expected"?, "tags"? }. A scorer is a function (result, case) that returns a number ' +
-      'from 0 to 1, true or false, or { score, why }. judge() of statewright/testing creates one that asks a model.',
-    'With --from-store, the agent gets the user messages of stored sessions. A call that was recorded with the same ' +
+      'from 0 to 1, true or false, or { score, why }. judge() from statewright/testing creates one that asks a model.',
+    'With --from-store, the agent gets the user messages from stored sessions. A call that was recorded with the same ' +
       "arguments gets the recorded result. Any other call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
       'The store is only read, and the sessions of the replay are not stored.',
     'Ctrl-C stops and reports the scores so far. With --id, the same command continues without rerunning finished sessions.',
@@ -233,8 +233,8 @@ class EvalCommand {
       })
       if (found.length > 0) return found
       throw badUsageError(
-        `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and sessions of ` +
-          'evaluations are not replayed. Name another store with --store.',
+        `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
+          'evaluation sessions are not replayed. Name another store with --store.',
         '--from-store',
       )
     } finally {

@@ -12,7 +12,7 @@ export const grantsCommand = defineCommand({
   about: 'Lists the approvals that a session has for later calls.',
   positional: 'ID',
   options: { json: { about: 'print one line of JSON for each grant' }, ...storeOption },
-  notes: ['statewright send ID revoke GRANT ends a grant.'],
+  notes: ['To end a grant: statewright send ID revoke GRANT'],
   execute: ({ positionals: [id], has, text }, io) => {
     if (id === undefined)
       throw badUsageError(`ID is missing. ${missingSession} Usage: statewright grants ID`, 'ID')

@@ -20,7 +20,10 @@ export const mcpCommand = defineCommand({
   execute: async ({ text }, io) => {
     const module = text('agents')
     if (module === undefined)
-      throw badUsageError('Name the module of the agents: statewright mcp --agents MODULE.', '--agents')
+      throw badUsageError(
+        'Pass the module that exports the agents: statewright mcp --agents MODULE.',
+        '--agents',
+      )
     // Modules may print while they are being loaded.
     const reserved = io.stdout === process.stdout ? reserveStdout() : null
     const { store } = await openStoreForRun(text('store'), io)

@@ -21,9 +21,9 @@ export const propertiesCommand = defineCommand({
   },
   notes: [
     'MACHINE and PROPERTIES are .js, .mjs or .ts files. The default export of MACHINE is an XState v5 machine. PROPERTIES ' +
-      'exports properties, created with always, never, leadsTo, until, canReach and decreases of statewright/testing:',
+      'exports properties, created with always, never, leadsTo, until, canReach and decreases from statewright/testing:',
     "  export const properties = {\n    'a request is answered': leadsTo('asking', isFinal, { fair: ['GRANT'] }),\n  }",
-    'Both may export inputs, alphabet and serializeState (see statewright paths --help); those of PROPERTIES take precedence.',
+    'Both may export inputs, alphabet and serializeState (see statewright paths --help); the exports of PROPERTIES take precedence.',
     'Exit codes: 0 every property holds, 1 a property is violated or the limit was reached first, 2 bad usage or modules.',
     'Examples:\n' +
       '  statewright properties request.machine.ts request.properties.ts\n' +

@@ -62,10 +62,10 @@ export const resumeCommand = defineCommand({
   },
   notes: [
     'A run that was interrupted or paused continues; the model reads MESSAGE (- is stdin). A run that is waiting for calls ' +
-      'continues when all are answered. A run that is waiting for a message continues with MESSAGE. On a terminal, the command asks you. ' +
-      'A run that has ended is shown.',
-    'Answers name a call and its fingerprint, CALL@FP, as the command prints it, because arguments may change. Use the model, ' +
-      'tools and instructions of the run. Its limits do not change.',
+      'continues when all are answered. A run that is waiting for a message continues with MESSAGE. In a terminal, the command prompts you. ' +
+      'If the run has ended, its result is shown.',
+    'An answer names a call and its fingerprint, CALL@FP, as the command prints it, because arguments may change. Use the same ' +
+      'model, tools and instructions as the run. Its limits do not change.',
     exitCodesNote,
     'Examples:\n' +
       '  statewright resume 6f1c… --tools ./tools.mjs\n' +

@@ -70,7 +70,7 @@ export const statelyCommand = defineCommand({
   about: "Shows a session in the studio, with Stately's editor.",
   options: {
     session: { short: 's', value: 'ID', about: 'the session to show' },
-    live: { about: 'show new records as they are written, from that session or the latest one' },
+    live: { about: 'follow new records as they are written, in that session or the latest one' },
     context: { about: "send the studio's full view of each record instead of a few numbers" },
     editor: { value: 'URL', about: `the address of the editor (default: ${editorUrl})` },
     port: { ...portOption, short: 'p' },
@@ -78,8 +78,8 @@ export const statelyCommand = defineCommand({
   },
   notes: [
     "The studio listens on 127.0.0.1 and shows Stately's editor in a frame. It sends the editor the state, the event's name, " +
-      'the reason, and the steps, tokens and USD of each record; text of the conversation only with --context. Until the ' +
-      'editor answers, the studio shows its own chart.',
+      'the reason, and the steps, tokens and USD of each record; it sends conversation text only with --context. Until ' +
+      'the editor responds, the studio shows its own chart.',
     'Examples:\n  statewright stately --session work\n  statewright stately --live',
   ],
   execute: async ({ has, text, number }, io) => {

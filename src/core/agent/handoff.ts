@@ -69,7 +69,7 @@ function findParts(agent: unknown, name: string): AgentParts {
   if (internals) return internals.parts
   throw new ConfigError(
     'invalid_handoff',
-    `handoff '${name}': the first argument must be an agent created by createAgent() of the same copy of Statewright, or a function that returns one.`,
+    `handoff '${name}': the first argument must be an agent created by createAgent() from the same copy of Statewright, or a function that returns one.`,
     name,
   )
 }
@@ -191,7 +191,7 @@ function checkMember(name: string, member: AgentParts, first: AgentParts): void 
   const refuse = (key: string, what: string): never => {
     throw new ConfigError(
       'invalid_handoff',
-      `handoff '${name}': the agent has ${what}, but a session uses only those of its first agent. Add ${key} to the first agent as well, or remove it.`,
+      `handoff '${name}': the agent has ${what}, but a session uses only its first agent's. Add ${key} to the first agent as well, or remove it.`,
       key,
     )
   }

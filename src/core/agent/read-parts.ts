@@ -315,12 +315,12 @@ export function withAttachments(messages: NewMessage[], attachments: unknown): N
 }
 
 function checkAttachments(attachments: unknown): RunAttachment[] {
-  const hint = 'Load it first: await loadAttachment(…) of statewright/memory.'
+  const hint = 'Load it first: await loadAttachment(…) from statewright/memory.'
   if (!Array.isArray(attachments)) throw invalidInputError('attachments must be a list.', 'attachments')
   for (const [i, one] of attachments.entries()) {
     const { name, text } = (one ?? {}) as { name?: unknown; text?: unknown }
     if (typeof name !== 'string' || typeof text !== 'string')
-      throw invalidInputError(`attachments[${i}] has no name and text. ${hint}`, `attachments[${i}]`)
+      throw invalidInputError(`attachments[${i}] needs a name and text. ${hint}`, `attachments[${i}]`)
   }
   return attachments as RunAttachment[]
 }

@@ -142,7 +142,7 @@ export function checkBudgetList(value: unknown, key: string): readonly SharedBud
     const at = list === null ? key : `${key}[${wrong}]`
     throw new ConfigError(
       'invalid_config',
-      `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'the return value of createBudget() of statewright/fleet'}.`,
+      `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'the return value of createBudget() from statewright/fleet'}.`,
       at,
     )
   }

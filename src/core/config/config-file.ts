@@ -93,7 +93,7 @@ const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
 
 const modelSection = record({
-  model: nonEmptyText('a model name of the provider'),
+  model: nonEmptyText('a model name'),
   api: optional(choice(...modelApis)),
   provider: optional(nonEmptyText()),
   baseURL: optional(refine(anyText(urlPhrase), isPlainUrl, urlPhrase)),

@@ -150,12 +150,12 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   if (accepts !== undefined && !(Array.isArray(accepts) && accepts.every(isText)))
     throw agentsError(
       `${name}.accepts`,
-      `accepts of '${name}' must be a list of versions, such as ['3', '4'].`,
+      `accepts for '${name}' must be a list of versions, such as ['3', '4'].`,
     )
   if (version !== undefined && accepts !== undefined && !accepts.includes(version))
     throw agentsError(
       `${name}.accepts`,
-      `accepts of '${name}' omits its own version '${version}', so it could not continue its own sessions.`,
+      `accepts for '${name}' omits its own version '${version}', so it could not continue its own sessions.`,
     )
   return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
 }

@@ -42,7 +42,7 @@ function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   const failure = createModelFailure({
     kind: 'fatal',
     code: 'unknown_model',
-    message: `This step was planned for the model '${name}', which this agent does not have. Add it to models of createAgent.`,
+    message: `This step was planned for the model '${name}', which this agent does not have. Add it to models in createAgent.`,
   })
   throw { ...failure, usage: null, jitter: 1 }
 }

@@ -252,7 +252,7 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
   throw new OverBudgetError({
     kind: 'fatal',
     code: 'token_budget',
-    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to continue.`,
+    message: `The next request needs about ${needed} tokens, but ${left} of limits.tokenBudget (${limits.tokenBudget}) are left. Raise it to continue.`,
   })
 }
 

@@ -112,14 +112,14 @@ export function findChangedInternal(
       `a snapshot has the members ${snapshotKeys.join(', ')}`,
       Object.keys(snapshot).join() === snapshotKeys.join(),
     ],
-    ['snapshot._nodes lists the active states, the root first', nodes[0] === root],
-    ['a state has the array `entry`', Array.isArray(root.entry)],
-    ['a state has the array `exit`', Array.isArray(root.exit)],
-    ['a state has the array `invoke`', Array.isArray(root.invoke)],
-    ['a state has the map `transitions`', root.transitions instanceof Map],
-    ['a state has a number order', typeof root.order === 'number'],
+    ['snapshot._nodes lists the active states, root first', nodes[0] === root],
+    ['a state has an `entry` array', Array.isArray(root.entry)],
+    ['a state has an `exit` array', Array.isArray(root.exit)],
+    ['a state has an `invoke` array', Array.isArray(root.invoke)],
+    ['a state has a `transitions` map', root.transitions instanceof Map],
+    ['a state has a numeric `order`', typeof root.order === 'number'],
     [
-      'a transition has `source`, `reenter` and the array `actions`',
+      'a transition has `source`, `reenter` and an `actions` array',
       definitions.every(
         ({ source, reenter, actions }) =>
           source === root && typeof reenter === 'boolean' && Array.isArray(actions),

@@ -188,7 +188,7 @@ function checkRevocable(context: AgentContext, event: ControlEvent & { callId: s
   if (findOwnApproval(context, event) !== undefined) return
   throw new UsageError(
     'unknown_call',
-    `Call '${event.callId}' has no approval of this sender that can be revoked. A call that has started cannot be stopped this way.`,
+    `Call '${event.callId}' has no approval from this sender that can be revoked. A call that has started cannot be stopped this way.`,
     event.callId,
   )
 }

@@ -72,7 +72,7 @@ export function checkApprovalGrants(context: AgentContext, event: Approve): void
   const { call, question } = asked ?? {}
   const why =
     question || !call || call.hosted || call.client
-      ? 'grants cover only calls that this agent runs itself. Approve it without grant'
+      ? 'grants cover only calls that this agent runs itself. Approve it without a grant'
       : isDecided(getQuestionTerms(context, { call }), event, context)
         ? context.features.callShields && event.arguments !== undefined && event.grant.when === undefined
           ? 'a grant for edited arguments needs when, because shields have not screened them'

@@ -44,7 +44,7 @@ export function lostSpeakerError(speaker: string): UsageError {
 
 /** The error text for a session whose current agent is not reachable by handoffs from its first agent. */
 export function describeLostSpeaker(speaker: string): string {
-  return `The conversation was handed over to '${speaker}', but this agent has no handoff with that name. Add handoff(agent, { name: '${speaker}' }) to tools of createAgent.`
+  return `The conversation was handed over to '${speaker}', but this agent has no handoff with that name. Add handoff(agent, { name: '${speaker}' }) to tools in createAgent.`
 }
 
 export function nothingToResumeError(sessionId: string): UsageError {

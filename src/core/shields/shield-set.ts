@@ -84,7 +84,7 @@ function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): read
       if (names.has(shield.name)) {
         throw new ConfigError(
           'duplicate_shield',
-          `Two shields of ${place} are named '${shield.name}'. Rename one, so that their findings can be distinguished.`,
+          `Two shields in ${place} are named '${shield.name}'. Rename one, so that their findings can be distinguished.`,
           place,
         )
       }

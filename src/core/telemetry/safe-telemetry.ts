@@ -157,7 +157,7 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
   const wrong = all.findIndex((telemetry) => typeof telemetry?.begin !== 'function')
   if (wrong >= 0) {
     const key = Array.isArray(option) ? `telemetry[${wrong}]` : 'telemetry'
-    const message = `${key} must be the return value of otel() of statewright/otel, or an object with begin(run).`
+    const message = `${key} must be the return value of otel() from statewright/otel, or an object with begin(run).`
     throw new ConfigError('invalid_config', message, key)
   }
   // If one throws, the others still work.

@@ -153,7 +153,7 @@ function writeFound(
 
 function readNames(value: unknown): readonly string[] {
   if (Array.isArray(value) && value.every((name): name is string => typeof name === 'string')) return value
-  throw new Error('The function search of toolSearch({ search }) must return a list of tool names.')
+  throw new Error('search in toolSearch({ search }) must return a list of tool names.')
 }
 
 const optionRules: OptionRules<ToolSearchOptions> = {

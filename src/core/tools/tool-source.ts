@@ -86,7 +86,7 @@ export function defineToolGroup<Args extends StandardSchema, Member extends Tool
     throw invalidGroupError(name, 'tools must be a function that returns the tools')
   const open = (args: unknown): readonly Member[] => {
     const checked = schema['~standard'].validate(args)
-    if ('then' in checked) throw invalidGroupError(name, 'args must be a schema that checks synchronously')
+    if ('then' in checked) throw invalidGroupError(name, 'args must be a schema that validates synchronously')
     if (checked.issues)
       throw invalidGroupError(name, `its args are invalid:\n${explainIssues(checked.issues)}\n`)
     const created: unknown = tools(checked.value as OutputOf<Args>)

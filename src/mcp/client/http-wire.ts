@@ -175,14 +175,14 @@ function findRequestId(body: unknown): RequestId | undefined {
 function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
-    return `It answered ${status}. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`
+    return `It returned ${status}. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`
   }
   if (status === 404 || status === 405) {
-    return `It answered ${status}. There is no MCP endpoint at this path.`
+    return `It returned ${status}. There is no MCP endpoint at this path.`
   }
   const text = readProperty(readProperty(error, 'data'), 'text')
   const words = typeof text === 'string' && text.trim() !== '' ? `: ${quoteText(text)}` : ''
-  return status === undefined ? undefined : `It answered ${status}${words}.`
+  return status === undefined ? undefined : `It returned ${status}${words}.`
 }
 
 /** Connects to a server that uses the first protocol revision, which sends all messages on one event stream. */

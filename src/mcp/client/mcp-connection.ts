@@ -234,7 +234,7 @@ async function beginConnection(
       if (transport.sessionId !== undefined && (await isSessionLost(error, client, startTimeoutMs))) {
         onLost({ reason: 'ended the session', transient: true })
         throw new SessionExpiredError(
-          `The MCP server '${options.name ?? serverName}' no longer knows its session.`,
+          `The MCP server '${options.name ?? serverName}' no longer recognizes its session.`,
           { cause: error },
         )
       }

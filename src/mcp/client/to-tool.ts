@@ -200,7 +200,7 @@ export function findHeaderFault(schema: unknown): string | undefined {
     if (Object.hasOwn(node, headerKey)) {
       const fault = findNameFault(node, names)
       if (fault !== undefined) return fault
-      if (!isProperty || !isReachable) return `has an ${headerKey} outside of the arguments`
+      if (!isProperty || !isReachable) return `has an ${headerKey} outside the arguments`
     }
     for (const [key, child] of Object.entries(node)) {
       const isProperties = key === 'properties' && !Array.isArray(node)

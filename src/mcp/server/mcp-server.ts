@@ -83,7 +83,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
     sdk.validateHostHeader(host, hosts).ok &&
     sdk.validateOriginHeader(request.headers.get('origin'), hosts).ok
   if (isAddressed) return
-  const message = `This server only answers requests to and from ${hosts.join(', ')}. See the option hosts of mcpServer.`
+  const message = `This server only answers requests to and from ${hosts.join(', ')}. See the hosts option of mcpServer.`
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 
@@ -97,7 +97,7 @@ function checkOrigin({ headers, url }: Request): void {
   const { protocol, host } = URL.canParse(origin) ? new URL(origin) : { protocol: '', host: '' }
   const own = [url, `${protocol}//${headers.get('host') ?? ''}`]
   if (host !== '' && own.some((one) => URL.canParse(one) && new URL(one).host === host)) return
-  const message = `This server does not accept requests from pages of '${origin.slice(0, 200)}'. Add its host name, and that of this server, to the option hosts of mcpServer.`
+  const message = `This server does not accept requests from pages of '${origin.slice(0, 200)}'. Add its host name, and that of this server, to the hosts option of mcpServer.`
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 

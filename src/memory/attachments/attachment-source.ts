@@ -276,7 +276,7 @@ async function readBody(response: IncomingMessage, name: string, maxBytes: numbe
   try {
     const { statusCode = 0, headers } = response
     if (statusCode < 200 || statusCode > 299) {
-      throw new AttachmentError('http_status', name, `cannot be loaded: the server answered ${statusCode}.`)
+      throw new AttachmentError('http_status', name, `cannot be loaded: the server returned ${statusCode}.`)
     }
     const refusal = () => tooLargeError(name, maxBytes)
     if (Number(headers['content-length']) > maxBytes) throw refusal()
@@ -292,11 +292,7 @@ function decodeBody(response: IncomingMessage, name: string): AsyncIterable<Uint
   if (encoding === 'identity' || encoding === '') return response
   const decoder = decoders[encoding]
   if (decoder === undefined) {
-    throw new AttachmentError(
-      'unreadable',
-      name,
-      `is sent in the encoding '${encoding.slice(0, 50)}', which is unknown.`,
-    )
+    throw new AttachmentError('unreadable', name, `uses the unknown encoding '${encoding.slice(0, 50)}'.`)
   }
   // Errors from both streams surface where the decoded bytes are read.
   return pipeline(response, decoder(), () => {}) as unknown as AsyncIterable<Uint8Array>

@@ -186,7 +186,7 @@ function createSchema(database: SqliteDatabase, file: string): void {
   if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all([]).length > 0) {
     throw new StoreError(
       'store_unavailable',
-      `${file} is a database of another program. Choose another folder for the sessions.`,
+      `${file} belongs to another program. Choose another folder for the sessions.`,
       file,
     )
   }

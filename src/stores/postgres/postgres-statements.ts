@@ -370,7 +370,7 @@ export function toPostgresError(error: unknown, place: string): StatewrightError
     )
   }
   const [kind, advice] = classifyCode(code)
-  return new StoreError(kind, `The sessions in ${place}: ${getReason(error)}. ${advice}`, place, {
+  return new StoreError(kind, `The session store ${place} failed: ${getReason(error)}. ${advice}`, place, {
     cause: error,
   })
 }

@@ -175,6 +175,6 @@ async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
   const { error } = (value ?? {}) as Partial<Refusal>
   throw new SourceError(
     error?.code ?? String(response.status),
-    error?.message ?? `The studio answered with status ${response.status}.`,
+    error?.message ?? `The studio returned status ${response.status}.`,
   )
 }

@@ -59,7 +59,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
             checked={isBare}
             onChange={(event) => setBare(event.currentTarget.checked)}
           />
-          Without texts (only states, times, costs and tool names)
+          Without text (only states, times, costs and tool names)
         </label>
         <ul class="share-forms">
           {downloads.map(([label, form, kind, use]) => (

@@ -66,9 +66,9 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
       )}
       {!isReady && isSilent && (
         <p class="stately-note" role="status">
-          Stately's editor ({origin}) has not answered for {patienceMs / 1000} seconds. It may be unreachable,
-          or its protocol may have changed. The chart shown is the studio's own; no run data was sent to the
-          editor.
+          Stately's editor ({origin}) has not responded for {patienceMs / 1000} seconds. It may be
+          unreachable, or its protocol may have changed. The chart shown is the studio's own; no run data was
+          sent to the editor.
         </p>
       )}
       <iframe

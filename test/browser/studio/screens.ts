@@ -176,7 +176,7 @@ export const screens: readonly Screen[] = [
     act: async (page) => {
       await page.waitForSelector('.picture svg')
       await page.clock.runFor(9_100)
-      await page.waitForSelector('.stately-note:has-text("has not answered")')
+      await page.waitForSelector('.stately-note:has-text("has not responded")')
       await page.clock.resume()
     },
   }),

@@ -23,7 +23,7 @@ export function describeShare(): void {
       const png = await save('Picture (PNG)')
       expect(png.subarray(1, 4).toString()).toBe('PNG')
       expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([2400, 1260])
-      await page.getByLabel(/^Without texts/).check()
+      await page.getByLabel(/^Without text/).check()
       const bare = (await save('HTML file')).toString()
       expect(bare).toContain('"read_file"')
       expect(bare).not.toContain('Lisbon')

@@ -193,7 +193,7 @@ describe('tools of the AI SDK', () => {
   })
 
   test.each([
-    [undefined, 'invalid_argument', /aiTools\(tools\) must be tools of the AI SDK by name/],
+    [undefined, 'invalid_argument', /aiTools\(tools\) must be AI SDK tools by name/],
     [
       { x: null },
       'invalid_tool',
@@ -201,7 +201,7 @@ describe('tools of the AI SDK', () => {
     ],
     [{ x: { description: 'X.' } }, 'invalid_tool', /has no inputSchema/],
     [{ x: { type: 'provider', inputSchema: city } }, 'invalid_tool', /is executed by its provider/],
-    [{ x: { description: () => 'X.', inputSchema: city } }, 'invalid_tool', /a function as description/],
+    [{ x: { description: () => 'X.', inputSchema: city } }, 'invalid_tool', /a function as its description/],
     [{ x: { inputSchema: city } }, 'invalid_tool', /description is missing/],
     [
       { x: { description: 'X.', inputSchema: city, needsApproval: true } },

@@ -75,7 +75,7 @@ describe('parseConfigFile', () => {
     expect(error.message.split('\n')).toHaveLength(4)
     expect(error.message).toContain('limits.maxStep is not a known key. Did you mean limits.maxSteps?')
     expect(error.message).toContain('sampling.temperature must be a number from 0 to 2 (got 3).')
-    expect(error.message).toContain('model.model must be a model name of the provider (got nothing).')
+    expect(error.message).toContain('model.model must be a model name (got nothing).')
   })
 
   test.each([

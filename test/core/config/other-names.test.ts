@@ -89,17 +89,17 @@ it.each([
   [
     'abortSignal',
     () => createAgent({ model }).run('Go.', { abortSignal: null } as never),
-    'signal of agent.run(input, { signal })',
+    'signal in agent.run(input, { signal })',
   ],
   [
     'thread_id',
     () => createAgent({ model }).run('Go.', { thread_id: 'may' } as never),
-    'session of agent.run(input, { session })',
+    'session in agent.run(input, { session })',
   ],
   [
     'inputSchema',
     () => defineTool({ name: 't', description: 'd', inputSchema: {}, execute: () => '' } as never),
-    'input of defineTool({ input })',
+    'input in defineTool({ input })',
   ],
 ])('%s gets a hint where it is passed', (name, action, hint) => {
   expect(messageOf(action)).toContain(`no option '${name}'. Use ${hint}.`)

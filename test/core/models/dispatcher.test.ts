@@ -147,8 +147,8 @@ test('headers that do not arrive in time are a timeout', async () => {
 })
 
 test.each([
-  ['not a dispatcher', { dispatcher: {} }, /dispatcher must be a dispatcher of undici/],
-  ['null', { dispatcher: null }, /dispatcher must be a dispatcher of undici/],
+  ['not a dispatcher', { dispatcher: {} }, /dispatcher must be an undici dispatcher/],
+  ['null', { dispatcher: null }, /dispatcher must be an undici dispatcher/],
   [
     'next to a fetch',
     { dispatcher: new Agent(), fetch },

@@ -78,7 +78,7 @@ describe('hosts', () => {
       const handler = serve({ authorize: (request) => ((requestCount += 1), authorize(request)) })
       const response = await ask(handler, { ...site, origin })
       expect(response.status).toBe(403)
-      expect(await response.text()).toContain('option hosts of mcpServer')
+      expect(await response.text()).toContain('hosts option of mcpServer')
       expect(requestCount).toBe(0)
     },
   )

@@ -31,7 +31,7 @@ export const checkCommand = defineCommand({
     excludeBoth(parsed, 'spec', 'agents', 'With --spec, the command reads only the logs')
     if (!has('spec') && module === undefined)
       throw badUsageError(
-        'Name the module of the agents with --agents MODULE, or check only the logs with --spec.',
+        'Pass the module that exports the agents with --agents MODULE, or check only the logs with --spec.',
         '--agents',
       )
     return withSessionStore(text('store'), io, (store) =>

@@ -213,7 +213,7 @@ async function takeSessionRecording(
   if (module !== undefined) {
     const agent = await loadAgent(module, io.cwd, store)
     if (!internalsByAgent.has(agent)) {
-      const text = `'${module}' exports an agent of another copy of Statewright. Use the command of that copy.`
+      const text = `'${module}' exports an agent from another copy of Statewright. Use that copy's command.`
       throw new CliError('bad_agent', `--agent: ${text}`, '--agent')
     }
     return { recording: await recordSession(agent, session, { store }), agent }

@@ -20,7 +20,7 @@ const optionSpecs = {
     about: 'a picture (SVG) of the request, the path on the chart, the timeline, the verdict and the cost',
   },
   film: { about: 'an animated SVG of the path on the chart, with the transcript and the verdict' },
-  'without-texts': { about: 'html, card and film: only states, times, costs and tool names' },
+  'without-text': { about: 'html, card and film: only states, times, costs and tool names' },
   as: {
     value: 'FORM',
     choices: forms,
@@ -30,11 +30,14 @@ const optionSpecs = {
   force: { short: 'f', about: 'replace an existing file' },
   runner: runnerOption,
   update: { about: 'store a new recording for an existing test' },
-  agent: { value: 'MODULE', about: 'the agent to test: a default export, as for the studio' },
+  agent: {
+    value: 'MODULE',
+    about: 'the module whose default export is the agent to test, as for the studio',
+  },
   tools: {
     short: 't',
     value: 'live|MODULE',
-    about: 'live: the test executes calls; or the module with the tools of the run; may be repeated',
+    about: 'live to execute calls in the test, or the module with the tools of the run; may be repeated',
   },
   config: {
     short: 'c',
@@ -62,7 +65,7 @@ export const exportCommand = defineCommand({
     'Examples:\n' +
       '  statewright sessions export 6f1c… --out session.json\n' +
       '  statewright sessions export 6f1c… --html --out session.html\n' +
-      '  statewright sessions export 6f1c… --card --without-texts --out session.svg\n' +
+      '  statewright sessions export 6f1c… --card --without-text --out session.svg\n' +
       '  statewright sessions export 6f1c… --film --out session.svg\n' +
       '  statewright sessions export 6f1c… --markdown | less\n' +
       '  statewright sessions export 6f1c… --as test --agent ./agent.mjs \\\n' +
@@ -80,7 +83,7 @@ export const exportCommand = defineCommand({
         const { exportTest } = await import('./export-test.js')
         return exportTest(store, id, request, io)
       }
-      const texts = !has('without-texts')
+      const texts = !has('without-text')
       const content =
         form === 'html' || isPicture(form)
           ? await share(store, id, { form: form === 'html' ? 'page' : form, texts })
@@ -103,8 +106,8 @@ function readForm({ has, text }: ExportOptions): Form {
   const [form = 'json', other] = new Set(named)
   if (other !== undefined)
     throw badUsageError(`--${form} and --${other} cannot be combined. Choose one form.`)
-  if (has('without-texts') && form !== 'html' && !isPicture(form))
-    throw badUsageError('--without-texts needs --html, --card or --film.', '--without-texts')
+  if (has('without-text') && form !== 'html' && !isPicture(form))
+    throw badUsageError('--without-text needs --html, --card or --film.', '--without-text')
   const stray = form === 'test' ? undefined : testOnlyOptions.find((name) => has(name))
   if (stray !== undefined) throw badUsageError(`--${stray} needs --as test.`, `--${stray}`)
   return form

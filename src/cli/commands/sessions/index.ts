@@ -39,7 +39,7 @@ const renameCommand = defineCommand({
 
 const forkCommand = defineCommand({
   name: 'sessions fork',
-  about: 'Creates a new session from a record of a session, and prints its id.',
+  about: 'Forks a session at one of its records, and prints the id of the new session.',
   positional: 'ID',
   missing: missingSession,
   options: {
@@ -47,7 +47,7 @@ const forkCommand = defineCommand({
     ...storeOption,
   },
   notes: [
-    'The original session does not change. To list the numbers of its records: statewright sessions show ID --events',
+    'The original session does not change. To list its record numbers: statewright sessions show ID --events',
     'Example:\n  statewright resume "$(statewright sessions fork 6f1c… --at 12)" "Try again."',
   ],
   execute: async ({ positionals: [id = ''], number, text }, io) => {
@@ -62,7 +62,7 @@ const forkCommand = defineCommand({
 
 const deleteCommand = defineCommand({
   name: 'sessions delete',
-  about: 'Deletes a session and its sub-agents, after asking.',
+  about: 'Deletes a session and its sub-agents, after confirmation.',
   positional: 'ID',
   missing: missingSession,
   options: { yes: { short: 'y', about: 'do not ask' }, ...storeOption },

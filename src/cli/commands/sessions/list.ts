@@ -26,7 +26,11 @@ export const listCommand = defineCommand({
   about: 'Lists stored sessions, newest first.',
   options: {
     json: { about: 'print one line of JSON for each session' },
-    limit: { value: 'N', min: 0, about: `the number of sessions; 0 lists all (default: ${defaultLimit})` },
+    limit: {
+      value: 'N',
+      min: 0,
+      about: `the maximum number of sessions; 0 lists all (default: ${defaultLimit})`,
+    },
     since: {
       value: 'TIME',
       about: 'only sessions written since this time: an age such as 12h or 7d, or a date with a time zone',

@@ -205,7 +205,7 @@ function invalidResponseError(url: string, what: string): ModelError {
   return new ModelError({
     kind: 'fatal',
     code: 'invalid_response',
-    message: `${url || 'The provider'} answered with ${what}. The base URL is probably wrong: it usually ends in /v1.`,
+    message: `${url || 'The provider'} returned ${what}. The base URL is probably wrong: it usually ends in /v1.`,
   })
 }
 

@@ -132,7 +132,7 @@ function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: 
   const { model, client, baseURL, apiKey, media, timeoutMs, limiter, dispatcher }: Partial<OpenAIOptions> =
     options ?? {}
   if (typeof model !== 'string' || model.trim() === '') {
-    throw invalid('model', "must be a model name of the provider, such as 'gpt-5-mini'.")
+    throw invalid('model', "must be a model name, such as 'gpt-5-mini'.")
   }
   if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
     throw invalid(
@@ -157,7 +157,7 @@ function checkDispatcher(
   invalid: OptionErrorFactory,
 ): void {
   if (typeof (dispatcher as Partial<RequestDispatcher> | null)?.request !== 'function') {
-    throw invalid('dispatcher', "must be a dispatcher of undici, such as new Pool('https://api.openai.com').")
+    throw invalid('dispatcher', "must be an undici dispatcher, such as new Pool('https://api.openai.com').")
   }
   if (client !== undefined || fetch !== undefined) {
     throw invalid(
@@ -240,7 +240,7 @@ export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
   checkSharedOptions(options, invalid)
   const { client, hostedTools, reasoningSummary, encryptedReasoning } = options
   if (client !== undefined && typeof (client as Partial<OpenAIClient>).responses?.create !== 'function')
-    throw invalid('client', `${clientPhrase.slice(0, -1)}, of a version that has responses.create.`)
+    throw invalid('client', `${clientPhrase.slice(0, -1)}, from a version that has responses.create.`)
   if (hostedTools !== undefined && !(Array.isArray(hostedTools) && hostedTools.every(isHostedTool)))
     throw invalid('hostedTools', "must be a list of tools with a type, such as [{ type: 'web_search' }].")
   const own = hostedTools?.find(({ type }) => type === 'function')

@@ -229,8 +229,8 @@ async function importClient(): Promise<typeof OpenAIPackage> {
     return await import('openai')
   } catch (cause) {
     const message =
-      'Requests need the package openai where Node does not send them: in other runtimes, with a custom fetch, or ' +
-      'with OPENAI_LOG. Run: npm install openai'
+      'Requests need the package openai in runtimes other than Node, with a custom fetch, or with ' +
+      'OPENAI_LOG. Run: npm install openai'
     throw new ModelError({ kind: 'fatal', code: 'missing_package', message }, { cause })
   }
 }

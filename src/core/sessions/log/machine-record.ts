@@ -100,6 +100,6 @@ export function openMachineRecord(record: LogRecord, sessionId: string): Machine
   if (typeof content['machine'] !== 'string') return null
   const { event, state } = content
   if (!isRecord(event) || !isRecord(state) || !isRecord(state['actors']) || !Array.isArray(state['delays']))
-    throw damagedLogError(sessionId, record.seq - 1, `record ${record.seq} has no state of a machine`)
+    throw damagedLogError(sessionId, record.seq - 1, `record ${record.seq} contains no machine state`)
   return content as unknown as MachineRecord
 }

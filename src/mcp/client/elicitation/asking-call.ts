@@ -143,7 +143,8 @@ function toReturned(
   const round = rounds + 1
   const ask = (requests: readonly unknown[], memo: Memo): Ask => {
     const elicitations = requests.map((params) => readElicitation(params, server))
-    if (elicitations.length > maxRounds) throw new ElicitationFault(`more than ${maxRounds} things at once`)
+    if (elicitations.length > maxRounds)
+      throw new ElicitationFault(`for more than ${maxRounds} things at once`)
     if (round > maxRounds) throw askedTooOften()
     return new Ask(elicitations, memo as unknown as Json)
   }
@@ -168,14 +169,14 @@ function toReturned(
   if (result['resultType'] !== 'input_required') return result
   const state = result['requestState']
   if (typeof state === 'string' && state.length > maxState)
-    throw new ElicitationFault(`and wants more than ${maxState} characters back`)
+    throw new ElicitationFault(`with a requestState of more than ${maxState} characters`)
   const requests = Object.entries((result['inputRequests'] ?? {}) as Record<string, unknown>)
   const other = requests.find(([, request]) => readProperty(request, 'method') !== 'elicitation/create')
   if (other)
     throw new ElicitationFault(
-      `nothing, but this client for ${quoteText(String(readProperty(other[1], 'method')))}`,
+      `with the method ${quoteText(String(readProperty(other[1], 'method')))}, which this client does not support`,
     )
-  if (requests.length === 0) throw new ElicitationFault('for input without specifying it')
+  if (requests.length === 0) throw new ElicitationFault('for input, but sent no input requests')
   return ask(
     requests.map(([, request]) => readProperty(request, 'params')),
     {
@@ -222,7 +223,7 @@ export function readElicitation(params: unknown, server: string): Elicitation {
   const head = { server, message: truncate(stripInvisible(message).trim(), maxMessage) }
   if (mode === 'url') return { ...head, mode, url: readUrl(url) }
   if (mode === 'form') return { ...head, mode, schema: readForm(requestedSchema) }
-  throw new ElicitationFault(`in the mode ${quoteText(String(mode))}, which does not exist`)
+  throw new ElicitationFault(`in the unknown mode ${quoteText(String(mode))}`)
 }
 
 function readUrl(url: unknown): string {

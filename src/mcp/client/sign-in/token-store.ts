@@ -170,5 +170,5 @@ async function writeTexts(path: string, texts: Record<string, string>): Promise<
 }
 
 function unusableFile(path: string, why: string, cause?: unknown): StatewrightError {
-  return new StatewrightError('mcp_tokens', `The file '${path}' of fileTokenStore ${why}`, path, { cause })
+  return new StatewrightError('mcp_tokens', `The fileTokenStore file '${path}' ${why}`, path, { cause })
 }
