@@ -36,7 +36,7 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
       return unsupportedContent(`${modelId} does not support this request. ${message}`)
     case 'AI_InvalidPromptError':
     case 'AI_InvalidArgumentError':
-      return fatalFailure('invalid_request', `The package of ${modelId} rejected the request. ${message}`)
+      return fatalFailure('invalid_request', `The package for ${modelId} rejected the request. ${message}`)
     case 'AI_InvalidResponseDataError':
       if (/without a finish reason/i.test(message))
         return createFailure('incomplete', 'incomplete_response', message)
@@ -85,7 +85,7 @@ function toStreamFailure(error: unknown): ModelFailure {
 
 function getAdvice(status: number): string {
   if (status === 401)
-    return "Check the API key of the provider's package, and that it belongs to this address."
+    return 'Check the API key of the provider package, and that it is valid for this address.'
   if (status === 404 || status === 405) return 'Check the model name and the baseURL of its provider.'
   if (status === 402 || status === 403 || status === 429) return getFatalAdvice(status)
   return 'Check the model name, the API key and the request (sampling, providerOptions, tools).'
@@ -96,7 +96,7 @@ function malformedFailure(message: string): ModelFailure {
   return createFailure(
     'transient',
     'malformed_response',
-    `The provider's answer is not readable: ${toModelFailure(new Error(message.split('\n')[0])).message}`,
+    `The provider's answer cannot be read: ${toModelFailure(new Error(message.split('\n')[0])).message}`,
   )
 }
 

@@ -80,7 +80,7 @@ export function aiTools(tools: Readonly<Record<string, AiSdkTool>>): Tool[] {
 
 function toTool(name: string, source: AiSdkTool): Tool {
   const refuse = (key: string, problem: string): never => {
-    throw new ConfigError('invalid_tool', `Tool '${name}' of the AI SDK ${problem}`, `${name}.${key}`)
+    throw new ConfigError('invalid_tool', `AI SDK tool '${name}' ${problem}`, `${name}.${key}`)
   }
   if (typeof source !== 'object' || source === null || !('inputSchema' in source))
     return refuse('inputSchema', 'has no inputSchema. Pass the return value of tool({ … }).')
@@ -214,7 +214,7 @@ function readAiSchema(name: string, option: unknown): InputSchema {
   if (isPromiseLike(jsonSchema))
     throw new ConfigError(
       'invalid_tool',
-      `The JSON Schema of tool '${name}' of the AI SDK is a promise. Await it first: jsonSchema(await schema).`,
+      `The JSON Schema of AI SDK tool '${name}' is a promise. Await it first: jsonSchema(await schema).`,
       `${name}.inputSchema`,
     )
   if (!validate) return jsonSchema as InputSchema

@@ -131,7 +131,7 @@ function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unk
   throw new ModelError({
     kind: 'fatal',
     code: 'invalid_response',
-    message: `The package of ${modelId} returned no stream from doStream. Update it, or disable streaming: stream: false.`,
+    message: `The package for ${modelId} returned no stream from doStream. Update it, or disable streaming: stream: false.`,
   })
 }
 
@@ -338,7 +338,7 @@ function toReasoning(
     return { providerOptions: { ...options, [key]: { reasoningEffort: effort, ...options[key] } } }
   warn(
     'unsupported_setting',
-    `sampling.reasoningEffort is ignored, because the package of ${key} has its own option. Set it in providerOptions of languageModel.`,
+    `sampling.reasoningEffort is ignored, because the ${key} package has its own option. Set it in providerOptions of languageModel.`,
   )
   return { providerOptions: options }
 }
@@ -349,7 +349,7 @@ function refuseExtraBody(extraBody: JsonObject): void {
   throw new ModelError({
     kind: 'fatal',
     code: 'unsupported_option',
-    message: `extraBody.${key} is not supported, because a model of the AI SDK creates its own requests. Use providerOptions of languageModel instead.`,
+    message: `extraBody.${key} is not supported, because AI SDK models create their own requests. Use providerOptions of languageModel instead.`,
   })
 }
 

@@ -46,7 +46,7 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
     )
   }
   if (typeof model !== 'object' || model === null)
-    throw modelError('invalid_model', `it must be a language model of the AI SDK, but is ${String(model)}.`)
+    throw modelError('invalid_model', `it must be an AI SDK language model, but is ${String(model)}.`)
   const members: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = readModel(model)
   if (members['then'] !== undefined) throw modelError('invalid_model', 'this is a promise. Await it first.')
   const { specificationVersion: version, provider, modelId, doGenerate, doStream } = members
@@ -75,7 +75,7 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
   }
   throw modelError(
     'invalid_model',
-    "this object has no specificationVersion, so it is not a model of the AI SDK. Pass a model from a provider package: languageModel(anthropic('claude-…')).",
+    "this object has no specificationVersion, so it is not an AI SDK model. Pass a model from a provider package: languageModel(anthropic('claude-…')).",
   )
 }
 

@@ -59,7 +59,7 @@ export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCo
   const code = await executeLine(argv, io)
   const fault = await stdout.end()
   if (fault === null) return code
-  writeNotice(io, `The output is incomplete: stdout cannot be written (${fault}).`)
+  writeNotice(io, `The output is incomplete: cannot write to stdout (${fault}).`)
   return exitCodes.error
 }
 

@@ -191,7 +191,7 @@ function readKey(name: string, env: CliIO['env']): string {
   if (key !== undefined) return key
   throw new CliError(
     'missing_api_key',
-    `${name} is not set. The configuration file names it as the variable with the key.`,
+    `${name} is not set. The configuration file expects the key in this variable.`,
     name,
   )
 }

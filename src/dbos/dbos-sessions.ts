@@ -106,7 +106,7 @@ export function dbosSessions(
   expectArgument(
     'dbosSessions(DBOS)',
     DBOS,
-    objectRule(['registerWorkflow'], "the class of the SDK: import { DBOS } from '@dbos-inc/dbos-sdk'"),
+    objectRule(['registerWorkflow'], "the DBOS class: import { DBOS } from '@dbos-inc/dbos-sdk'"),
   )
   expectArgument('dbosSessions(DBOS, agents)', agents, agentsRule)
   expectArgument('dbosSessions(DBOS, agents, options)', options, optionsRule)

@@ -405,7 +405,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (!this.#isDraining) return
     throw new UsageError(
       'draining',
-      'The worker of this process was drained, so it runs no more sessions. Call this in another process.',
+      'The worker in this process was drained, so it runs no more sessions. Call this in another process.',
       'drain',
     )
   }

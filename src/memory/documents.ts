@@ -101,8 +101,7 @@ function unpackVector(packed: unknown): Vector {
   if (bytes.length === 0 || bytes.length % 4 !== 0)
     throw invalidMemoryError('a vector is not base64 of 32-bit floats')
   const vector = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
-  if (!vector.every(Number.isFinite))
-    throw invalidMemoryError('a vector contains numbers that are not finite')
+  if (!vector.every(Number.isFinite)) throw invalidMemoryError('a vector contains non-finite numbers')
   return vector
 }
 

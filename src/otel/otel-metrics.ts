@@ -40,7 +40,7 @@ export class Metrics {
     const inSeconds = { unit: 's', ...createAdvice(createSecondBoundaries(0.01)) }
     this.#requestDuration = meter.createHistogram(names.requestDuration, {
       ...inSeconds,
-      description: 'Duration of requests to models, per attempt.',
+      description: 'Duration of model requests, per attempt.',
     })
     this.#firstChunk = meter.createHistogram(names.timeToFirstChunk, {
       ...inSeconds,
@@ -48,7 +48,7 @@ export class Metrics {
     })
     this.#wait = meter.createHistogram('statewright.limiter.wait.duration', {
       ...inSeconds,
-      description: 'Time that requests to models waited for a limiter, by limiter.',
+      description: 'Time that model requests waited for a limiter, by limiter.',
     })
     const { tokens } = names
     const counter = (name: string, description: string): Counter =>
@@ -65,19 +65,19 @@ export class Metrics {
         ? null
         : meter.createHistogram(names.tokenUsage, {
             unit: '{token}',
-            description: 'Tokens used by requests to models.',
+            description: 'Tokens used by model requests.',
             ...createAdvice(tokenBoundaries),
           })
     this.#agent = names.hasAgentMetrics
       ? {
           duration: meter.createHistogram('gen_ai.invoke_agent.duration', {
             unit: 's',
-            description: 'Duration of run segments, from the start or an answer to the next rest.',
+            description: 'Duration of run segments, from the start or an answer until the run rests.',
             ...createAdvice(createSecondBoundaries(0.1)),
           }),
           requests: meter.createHistogram('gen_ai.invoke_agent.inference_calls', {
             unit: '{inference_call}',
-            description: 'Requests to models per run segment, including failed ones.',
+            description: 'Model requests per run segment, including failed ones.',
             ...createAdvice(callBoundaries),
           }),
           calls: meter.createHistogram('gen_ai.invoke_agent.tool_calls', {
@@ -101,7 +101,7 @@ export class Metrics {
     })
     this.#cost = meter.createCounter('statewright.cost', {
       unit: 'USD',
-      description: 'Cost of requests to models whose price is known.',
+      description: 'Cost of model requests whose price is known.',
     })
     this.#approvals = meter.createCounter('statewright.approvals', {
       unit: '{approval}',

@@ -224,8 +224,8 @@ function checkTurn(request: unknown, { TerminalError }: RestateLike): RestateTur
   const size = new TextEncoder().encode(JSON.stringify(turn)).length
   if (size <= maxTurnBytes) return turn
   throw new TerminalError(
-    `payload_too_large: a turn has at most ${maxTurnBytes} bytes, because Restate stores it (${size} here). Leave the ` +
-      'input out, and return it from the option loadInput.',
+    `payload_too_large: a turn may have at most ${maxTurnBytes} bytes, because Restate stores it. This one has ${size}. ` +
+      'Omit the input, and return it from the option loadInput.',
     { errorCode: 413 },
   )
 }

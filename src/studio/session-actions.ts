@@ -83,7 +83,7 @@ export class SessionActions {
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
     return this.#runs.isEmpty
       ? `Read-only without an agent. Start it with ${how}`
-      : `Only live runs of this program can be answered. To answer other runs, start the studio with an agent: ${how}`
+      : `Only live runs in this program can be answered. To answer other runs, start the studio with an agent: ${how}`
   }
 
   /** Why a session can be neither forked nor (unless attached) answered, or null. */

@@ -78,7 +78,7 @@ export function fields(shape?: Shape): Field<Record<string, unknown>> {
 export function refuseSender(value: unknown, at: string): void {
   if (!isObject(value) || value['by'] === undefined) return
   const key = at === '' ? 'by' : `${at}.by`
-  throw invalidInputError(`${key} is not allowed. The server's authorize function returns by.`, key)
+  throw invalidInputError(`${key} is not allowed. The server's authorize function provides it.`, key)
 }
 
 /** Rejects an answer that would approve later calls. @throws {UsageError} `invalid_input` */

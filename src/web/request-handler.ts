@@ -321,7 +321,7 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
 function tooLargeError(maxBytes: number): StatewrightError {
   return new StatewrightError(
     'too_large',
-    `A request may have at most ${maxBytes} bytes. Send only the last message, and send large files by their address.`,
+    `A request may have at most ${maxBytes} bytes. Send only the last message, and send large files by URL.`,
     'maxBodyBytes',
   )
 }

@@ -267,7 +267,7 @@ test('an agent without a store is refused', async () => {
     agentModule.replace('createAgent({ model, store,', 'createAgent({ model,'),
   )
   const { code, err } = await batch()
-  expect(err).toContain("--agent: the agent of 'agent.mjs' has no store")
+  expect(err).toContain("--agent: the agent in 'agent.mjs' has no store")
   expect(code).toBe(2)
 })
 

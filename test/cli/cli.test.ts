@@ -49,7 +49,7 @@ describe('the command line', () => {
       expect((await cli(args, { cwd })).code).toBe(0)
       const full = await cli(args, { cwd, stdoutFails: 'ENOSPC' })
       expect({ args, code: full.code }).toEqual({ args, code: 1 })
-      expect(full.err).toMatch(/incomplete: stdout cannot be written \(ENOSPC: it was refused, write\)\.\n$/)
+      expect(full.err).toMatch(/incomplete: cannot write to stdout \(ENOSPC: it was refused, write\)\.\n$/)
       const gone = await cli(args, { cwd, stdoutFails: 'EPIPE' })
       expect({ args, code: gone.code }).toEqual({ args, code: args[0] === 'run' ? 130 : 0 })
       expect(gone.err).not.toContain('incomplete')

@@ -226,7 +226,7 @@ describe('a server that only has an event stream', () => {
       stream.write(`data: ${'x'.repeat(200_000)}`)
     })
     const failure = await failureOf(use(await open({ url, maxMessageBytes: 100_000 }), 'old_go'))
-    expect(failure.message).toContain('sent a message of more than 100000 bytes and was cut off')
+    expect(failure.message).toContain('sent a message larger than 100000 bytes and was cut off')
   })
 })
 

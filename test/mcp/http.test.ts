@@ -56,7 +56,7 @@ describe('a server over HTTP', () => {
     })
     const failure = await failureOf(use(await open({ url, maxMessageBytes: 100_000 }), 'web_go'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'failed' })
-    expect(failure.message).toContain('sent a message of more than 100000 bytes and was cut off')
+    expect(failure.message).toContain('sent a message larger than 100000 bytes and was cut off')
   })
 
   it('may send more than the limit in many events', async () => {
@@ -74,7 +74,7 @@ describe('a server over HTTP', () => {
       json(response, request, { content: [{ type: 'text', text: answers.shift() }] })
     })
     const server = await open({ url, maxMessageBytes: 100_000 })
-    expect((await failureOf(use(server, 'web_go'))).message).toContain('more than 100000 bytes')
+    expect((await failureOf(use(server, 'web_go'))).message).toContain('larger than 100000 bytes')
     expect(await use(server, 'web_go')).toBe('short')
   })
 

@@ -298,7 +298,7 @@ test('an attached run is answered without an agent, as the page shows', async ()
   const { view, moment } = await visitor.get<EndView>(paths.end('s'))
   expect(view.session.isAttached).toBe(true)
   expect((await visitor.get<SessionsView>(paths.sessions)).readOnly).toMatch(
-    /^Only live runs of this program can be/,
+    /^Only live runs in this program can be/,
   )
   expect(moment?.actions).toEqual(['approve', 'reject', 'cancel'])
   const { callId, fingerprint } = moment?.pending[0] ?? {}

@@ -24,14 +24,14 @@ export const diagramCommand = defineCommand({
     coverage: {
       value: 'FILE',
       optional: true,
-      about: 'show how often each transition is taken, from a Coverage as JSON, or explored now (svg)',
+      about: 'show how often each transition is taken, from a coverage JSON file or a new exploration (svg)',
     },
     ...outOption,
   },
   notes: [
     'Without MODULE, the machine is the agent loop. MODULE is a .js, .mjs or .ts file with an XState v5 machine as its default ' +
       'export, or as its only machine.',
-    "The format stately is a file to paste into Stately's editors; json is its config. svg without --overview needs: npm " +
+    "The stately format is a file to paste into Stately's editors; json is the machine's config. svg without --overview needs: npm " +
       'install @hpcc-js/wasm-graphviz',
     'Examples:\n' +
       '  statewright diagram --out agent.svg\n' +

@@ -23,7 +23,7 @@ export const diffCommand = defineCommand({
     },
     ...outOption,
     emit: { value: 'DIR', about: 'write the traces as a jest file that AFTER fails, into this folder' },
-    limit: { value: 'N', min: 1, about: 'compare at most this number of pairs of states (default: 20000)' },
+    limit: { value: 'N', min: 1, about: 'compare at most this many pairs of states (default: 20000)' },
   },
   notes: [
     'BEFORE and AFTER are .js, .mjs or .ts files with an XState v5 machine as their default export. They may also export ' +

@@ -38,7 +38,7 @@ const optionSpecs = {
   repeat: { value: 'N', min: 1, about: 'run each case this many times (default: 1)' },
   concurrency: { value: 'N', min: 1, about: 'the number of cases to run concurrently (default: 4)' },
   out: { short: 'o', value: 'FILE', about: 'write the report as JSON' },
-  html: { value: 'FILE', about: 'write the report as a page with plots' },
+  html: { value: 'FILE', about: 'write the report as an HTML page with charts' },
   json: { about: 'print the report as one line of JSON instead of a table' },
   'fail-below': { value: 'N', about: 'exit with 1 if the mean score is below this number from 0 to 1' },
   'max-regression': {

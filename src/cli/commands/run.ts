@@ -12,11 +12,11 @@ import { memoryStore } from '../../core/sessions/store/memory-store.js'
 export const runOptionSpecs = {
   ...runOptions,
   session: { value: 'ID', about: 'continue or create this session (default: a new one)' },
-  'max-steps': { value: 'N', min: 1, about: 'stop after this number of model responses (limits.maxSteps)' },
+  'max-steps': { value: 'N', min: 1, about: 'stop after this many model responses (limits.maxSteps)' },
   timeout: {
     value: 'MS',
     min: 0,
-    about: 'stop after this number of milliseconds; 0 is off (limits.timeoutMs)',
+    about: 'stop after this many milliseconds; 0 disables the limit (limits.timeoutMs)',
   },
   'no-stream': { about: 'request complete responses instead of streams' },
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },

@@ -79,9 +79,9 @@ export const sendCommand = defineCommand({
     `MESSAGE is one of:\n${formatUsages(messageSpecs).join('\n')}`,
     'A working run reads the message within a second. If no process drives the session, the message is read when the run ' +
       'is resumed; only cancel and resume DATE take effect at once. With a DATE such as 2026-05-04T08:30:00Z, the run sleeps until then.',
-    'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
+    'CALL is the id of a pending call, or CALL@FP with its fingerprint, as printed by run and resume. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',
-    'GRANT is the id of a grant, as statewright grants ID lists it.',
+    'GRANT is the id of a grant, as listed by statewright grants ID.',
     `With --all there is no ID, every session that matches gets the message, and MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
     'One second after the command ends, these sessions start no new work.',
     'Examples:\n' +

@@ -26,7 +26,7 @@ export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, Shar
     if (store && budget.store && store !== budget.store) {
       throw new BudgetError(
         'budget_conflict',
-        `Two budgets of one request have the id '${id}' but different stores. Use one store object, or different ids.`,
+        `Two budgets for one request have the id '${id}' but different stores. Use one store object, or different ids.`,
         id,
       )
     }

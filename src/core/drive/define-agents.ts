@@ -141,7 +141,10 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
     throw agentsError(name, `'${name}' must be an agent created by createAgent, or { agent, version }.`)
   const isText = (value: unknown) => typeof value === 'string' && value !== '' && value.length <= 100
   if (!/^[\w.-]{1,100}$/.test(name))
-    throw agentsError(name, `'${name}' cannot be the name of an agent: use 1 to 100 of A-Z a-z 0-9 _ . -`)
+    throw agentsError(
+      name,
+      `'${name}' cannot be the name of an agent: use 1 to 100 characters: A-Z a-z 0-9 _ . -`,
+    )
   if (isVersioned && !isText(version))
     throw agentsError(
       `${name}.version`,

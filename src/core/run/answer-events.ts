@@ -116,7 +116,7 @@ function notAwaitedError(
   const others =
     waiting.length > 0
       ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
-      : `The run is ${context?.state ?? 'RUNNING'} and no call is waiting for such an answer.`
+      : `The run is ${context?.state ?? 'RUNNING'} and no call is waiting for this kind of answer.`
   return context && wasAnswered(context, callId)
     ? new UsageError('already_answered', `Call '${callId}' was already answered. ${others}`, callId)
     : new UsageError('unknown_call', `Call '${callId}' is not waiting for this answer. ${others}`, callId)

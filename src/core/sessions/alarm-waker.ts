@@ -187,7 +187,7 @@ export class AlarmWaker implements Waker {
   #reportDamaged(id: string): void {
     if (!id.startsWith(alarmPrefix) || this.#damaged.has(id)) return
     this.#damaged.add(id)
-    const message = `The timer '${id}' cannot be read. It is damaged, or a newer Statewright wrote it. It is skipped.`
+    const message = `The timer '${id}' cannot be read. It is damaged or was written by a newer Statewright, so it is skipped.`
     this.#report(new StoreError('corrupt_log', message, id), { session: id.slice(alarmPrefix.length) })
   }
 

@@ -77,7 +77,7 @@ export function checkApprovalGrants(context: AgentContext, event: Approve): void
         ? context.features.callShields && event.arguments !== undefined && event.grant.when === undefined
           ? 'a grant for edited arguments needs when, because shields have not screened them'
           : null
-        : 'more people must approve the call, and the last of them can give a grant'
+        : 'more people must approve the call, and only the last of them can give a grant'
   if (why !== null)
     throw new UsageError('invalid_input', `The grant for call '${event.callId}': ${why}.`, 'grant')
 }

@@ -42,7 +42,7 @@ export async function createHttpWire(
 
   const onExceeded = (): void => {
     onLost({
-      reason: `sent a message of more than ${maxMessageBytes} bytes and was cut off`,
+      reason: `sent a message larger than ${maxMessageBytes} bytes and was cut off`,
       transient: false,
     })
   }
@@ -205,7 +205,7 @@ export async function createSseWire(
     })
     return capResponse(response, maxMessageBytes, {
       onExceeded: () => {
-        const reason = `sent a message of more than ${maxMessageBytes} bytes and was cut off`
+        const reason = `sent a message larger than ${maxMessageBytes} bytes and was cut off`
         onLost({ reason, transient: false })
       },
       // The stream is the session, so a new stream would start a new session.

@@ -42,7 +42,7 @@ export async function createStdioWire(
     // After this error, the SDK abandons the child, which takes seconds.
     if (!error.message.startsWith('ReadBuffer exceeded')) return onComplaint(error)
     onLost({
-      reason: `sent a message of more than ${maxMessageBytes} bytes and was stopped`,
+      reason: `sent a message larger than ${maxMessageBytes} bytes and was stopped`,
       transient: false,
     })
   }

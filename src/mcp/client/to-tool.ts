@@ -178,7 +178,7 @@ function findSchemaFault(schema: unknown): string | undefined {
     return 'has properties that are not schemas'
   }
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
-    return 'has a list of required properties that is not a list of names'
+    return 'has a required list that does not consist of names'
   }
   return findRefFault(schema as JsonObject)
 }

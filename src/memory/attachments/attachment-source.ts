@@ -137,7 +137,7 @@ function isInside(folder: string, path: string): boolean {
 }
 
 function outsideRootError(name: string): AttachmentError {
-  return new AttachmentError('outside_root', name, 'is outside of the attachments folder.')
+  return new AttachmentError('outside_root', name, 'is outside the attachments folder.')
 }
 
 function notAFileError(name: string): AttachmentError {
@@ -155,8 +155,8 @@ const failures: Record<string, [AttachmentErrorCode, string]> = {
   ELOOP: ['not_found', 'is a broken symbolic link.'],
   EISDIR: ['not_a_file', 'is a folder.'],
   ENXIO: ['not_a_file', 'is not a regular file.'],
-  EACCES: ['unreadable', 'cannot be read by this process, which lacks permission.'],
-  EPERM: ['unreadable', 'cannot be read by this process, which lacks permission.'],
+  EACCES: ['unreadable', 'cannot be read: permission denied.'],
+  EPERM: ['unreadable', 'cannot be read: permission denied.'],
   ERR_INVALID_ARG_VALUE: ['invalid_attachment', 'has an invalid path.'],
 }
 

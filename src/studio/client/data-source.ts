@@ -91,7 +91,7 @@ export function createServerSource(): Source {
         onMessage({
           type: 'store',
           problem:
-            'The studio does not respond. Its process may have ended. This page reconnects when it is back.',
+            'The studio is not responding. Its process may have ended. This page reconnects when it is back.',
         })
       })
       return () => events.close()
@@ -167,7 +167,7 @@ async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
   } catch {
     throw new SourceError(
       'unreachable',
-      'The studio does not respond. Check that its process is still running.',
+      'The studio is not responding. Check that its process is still running.',
     )
   }
   const value: unknown = await response.json().catch(() => null)

@@ -15,7 +15,7 @@ type Form = (typeof forms)[number]
 
 const optionSpecs = {
   markdown: { about: 'the conversation as Markdown, for people' },
-  html: { about: 'one HTML file that shows it like the studio, to share' },
+  html: { about: 'one HTML file that shows the session as in the studio, for sharing' },
   card: {
     about: 'a picture (SVG) of the request, the path on the chart, the timeline, the verdict and the cost',
   },
