@@ -73,7 +73,7 @@ function isPart(part: Json): part is EchoPart {
 }
 
 /**
- * Whether a part refers to content on the provider's server. Such a part is stale once the answer was edited, for
+ * Whether a part refers to content on the provider's server. Such a part is stale once the answer has been edited, for
  * example by a shield.
  */
 function refersToServer(part: EchoPart): boolean {

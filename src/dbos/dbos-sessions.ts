@@ -42,7 +42,7 @@ export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOpt
   appVersion?: string
 }
 
-/** The sessions of this process in DBOS. */
+/** This process's sessions in DBOS. */
 export interface DbosSessions {
   /**
    * Registers the queue, and starts looking for sessions of dead processes. Call it after `DBOS.launch()`.

@@ -22,7 +22,7 @@ export interface DrawnDifferences {
 }
 
 /**
- * Combines the traces of `diffMachines` into one chart: their states, the events between them, and the
+ * Combines the traces from `diffMachines` into one chart: their states, the events between them, and the
  * diverging targets before and after the change.
  *
  * @example

@@ -78,7 +78,7 @@ export interface SettledState<Machine extends AnyStateMachine> {
   /** Why the machine ended in an error, as plain data. */
   error?: unknown
   /**
-   * Calls by running agents that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`.
+   * The running agents' calls that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`.
    */
   pending: PendingAgentCall[]
   /** The number of the last record. */
@@ -157,7 +157,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
    */
   send(id: string, event: EventFromLogic<Machine> | AgentMessage, options?: { key?: string }): Promise<void>
   /**
-   * Waits until the machine waits for an event or for a time, or has ended.
+   * Resolves when the machine waits for an event or a time, or has ended.
    * @example const { value, context } = await claims.settled('claim-17')
    * @throws {UsageError} `not_settled` after `timeoutMs`, `transition_failed` and `not_json` for an event that had no
    * effect, `chart_changed`, `draining`

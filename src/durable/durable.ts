@@ -166,8 +166,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
   /**
-   * The time until which the worker ignores a session's unread messages. Infinity for sessions of other machines and
-   * agents.
+   * The time until which the worker ignores a session's unread messages. Infinity for sessions that belong to other
+   * machines or to agents.
    */
   readonly #skipped = new Map<string, number>()
   #isDraining = false
@@ -300,7 +300,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const actors = await this.#readActors(from, state)
     const running = actors.filter(({ id }) => id !== outcome?.actorId)
     const id = createId()
-    // The fork could reuse a key of the source.
+    // The fork could reuse a key from the source.
     const moved = running.map((actor, i) => ({
       ...actor,
       source: getChildId(from, actor.key),
@@ -347,7 +347,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return id
   }
 
-  /** Reads the session of an agent, and returns the function that writes its copy. An agent without records starts in the fork. */
+  /**
+   * Reads the session of an agent, and returns the function that writes its copy. Returns null for an agent without
+   * records, which starts in the fork.
+   */
   async #readCopy(
     agent: { source: string; id: string },
     parent: string,

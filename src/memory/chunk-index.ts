@@ -153,7 +153,7 @@ export interface Chunk {
 
 export interface ChunkOptions {
   chunkChars: number
-  /** The number of characters at the end of a chunk that the next one repeats. Less than half of `chunkChars`. */
+  /** The number of characters at the end of a chunk that the next chunk repeats. Less than half of `chunkChars`. */
   overlap: number
 }
 

@@ -35,7 +35,7 @@ export interface RestateTurn {
    * be longer.
    */
   input?: string
-  /** The turn to run, as in `runSession`. Defaults to the latest, or the first. */
+  /** The turn to run, as in `runSession`. Defaults to the latest turn, or to the first if there is none. */
   turn?: number
   agent?: string
 }

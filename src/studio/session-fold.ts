@@ -154,7 +154,7 @@ export class SessionFold {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
   }
 
-  /** Adds records in batches. Awaits `rest` between batches, which returns false to stop. Calls must not overlap. */
+  /** Adds records in batches. Awaits `rest` between batches, and stops if it returns false. Calls must not overlap. */
   async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
     const last = records.at(-1)
     if (last) this.#received = { count: this.#received.count + records.length, check: last.check }

@@ -178,7 +178,7 @@ export function createCallName(
   }
 }
 
-/** Digests arguments independent of the order of keys. */
+/** Digests arguments, independently of key order. */
 function digestArguments(tool: string, args: Readonly<Record<string, unknown>>): string {
   return fingerprintCall(tool, JSON.stringify(args))
 }

@@ -12,7 +12,7 @@ interface JsonProps {
 const shownItems = 40
 const shownText = 2000
 
-/** A JSON value as a tree. Changed parts are marked and open. */
+/** A JSON value as a tree. Changed parts are marked and expanded. */
 export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: JsonProps) {
   const isChanged = path !== '' && changed.some((one) => one === path || path.startsWith(`${one}.`))
   const holdsChange = changed.some((one) => path === '' || one === path || one.startsWith(`${path}.`))

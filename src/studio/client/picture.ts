@@ -36,7 +36,7 @@ export class Picture {
   readonly isOverview: boolean
   /** Whether it is drawn at text size for a narrow pane. */
   readonly isNarrow: boolean
-  /** The size in the units of the picture. */
+  /** The size in the picture's units. */
   readonly size: { readonly width: number; readonly height: number }
   readonly #ownStyle: string
   readonly #states = new Map<string, Element[]>()

@@ -16,7 +16,7 @@ import { listSessions } from '../../core/run/delete-sessions.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 
 /**
- * One case of an evaluation, as plain JSON. Files of cases contain one per line.
+ * One case of an evaluation, as plain JSON. A case file contains one case per line.
  *
  * @example
  * const question: EvaluationCase = { id: 'capital', input: 'What is the capital of France?', expected: 'Paris' }

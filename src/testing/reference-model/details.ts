@@ -315,7 +315,7 @@ const isOfQuestion = ({ what, ids, question }: Json): boolean => what === 'messa
 const isKnownRefusal = ({ refused }: Counts, refusal: Json): boolean =>
   refused.some((one) => JSON.stringify(one) === JSON.stringify(refusal))
 
-/** Remembers rejected content. Messages that were omitted for a rejected question without success are restored. */
+/** Remembers refused content. If a question is refused again, the messages that were omitted for it in vain are restored. */
 function noteRefusal(run: Run, { error }: Json): Run {
   const refusal: Json = error?.refusal
   if (!refusal || isKnownRefusal(countsOf(run), refusal)) return run

@@ -13,7 +13,7 @@ import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
 import type { McpAuth } from './auth-options.js'
 import { createMemoryTokens, type McpTokenStore } from './token-store.js'
 
-/** The record for one server in the store. */
+/** One server's record in the store. */
 interface SignInRecord {
   client?: StoredOAuthClientInformation
   tokens?: StoredOAuthTokens
