@@ -95,7 +95,7 @@ export interface AGUIInterrupt {
   subagentRunId?: string
   /** The JSON Schema of the answer's `payload`. */
   responseSchema: Record<string, Json>
-  /** When the request expires, as an ISO date. It never expires if absent. */
+  /** When the request expires, as an ISO date. If absent, the request never expires. */
   expiresAt?: string
   metadata?: Record<string, Json>
 }

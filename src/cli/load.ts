@@ -166,7 +166,7 @@ function describeUnsupported(error: unknown): string | null {
 }
 
 interface DefaultExport {
-  /** The export itself, before it was called if it is a function. */
+  /** The export itself. If the export is a function, this is the function and not its result. */
   exported: unknown
   value: unknown
 }

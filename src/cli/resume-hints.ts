@@ -75,8 +75,8 @@ export function describeCall(pending: PendingCall): string {
 }
 
 /**
- * Formats a request from a tool's server as one line. It starts with the server's name, so that its text is not mistaken
- * for ours.
+ * Formats a request from a tool's server as one line. The line starts with the server's name, so that the server's
+ * text is not mistaken for ours.
  */
 export function formatElicitation({ server, message, mode, url }: Elicitation, width = 400): string {
   const words = escapeInvisible(shorten(message, width))
@@ -84,8 +84,8 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
 }
 
 /**
- * The command that continues a run, or the session of a cancelled run, or null. `carried` contains the options that the
- * command needs. It is null if the session is not stored.
+ * The command that continues a run, or the session of a cancelled run, or null. `carried` contains the options that
+ * the command needs, or is null if the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,

@@ -1,4 +1,4 @@
-/** The part of the `DBOS` class from `@dbos-inc/dbos-sdk` (version 5) that is used. It is passed in, not imported. */
+/** The part of the `DBOS` class from `@dbos-inc/dbos-sdk` (version 5) that is used. The class is passed in, not imported. */
 export interface DbosLike {
   readonly executorID: string
   readonly workflowID: string | undefined

@@ -15,10 +15,10 @@ import { drawOverview } from './overview-svg.js'
 const fontScale = 0.87
 
 /**
- * Draws a machine as SVG without a browser, using the optional package `@hpcc-js/wasm-graphviz`. It lays the
- * chart out twice. The second pass knows the card positions and routes each edge from the side facing its
- * target. The picture supports dark mode. Groups have `data-state` with a state's path, or `data-transition`
- * with transition ids, one per line.
+ * Draws a machine as SVG without a browser, using the optional package `@hpcc-js/wasm-graphviz`. The chart is laid out
+ * twice. The second pass knows the card positions and routes each edge from the side facing its target. The picture
+ * supports dark mode. Groups have `data-state` with a state's path, or `data-transition` with transition ids, one per
+ * line.
  *
  * @example const svg = await toSvg(toChart(agentMachine), { state: 'RUNNING' })
  * @throws {DiagramError} `layout_failed`, `unknown_state`

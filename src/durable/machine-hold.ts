@@ -68,7 +68,7 @@ interface Incoming {
 /** The maximum number of events per write. More events would delay their effects. */
 const mostPerWrite = 100
 
-/** One machine's session while this process holds it. It drives the machine until it settles. */
+/** One machine's session while this process holds it. Drives the machine until the machine settles. */
 export class MachineHold {
   readonly #parts: HoldParts
   readonly #id: string

@@ -84,7 +84,7 @@ export interface BatchProgress {
   failed: number
   /** Cost of all settled items in USD, or null if one is unknown. */
   cost: number | null
-  /** The estimated remaining time in milliseconds, from the items of this call. Null while it is unknown. */
+  /** The remaining time in milliseconds, estimated from the items of this call. Null while it is unknown. */
   timeLeftMs: number | null
 }
 

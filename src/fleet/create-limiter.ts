@@ -66,7 +66,7 @@ const optionRules: OptionRules<CreateLimiterOptions> = {
   clock: null,
 }
 
-/** First pause after a 429 without a `Retry-After`, in milliseconds. It doubles with each further 429. */
+/** First pause after a 429 without a `Retry-After`, in milliseconds. The pause doubles with each further 429. */
 const firstPauseMs = 1000
 /** Maximum pause. The runs' retries handle longer waits. */
 const maxPauseMs = 600_000

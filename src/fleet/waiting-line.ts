@@ -27,7 +27,7 @@ export class WaitingLine<Asked, Granted> {
   #isStale = false
 
   /**
-   * `tryOnce` resolves with the share, or with null if none is available. It rejects if no share can become available.
+   * `tryOnce` resolves with the share, or with null if none is available. Rejects if no share can become available.
    */
   constructor(
     clock: Clock,
@@ -139,9 +139,8 @@ interface OpenSettlement {
 }
 
 /**
- * Renews the reservations of this process while their requests are in flight. Failed settlements are reported and
- * retried until the store forgets the reservation, without renewal, because waiting runs would otherwise wait
- * forever.
+ * Renews the reservations of this process while their requests are in flight. Failed settlements are reported, then
+ * retried without renewal until the store forgets the reservation, because waiting runs would otherwise wait forever.
  */
 export class ReservationLeases {
   /** The settlement of each reservation, or null while the request is in flight. */

@@ -23,8 +23,8 @@ export interface WakerOptions<Context = unknown> {
   /** The maximum number of sessions that this process runs at the same time. Defaults to 50. */
   concurrency?: number
   /**
-   * The grace period for running sessions after `stop`, in milliseconds. They then stop at a point where another
-   * process can continue. Defaults to 20,000.
+   * The grace period for running sessions after `stop`, in milliseconds. The sessions then stop at a point where
+   * another process can continue. Defaults to 20,000.
    */
   drainMs?: number
   /**

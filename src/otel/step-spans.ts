@@ -183,7 +183,7 @@ export function createStretchStart(
 }
 
 /**
- * Attributes at the end of a stretch. Its tokens are `statewright.usage.*`, because the requests already have
+ * Attributes at the end of a stretch. The stretch's tokens are `statewright.usage.*`, because the requests already have
  * `gen_ai.usage.*`, and a sum over all spans must not count tokens twice.
  */
 export function createStretchEnd(

@@ -164,7 +164,7 @@ const failureTypes: ReadonlySet<string> = new Set([
 
 const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
 
-/** Describes a request that a shared budget refused. It was not sent. Null for other events. */
+/** Describes a request that a shared budget refused. Such a request was not sent. Null for other events. */
 export function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   if (!isFailure(event)) return null
   const { code, budget } = event.error

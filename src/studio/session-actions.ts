@@ -354,7 +354,7 @@ export class SessionActions {
     throw new StoreError('unknown_session', text, id)
   }
 
-  /** Rejects a fork that cannot run before it is created. */
+  /** Rejects a fork that cannot run, before the fork is created. */
   #checkRun(id: string, at: number, session: FoldedSession | undefined): void {
     if (!session) return
     const { run, definition } = session

@@ -38,7 +38,7 @@ const momentInterval = 64
 
 /**
  * Replays a session's log on the pure machine and can return to any record. An unreadable record ends the fold, but
- * earlier records remain usable. It may start at a snapshot, in order to show the end of a long log first.
+ * earlier records remain usable. The fold may start at a snapshot, in order to show the end of a long log first.
  */
 export class SessionFold {
   readonly rows: RecordRow[] = []

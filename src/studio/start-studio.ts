@@ -42,7 +42,7 @@ export interface StudioOptions<Context = unknown> {
 
 export interface Studio {
   /**
-   * The address to open in a browser on this machine. It works for one browser, which can then read and answer
+   * The address to open in a browser on this machine. The address works for one browser, which can then read and answer
    * sessions. For another browser, read `url` again.
    */
   readonly url: string
@@ -64,7 +64,7 @@ export interface Studio {
 }
 
 /**
- * Starts a page on 127.0.0.1, behind a token, that shows the sessions in a store. It shows each run on the chart,
+ * Starts a page on 127.0.0.1, behind a token, that shows the sessions in a store. The page shows each run on the chart,
  * record by record. With an agent, users can answer waiting sessions and fork from any record. Secrets are removed, and
  * uncleared content is not shown. The studio keeps the process alive until it is closed.
  *

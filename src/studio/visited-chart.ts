@@ -239,7 +239,7 @@ type Lanes = Map<string, number>
 /** The number of characters that fit into a box. */
 const mostOfRow = 62
 
-/** The first two conditions of an arrow if they fit, or else the first one. Its title contains the others. */
+/** The first two conditions of an arrow if they fit, or else the first one. The arrow's title contains the others. */
 function formatConditions({ words, target }: Row): string {
   const show = (count: number, most = Infinity): string => {
     const shown = words.slice(0, count).join(', ')

@@ -27,8 +27,9 @@ export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachi
   /** Inputs to start from. They are explored together. Defaults to one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
   /**
-   * Events to try in every state, or a function of the state. Create actor events with {@link createDoneActorEvent} and
-   * {@link createErrorActorEvent}. They are tried only while the actor runs. `after` events do not have to be listed.
+   * Events to try in every state, or a function of the state. Create actor events with {@link createDoneActorEvent}
+   * and {@link createErrorActorEvent}. Actor events are tried only while the actor runs. `after` events do not have to
+   * be listed.
    */
   alphabet: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
   /** Maximum number of distinct states before `state_limit`. Defaults to 20,000. */

@@ -72,9 +72,9 @@ export interface GuardReplay {
 }
 
 /**
- * Applies guards with another configuration to a recorded session. They inspect the recorded calls and results as in a
- * live run. The model's behavior is fixed, so findings after a nudge are an upper bound. A halt ends the turn, and the
- * next user message starts a new one.
+ * Applies guards with another configuration to a recorded session. The guards inspect the recorded calls and results
+ * as in a live run. The model's behavior is fixed, so findings after a nudge are an upper bound. A halt ends the turn,
+ * and the next user message starts a new one.
  *
  * Throws a ConfigError for an invalid configuration.
  *

@@ -28,7 +28,7 @@ export type Grant<Context = unknown> =
 
 /**
  * Called before anything else in a request is read. `'none'` allows every request to read, answer and continue every
- * session. If the function throws a `Response`, it is sent. Any other error becomes a 500.
+ * session. If the function throws a `Response`, that response is sent. Any other error becomes a 500.
  *
  * @example
  * const users: Record<string, string> = { 'Bearer 7f3a': 'ann' }

@@ -44,7 +44,7 @@ interface AwaitedMessage {
   idlePolls: number
   /** Whether the message was already queued when this request sent it. */
   isResent: boolean
-  /** Whether the request only reads. It then starts nothing, unless it may continue other requests' runs. */
+  /** Whether the request only reads. Such a request starts nothing, unless it may continue other requests' runs. */
   isWatched: boolean
 }
 

@@ -41,7 +41,7 @@ function listContents({ contents }: { contents?: Json }): Json[] {
 }
 
 /**
- * Gets the messages of a server's prompt, as input for `run`. The last one must be the user's. The server writes them
+ * Gets the messages of a server's prompt, as input for `run`. The last message must be the user's. The server writes them
  * in the user's name, so use only prompts from trusted servers.
  *
  * @example

@@ -230,7 +230,7 @@ function toDetailedTask(
   return { ...task, status: 'working' }
 }
 
-/** The capabilities of a client that uses the 2026 revision, where each request contains them. */
+/** The capabilities that a client of the 2026 revision declares in each request. */
 function getDeclared({ mcpReq }: Context): ServerSdk.ClientCapabilities | undefined {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined
   return envelope?.['io.modelcontextprotocol/clientCapabilities'] as ServerSdk.ClientCapabilities | undefined

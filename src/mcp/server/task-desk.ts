@@ -68,8 +68,8 @@ const lookMs = 250
 const beginLookMs = 10
 
 /**
- * Starts, reads, answers and cancels tasks. All state is in the store, so any process can serve a task. It runs the
- * session if no other process does.
+ * Starts, reads, answers and cancels tasks. All state is in the store, so any process can serve a task. That process
+ * runs the session if no other process does.
  */
 export class TaskDesk {
   readonly #options: CheckedOptions
@@ -316,7 +316,7 @@ export class TaskDesk {
       { ...begin, turn: task.turn },
       (error) => (refusal = error),
     ).then(() => (hasEnded = true))
-    /* oxlint-disable no-await-in-loop -- until it is there */
+    /* oxlint-disable no-await-in-loop -- polls until the run is in the store */
     for (;;) {
       const listed = await this.#options.store.get(task.session)
       if ((listed?.summary?.runs ?? 0) >= task.turn) return

@@ -38,9 +38,9 @@ const overdueMs = 60_000
 const instances = new WeakMap<ObjectStorage, string>()
 
 /**
- * Sessions in the storage of a Durable Object. Use a separate object for each session. It also stores the sessions of
- * its sub-agents. Cloudflare holds back output, including model requests, until writes are durable. The alarm fires
- * when a session is due. See `wakeSessions`.
+ * Sessions in the storage of a Durable Object. Use a separate object for each session. The object also stores the
+ * sessions of the session's sub-agents. Cloudflare holds back output, including model requests, until writes are
+ * durable. The alarm fires when a session is due. See `wakeSessions`.
  *
  * @example
  * const openStore = (ctx: { storage: ObjectStorage }) => durableObjectStore({ storage: ctx.storage }) // in the object's constructor

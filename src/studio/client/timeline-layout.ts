@@ -211,7 +211,7 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
 
 const [fastestMs, slowestMs] = [120, 900]
 
-/** Playback delay before the next record, in milliseconds. It is the real delay within bounds. */
+/** Playback delay before the next record, in milliseconds. This is the real delay, within bounds. */
 export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: number): number {
   const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
   return Math.min(slowestMs, Math.max(fastestMs, gap))

@@ -204,7 +204,7 @@ const renderedMessages = new WeakMap<
   { as: ShownAs; onEdit: TranscriptProps['onEdit']; node: VNode }
 >()
 
-/** Reuses the node of an unchanged message, because moving the slider changes few of them. */
+/** Reuses the node of an unchanged message, because moving the slider changes few messages. */
 function renderMessage(message: ShownMessage, as: ShownAs, onEdit: TranscriptProps['onEdit']): VNode {
   const known = renderedMessages.get(message)
   const isSame =

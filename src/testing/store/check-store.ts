@@ -53,8 +53,8 @@ export interface CheckStoreOptions {
   /** Time limit per check in milliseconds. Defaults to 60 000. */
   withinMs?: number | undefined
   /**
-   * Duration of short leases for a store with its own clock, in milliseconds. It must be long enough for ten requests.
-   * Defaults to 500.
+   * Duration of short leases for a store with its own clock, in milliseconds. The duration must be long enough for ten
+   * requests. Defaults to 500.
    */
   leaseMs?: number | undefined
   /** Seed for the random checks. Defaults to 1. */

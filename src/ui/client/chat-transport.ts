@@ -48,8 +48,8 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
    */
   readMessages(chatId: string, options?: { branch?: number; signal?: AbortSignal }): Promise<Message[]>
   /**
-   * Waits for the turn of a queued message. Returns true once its answer has started: read the chat again, and resume the
-   * stream. Returns false if it waits for a person, or if the chat does not have it.
+   * Waits for the turn of a queued message. Returns true once its answer has started. Then read the chat again, and
+   * resume the stream. Returns false if the message waits for a person, or if the chat does not contain it.
    *
    * @throws {ChatError}
    */

@@ -86,8 +86,8 @@ const optionsKind = record({
 })
 
 /**
- * Creates sign-in options for a program on the user's machine. A server at 127.0.0.1 receives the redirect. It runs
- * only during the sign-in. Needs Node.
+ * Creates sign-in options for a program on the user's machine. A server at 127.0.0.1 receives the redirect. The server
+ * runs only during the sign-in. Needs Node.
  *
  * @example
  * const auth = { ...loopbackSignIn({ open: (url) => console.log(url) }), store: fileTokenStore('./tokens.json') }
