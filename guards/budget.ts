@@ -91,7 +91,7 @@ function getCostLeft(cost: number, limit: number): number {
   return cost * slack >= limit ? 0 : limit - cost
 }
 
-/** Six significant digits, without floating-point noise. */
+/** Formats an amount with six significant digits, without floating-point noise. */
 function formatUsd(amount: number): string {
   return String(Number(amount.toPrecision(6)))
 }

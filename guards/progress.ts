@@ -295,7 +295,7 @@ function formatProgressNudge(due: ProgressDue): string {
   return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
-/** The result of a refused call, which the model reads. A limit of the run may stop it earlier. */
+/** The result of a refused call, which the model reads. A limit of the run may stop the run earlier. */
 function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` The run stops after at most ${left} more like this.`

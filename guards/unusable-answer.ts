@@ -33,7 +33,7 @@ export const repromptText =
   'or try another way.'
 
 /**
- * Whether to ask again for an answer that does not match the output schema.
+ * Whether to ask again after an answer that does not match the output schema.
  * @param used repairs since the last user message
  * @param allowed `completion.maxOutputRepairs`; 0 is off
  */

@@ -78,7 +78,7 @@ export interface AgentConfig {
   completion: {
     /** How to handle a stream that closes without an end marker: `retry`, or `accept` with a warning. */
     onMissingEnd: 'retry' | 'accept'
-    /** How often to ask again for an answer that does not match the output schema. 0 = off. */
+    /** How often to ask again after an answer that does not match the output schema. 0 = off. */
     maxOutputRepairs: number
   }
   /** The context window and how the transcript is trimmed to fit it. */

@@ -16,7 +16,7 @@ export const noteSleep = toAction((context, event) => {
   return dates.length === 0 ? undefined : sleepUntil(context, Math.max(...dates))
 })
 
-/** Stores the future time of a resume. The run sleeps at its next safe point. */
+/** Stores the time of a resume that is scheduled for later. The run sleeps at its next safe point. */
 export const noteWakeTime = toAction((context, event) => {
   const at = findLaterResume(event)
   return at === null ? undefined : sleepUntil(context, at)

@@ -179,8 +179,8 @@ interface TimeoutOptions<Result> {
 }
 
 /**
- * Limits the time of work that never rejects. At the timeout the result is `timedOut()`, even if the work ignores its
- * signal. A later result is dropped.
+ * Limits the time of work that never rejects. After the timeout, the result is `timedOut()`, even if the work ignores
+ * its signal. A later result is dropped.
  */
 export function runWithTimeout<Result>(
   limit: TimeoutOptions<Result>,

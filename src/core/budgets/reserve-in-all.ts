@@ -91,7 +91,7 @@ interface Excess {
   tokens: number
 }
 
-/** The initial assumption about how far estimates are too low. Token counts reported by models correct it. */
+/** The initial assumption about how far estimates fall short. Token counts reported by models correct it. */
 const firstExcess: Excess = { times: 1.1, tokens: 0 }
 
 /** Below this number of tokens, the provider's fixed overhead per request has more effect than its tokenizer. */

@@ -150,7 +150,7 @@ function contextOverflowError(
 type BuildRequest = (fit: Fit | null) => ModelRequest
 
 interface FitCheck {
-  /** The fit if it is valid, or the outgrown one together with a situation. */
+  /** The fit if it is valid, or the outgrown fit together with a situation. */
   readonly fit: Fit | null
   /** Tokens of the next request. */
   readonly before: number

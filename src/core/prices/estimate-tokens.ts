@@ -20,7 +20,7 @@ const imageTokens = { low: 85, high: 765 }
 /** Bytes per token. Speech has about 10 tokens per second. A document page has about 1,000 tokens and 50 kB. */
 const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
 
-/** Estimate for a file of a few pages that is stored at the provider. */
+/** Estimate for a file of a few pages that the provider stores. */
 const storedFileTokens = 3_000
 
 /**

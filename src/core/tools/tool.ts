@@ -148,7 +148,7 @@ export interface Team {
   list(): readonly (readonly [string, object])[]
   /**
    * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun` means that agents
-   * passed as functions exist by now.
+   * passed as functions already exist.
    */
   check(first: object, options: { isBegun: boolean }): void
 }

@@ -16,7 +16,8 @@ export interface MemoryStoreOptions {
 const loadBudgets = loadOnce(() => import('../../budgets/memory-budgets.js'))
 
 /**
- * Creates a store in the memory of the process. Records are stored by reference, so do not change them afterwards.
+ * Creates a store that keeps its data in the memory of the process. Records are stored by reference, so do not change
+ * them afterwards.
  * @example createAgent({ model, store: memoryStore() })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {
