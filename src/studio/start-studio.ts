@@ -141,7 +141,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   })
   const prefetcher = new Prefetcher(library, catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
-  // Draws the chart in advance. The request for it reports errors.
+  // Draws the chart in advance. The request for the chart reports errors.
   views.getChart().catch(() => undefined)
   let closing: Promise<void> | undefined
   return {

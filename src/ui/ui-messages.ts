@@ -333,7 +333,7 @@ export function toFinishReason(state: AgentState, reason: Reason | null, protoco
   }
 }
 
-/** The end of a run, in its message. A later end of the same message replaces it. */
+/** The end of a run, in its message. A later end in the same message replaces it. */
 interface EndPart {
   type: 'data-statewright'
   id: 'run_ended'

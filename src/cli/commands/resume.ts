@@ -232,7 +232,7 @@ function parseArguments(
 }
 
 /**
- * The error if the answer lacks the fingerprint. Without it, the answer could apply to arguments that the user has not
+ * The error for an answer without the fingerprint. Without it, the answer could apply to arguments that the user has not
  * seen.
  */
 function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {

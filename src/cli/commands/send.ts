@@ -174,8 +174,7 @@ async function createMessage(
 }
 
 /**
- * Finds the call that an answer refers to. An unknown call is passed on unchanged, because the validation of the
- * message rejects it.
+ * Finds the call that an answer refers to. An unknown call is passed on unchanged, because message validation rejects it.
  */
 async function findCallTarget(
   store: SessionStore,

@@ -124,7 +124,7 @@ export class AgentProcess {
   readonly #scene: AgentScene
   readonly #storeChaos: Chaos<StoreFault> | undefined
   readonly #modelChaos: Chaos<ModelFault> | undefined
-  /** Whether the last request failed or hangs, so that only time can advance the run. */
+  /** Whether the last request failed or is hanging, so that only time can advance the run. */
   #isModelStill = false
   #hungCalls = 0
   #isStopped = false

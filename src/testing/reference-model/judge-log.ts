@@ -200,7 +200,7 @@ export interface Details {
   begin: (start: Json, opened: Json, before?: Run) => Json
   /** Called before an event takes effect. */
   hear: (run: Run, moment: Moment) => Run
-  /** Called after a row was taken. */
+  /** Called after a row has been taken. */
   move: (run: Run, next: Run, moment: Moment, row: Row) => Run[]
   /** Reads the counters of a snapshot and selects those to compare. */
   read: (context: Json) => Json
