@@ -102,6 +102,29 @@ test('a sleeping run that is read repeatedly, with a message for its next turn, 
   expect(requests[1]?.at).toBeLessThanOrEqual(start + hour + minute)
 })
 
+test('processes whose clocks are ahead read grants of a sleeping run, and the run is not woken early', async () => {
+  const { hosts, shared, requests, open, stateOf } = setUp()
+  const [first, ahead] = [open('first'), open('ahead', 20 * minute)]
+  void first.agent.run('Go.', { session: 's' }).result
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  for (const left of [50, 40, 30]) {
+    const { head } = shared.get('s') ?? {}
+    /* oxlint-disable no-await-in-loop -- one after the other */
+    await first.agent.send('s', { type: 'grant', tool: 'rest', when: {} })
+    await hosts.pass(10 * minute)
+    const read = runSession(ahead.agents, { session: 's' })
+    await hosts.settleUntil(() => shared.get('s')?.head !== head)
+    expect(await read).toMatchObject({ state: 'PAUSED', wakeMs: left * minute })
+    /* oxlint-enable no-await-in-loop */
+  }
+  first.waker.start()
+  await hosts.pass(29 * minute)
+  expect(stateOf('s').state).toBe('PAUSED')
+  await hosts.pass(2 * minute)
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect((requests[1]?.at ?? 0) - start).toBeGreaterThanOrEqual(hour)
+})
+
 test('a waker whose store leaves one request unanswered retries', async () => {
   const { hosts, shared, open, stateOf } = setUp()
   const { agent, waker, errors } = open('one')

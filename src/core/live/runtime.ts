@@ -200,11 +200,12 @@ export class AgentRuntime {
 
   /**
    * The time of the run. It stands still while the run rests, and is synchronized with the clock afterwards. A
-   * restored run that rests with an expiring question keeps the time of the process that asked it.
+   * restored run that rests until a time keeps the time of the process in which it came to rest.
    */
-  readTime({ state, attempt, calls }: AgentContext): number {
-    const isIdle = isRestState(state) && attempt === 1
-    if (isIdle && !(this.isRestored && findNextExpiry({ calls }) !== null)) this.time.resetToClock()
+  readTime(context: AgentContext): number {
+    const isIdle = isRestState(context.state) && context.attempt === 1
+    if (isIdle && !(this.isRestored && (context.wakeAt ?? findNextExpiry(context)) !== null))
+      this.time.resetToClock()
     return this.time.now()
   }
 
