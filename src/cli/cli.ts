@@ -110,7 +110,7 @@ function readGlobalOptions(argv: readonly string[]) {
   const owner = commands.find((command) => 'options' in command && Object.hasOwn(command.options, name))
   if (owner && !Object.hasOwn(globalOptions, name))
     throw badUsageError(
-      `--${name} is an option of a command. Write the command first: statewright ${owner.name} --${name}.`,
+      `--${name} belongs to a command. Write the command first: statewright ${owner.name} --${name}.`,
       `--${name}`,
     )
   return parseOptions(argv, globalOptions)

@@ -73,7 +73,7 @@ export const runOptions = {
     value: 'URL',
     about: 'an OpenAI-compatible API, up to and including /v1 (default: OPENAI_BASE_URL)',
   },
-  api: { value: 'NAME', choices: modelApis, about: 'the API of the model: chat (the default) or responses' },
+  api: { value: 'NAME', choices: modelApis, about: 'the model API: chat (the default) or responses' },
   instructions: { short: 'i', value: 'TEXT', about: 'the system prompt' },
   rehearsal: {
     value: 'FILE',

@@ -373,7 +373,7 @@ export function checkChart(
   if (unused !== undefined)
     throw new ConfigError(
       'invalid_config',
-      `actors: no state of the machine '${machine.id}' invokes '${unused}'. Its actors: ${names.join(', ') || 'none'}.`,
+      `actors: no state in the machine '${machine.id}' invokes '${unused}'. Its actors: ${names.join(', ') || 'none'}.`,
       `actors.${unused}`,
     )
   for (const { state, src, onSnapshot } of invoked) {
@@ -386,14 +386,14 @@ export function checkChart(
     if (onSnapshot !== undefined)
       throw new ConfigError(
         'unsupported_actor',
-        `The state '${state}' has onSnapshot for '${src}'. The states of actors are not stored: use onDone and onError.`,
+        `The state '${state}' has onSnapshot for '${src}'. Actor snapshots are not stored. Use onDone and onError.`,
         src,
       )
     const logic = actors[src]
     if (logic === undefined || logic === null)
       throw new ConfigError(
         'missing_actor',
-        `The state '${state}' invokes '${src}', which is missing: durable(machine, { actors: { ${src} } }).`,
+        `The state '${state}' invokes '${src}', which is missing. Pass it: durable(machine, { actors: { ${src} } }).`,
         src,
       )
     if (!isAgent(logic) && !isPromiseLogic(logic))

@@ -386,7 +386,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (!Number.isSafeInteger(to) || to < 1 || to > head)
       throw new UsageError(
         'invalid_option',
-        `Session '${id}' has the records 1 to ${head}. There is no record ${String(to)}.`,
+        `Session '${id}' has records 1 to ${head}. There is no record ${String(to)}.`,
         option,
       )
     const { record } = await readLogEnd(this.#store, id, to)

@@ -294,7 +294,7 @@ function exceededError(
     ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD has been spent, and the request may cost up to ${fromNanoUsd(amount.nanoUsd)}`
     : `${spent.tokens} of ${tokens} tokens have been spent, and the request may use up to ${amount.tokens}`
   const next = !fitsBeside(nothing, amount, terms)
-    ? 'The request exceeds the whole limit. Raise the limit with replaceLimits(), or lower sampling.maxTokens.'
+    ? 'This request alone exceeds the limit. Raise the limit with replaceLimits(), or lower sampling.maxTokens.'
     : when.resetsAt === null
       ? 'Raise its limit with replaceLimits() to continue.'
       : `It resets at ${new Date(when.resetsAt).toISOString()}.`
@@ -304,7 +304,7 @@ function exceededError(
 function lateError(what: string): StoreError {
   return new StoreError(
     'store_unavailable',
-    `The store of the budget did not respond to ${what}() within ${answerMs} ms. Check that it is reachable. No request can start until it responds.`,
+    `The budget store did not respond to ${what}() within ${answerMs} ms. Check that it is reachable. No request can start until it responds.`,
   )
 }
 

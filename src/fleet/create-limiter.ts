@@ -53,7 +53,7 @@ const rateRule: ArgumentRule = {
 const optionRules: OptionRules<CreateLimiterOptions> = {
   id: {
     is: (value) => typeof value === 'string' && value.trim() !== '',
-    phrase: 'a string, which is included in events',
+    phrase: 'a string that appears in events',
     isRequired: true,
   },
   concurrency: countRule,

@@ -16,7 +16,7 @@ export function createMachineView(
   const opened = records.slice(-maxRecords).map((record) => {
     const content = openMachineRecord(record, session.id)
     if (content === null)
-      throw new StoreError('corrupt_log', `Record ${record.seq} is not a record of a machine.`, session.id)
+      throw new StoreError('corrupt_log', `Record ${record.seq} does not belong to a machine.`, session.id)
     return { ...content, seq: record.seq, at: record.at }
   })
   const { machine, state } = opened.at(-1) as MachineRecord

@@ -350,7 +350,7 @@ export class SessionActions {
     const store = this.#agent && internalsByAgent.get(this.#agent)?.store
     const [shown, own] = await Promise.all([this.#library.readRow(id), store?.get(id)])
     if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
-    const text = `Session '${id}' is not in the agent's store, which differs from the store of the studio. Pass the agent's store to the studio, or omit store.`
+    const text = `Session '${id}' is not in the agent's store, which differs from the studio's store. Pass the agent's store to the studio, or omit store.`
     throw new StoreError('unknown_session', text, id)
   }
 

@@ -255,7 +255,7 @@ function decodePart(part: string): string {
 function notFoundError(pathname: string): StatewrightError {
   return new StatewrightError(
     'not_found',
-    `There is nothing at ${JSON.stringify(pathname.slice(0, 200))}. Set the option path to the mount path of the handler.`,
+    `There is nothing at ${JSON.stringify(pathname.slice(0, 200))}. Set the path option to the mount path of the handler.`,
     'path',
   )
 }

@@ -126,10 +126,7 @@ describe('the command line', () => {
     [['run', '--steps', '3'], 'Unknown option --steps. Did you mean --max-steps?'],
     [['run', '--url', 'http://h'], 'Unknown option --url. Did you mean --base-url?'],
     [['zzzzzz'], "Unknown command 'zzzzzz'. Commands: run, "],
-    [
-      ['--model', 'm'],
-      '--model is an option of a command. Write the command first: statewright run --model.',
-    ],
+    [['--model', 'm'], '--model belongs to a command. Write the command first: statewright run --model.'],
     [['help', 'rum'], "Unknown command 'rum'. Did you mean 'run'?"],
     [['run', '--hlep'], 'Unknown option --hlep. Did you mean --help?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],

@@ -214,7 +214,7 @@ describe('a run whose shared budget is empty', () => {
     const { agent } = setUp({ sampling: { maxTokens: 5000 } })
     const result = await agent.run('Go.').result
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
-    expect(result.error?.message).toContain('The request exceeds the whole limit')
+    expect(result.error?.message).toContain('This request alone exceeds the limit')
   })
 
   it('continues without a summary, and waits for its answer', async () => {

@@ -103,7 +103,7 @@ describe('a shared budget', () => {
     const { state, error } = await agent.run('Go.').result
     expect([state, error?.message]).toEqual([
       'BUDGET_EXCEEDED',
-      expect.stringContaining('The request exceeds the whole limit'),
+      expect.stringContaining('This request alone exceeds the limit'),
     ])
   })
 

@@ -68,7 +68,7 @@ export function defineAgents<const Entries extends Readonly<Record<string, AnyAg
 ): Agents<ContextOfEntries<Entries>>
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
   if (typeof entries !== 'object' || entries === null || Object.keys(entries).length === 0)
-    throw agentsError('agents', 'defineAgents needs at least one agent, by name: defineAgents({ support }).')
+    throw agentsError('agents', 'defineAgents needs at least one named agent: defineAgents({ support }).')
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, checkEntry(name, entry)]))
   const seen = new Map<AgentInternals, string>()
   for (const [name, { agent, version }] of all) {
@@ -143,7 +143,7 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   if (!/^[\w.-]{1,100}$/.test(name))
     throw agentsError(
       name,
-      `'${name}' cannot be the name of an agent: use 1 to 100 characters: A-Z a-z 0-9 _ . -`,
+      `'${name}' cannot be the name of an agent. Use 1 to 100 characters from A-Z a-z 0-9 _ . -`,
     )
   if (isVersioned && !isText(version))
     throw agentsError(

@@ -68,7 +68,7 @@ export function checkInspector(inspector: Inspector | undefined): Inspector | un
     return inspector
   throw new ConfigError(
     'invalid_config',
-    "inspect must be a function or an observer with next(), such as the 'inspect' of an inspector.",
+    'inspect must be a function or an observer with next(), such as inspector.inspect.',
     'inspect',
   )
 }

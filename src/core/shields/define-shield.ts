@@ -117,7 +117,7 @@ export function invalidShieldError(name: string, option: string, problem: string
 /** Rejects values that are not an options object, and unknown options. */
 export function checkKeys(name: string, options: unknown, keys: readonly string[]): void {
   if (typeof options !== 'object' || options === null) {
-    throw invalidShieldError(name, 'options', `the options must be an object of ${keys.join(', ')}.`)
+    throw invalidShieldError(name, 'options', `the options must be an object with ${keys.join(', ')}.`)
   }
   for (const key of Object.keys(options)) {
     if (!keys.includes(key)) {

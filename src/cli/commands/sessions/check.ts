@@ -19,7 +19,7 @@ export const checkCommand = defineCommand({
     ...storeOption,
   },
   notes: [
-    'Use it before a deployment. It neither runs nor writes anything.',
+    'Use it before deploying. It does not run agents or write anything.',
     'Exit codes: 0 all can be resumed, 1 some cannot. With --spec: 0 every log is valid, 1 some are not.',
     'Examples:\n' +
       '  statewright sessions check --agents ./agents.mjs\n' +

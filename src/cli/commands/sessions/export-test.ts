@@ -199,7 +199,7 @@ export async function exportTest(
   if (recording.agent.instructions === undefined)
     writeNotice(
       io,
-      'The agent of this session is unknown. Name it with --agent MODULE, or use the options of its run: --config, --tools, ' +
+      'The agent of this session is unknown. Pass it with --agent MODULE, or pass the options of its run: --config, --tools, ' +
         '--instructions.',
     )
 }
@@ -237,7 +237,7 @@ async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording)
     const message = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(
       'session_differs',
-      `${message}\n\nNothing was written, because this is not the agent of the recorded session. Run the session again, and export that.`,
+      `${message}\n\nNothing was written, because this is not the agent that ran the recorded session. Run the session again, and export the new one.`,
       recording.session,
       { cause: error },
     )

@@ -76,7 +76,7 @@ const timePhrase = 'must be a time in whole milliseconds since the epoch'
 const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean, phrase: string]>> = {
   prefix: [
     (value: string) => isSessionId(value) && !value.endsWith(':'),
-    "must be the part of the ids before a colon, such as 'ann'",
+    "must be the part of an id before the colon, such as 'ann'",
   ],
   tags: [
     (value: SessionTags) => findTagsFault(value) === null && hasTags(value),

@@ -257,7 +257,7 @@ const maxText = 1_000
 function readForm(form: unknown): ElicitationSchema {
   const properties = readProperty(form, 'properties')
   if (readProperty(form, 'type') !== 'object' || !isRecord(properties))
-    throw new ElicitationFault('for something that is not an object of fields')
+    throw new ElicitationFault('for something that is not an object with fields')
   const entries = Object.entries(properties)
   if (entries.length > maxFields) throw new ElicitationFault(`for more than ${maxFields} fields`)
   const fields = entries.map(([key, field]) => [readKey(key), readField(key, field)] as const)

@@ -105,7 +105,7 @@ export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirec
       const server = createServer()
       const callback = new Promise<URL>((resolve, reject) => {
         server.on('error', (error) => {
-          const message = `The sign-in cannot listen on port ${port} of this machine: ${describeError(error)}.`
+          const message = `The sign-in cannot listen on port ${port} on this machine: ${describeError(error)}.`
           reject(new StatewrightError('mcp_sign_in', message, 'port', { cause: error }))
         })
         server.on('request', (request, response) => {
