@@ -237,7 +237,8 @@ export class SessionFold {
 
   /**
    * Records where a fork can apply an edit: a message where it first appears, instructions at the start of the run, and
-   * a result where its batch is complete, so that no other call in the batch runs again.
+   * a result where its batch is complete, so that no other call in the batch runs again. A result that ended the run
+   * has none, because no model would read the other result.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // In a partial log, it is unknown where earlier messages first appeared.
@@ -247,7 +248,7 @@ export class SessionFold {
     const canRun = forkableStates.has(state)
     if (canRun) setFirst(`run ${run}`)
     const setResult = (key: string): void =>
-      void (canRun && calls.length > 0 ? points.set(key, seq) : setFirst(key))
+      void (canRun && (calls.length > 0 ? points.set(key, seq) : setFirst(key)))
     const { messages } = getConversation(after)
     const known = getConversation(before).messages
     if (messages !== known) {

@@ -90,7 +90,7 @@ test('a fork lists its dropped records, their cost, and the calls that may run a
     '1 call with possible side effects (pay) may run a second time.',
   )
   const settled = rows.findIndex(({ calls }) => calls.length > 0)
-  expect(describeFork(settled, steps, rows, true)).toMatch(/Calls before it keep their results\.$/)
+  expect(describeFork(settled, steps, rows, true)).toMatch(/Earlier calls keep their results\.$/)
   expect(describeFork(rows.length - 1, steps, rows, true)).toBe(
     'Nothing comes after this record, so nothing is dropped.',
   )

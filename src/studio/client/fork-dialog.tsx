@@ -5,7 +5,7 @@ import { shorten } from '../../core/format/format-words.js'
 import { Refusal } from './loading.js'
 import { formatJson, formatError } from './format.js'
 import type { RunStep } from './run-steps.js'
-import { type Choice, describeFork, listChanges, type WhatIf } from './what-if.js'
+import { type Choice, describeFork, findDefault, listChanges, type WhatIf } from './what-if.js'
 import { forkableStates } from '../session-query.js'
 import { parseJsonOr } from '../../core/base/json.js'
 
@@ -23,13 +23,13 @@ interface ForkProps {
   onClose: () => void
 }
 
-/** Without a pencil, the latest change up to the record is preselected. */
 export function ForkDialog(props: ForkProps) {
-  const { seq, moment } = props
+  const { moment, rows } = props
+  // A run that has ended is run again from its last active record.
+  const seq = rows.findLast((row) => row.seq <= props.seq && forkableStates.has(row.state))?.seq ?? props.seq
   const [choices] = useState(() => (props.wanted || !moment ? [] : listChanges(moment)))
-  const [wanted, choose] = useState(
-    () => props.wanted ?? (choices.find((one) => one.wanted.at <= seq) ?? choices[0])?.wanted ?? null,
-  )
+  const [wanted, choose] = useState(() => props.wanted ?? findDefault(choices, seq)?.wanted ?? null)
+  const [hasChosen, setChosen] = useState(false)
   // Another choice opens a new dialog, which cannot return the focus to the button.
   const [opener] = useState(() => document.activeElement)
   const onClose = (): void => {
@@ -46,7 +46,11 @@ export function ForkDialog(props: ForkProps) {
       wanted={wanted}
       choices={choices}
       chosen={chosen}
-      onChoose={choose}
+      hasChosen={hasChosen}
+      onChoose={(next) => {
+        setChosen(true)
+        choose(next)
+      }}
     />
   )
 }
@@ -54,11 +58,14 @@ export function ForkDialog(props: ForkProps) {
 interface FormProps extends ForkProps {
   choices: readonly Choice[]
   chosen: number
+  /** The list of choices then keeps the focus. */
+  hasChosen: boolean
   onChoose: (wanted: WhatIf | null) => void
 }
 
 function ForkForm(props: FormProps) {
-  const { seq, wanted, choices, chosen, onChoose, rows, steps, otherAgent, onFork, onClose } = props
+  const { seq, wanted, choices, chosen, hasChosen, onChoose, rows, steps, otherAgent, onFork, onClose } =
+    props
   const place = rows.findIndex((row) => row.seq === seq)
   const canRun = forkableStates.has(rows[place]?.state ?? '')
   const dialog = useRef<HTMLDialogElement>(null)
@@ -71,9 +78,13 @@ function ForkForm(props: FormProps) {
   const [asksFirst, setAsksFirst] = useState(true)
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
-  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    dialog.current?.showModal()
+    if (!hasChosen) dialog.current?.querySelector('textarea')?.focus()
+  }, [])
   const run = decided !== null || isRun
   const isJson = decided !== null || (wanted !== null && 'edit' in wanted && 'arguments' in wanted.edit)
+  const isSame = wanted !== null && !decided && text === before
   const isWrong = isJson && text !== before && parseJsonOr(text, undefined) === undefined
   const send = async (request: Partial<ForkRequest>): Promise<void> => {
     setBusy(true)
@@ -110,10 +121,10 @@ function ForkForm(props: FormProps) {
             >
               {choices.map(({ label, wanted: { at } }, index) => (
                 <option key={index} value={index}>
-                  {label} (record {at})
+                  Step {steps.findLast(({ from }) => (rows[from]?.seq ?? 0) <= at)?.step}: {label}
                 </option>
               ))}
-              <option value={-1}>Nothing, just run it again</option>
+              <option value={-1}>Nothing, only run it again</option>
             </select>
           </label>
         )}
@@ -135,6 +146,7 @@ function ForkForm(props: FormProps) {
             <input type="text" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
           </label>
         )}
+        {isSame && <p>Change the text to try something different.</p>}
         {isWrong && <p class="refusal">Not valid JSON.</p>}
         {!canRun && <p>No run is active at this record. The next message starts one.</p>}
         {canRun && !decided && (
@@ -147,7 +159,7 @@ function ForkForm(props: FormProps) {
         </Check>
         <Refusal text={trouble} />
         <div class="buttons">
-          <button type="submit" class="primary" disabled={isBusy || isWrong}>
+          <button type="submit" class="primary" disabled={isBusy || isWrong || isSame}>
             {decided ? 'Approve and compare' : run ? 'Run and compare' : 'Fork'}
           </button>
           {decided && (

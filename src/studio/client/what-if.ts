@@ -1,10 +1,11 @@
 import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
 import { sumCosts } from '../costs.js'
 import type { Decision, TextEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
-import { isRequestEnd } from '../session-query.js'
+import { isFailed, isRequestEnd } from '../session-query.js'
+import { formatWord } from './format.js'
 import type { RunStep } from './run-steps.js'
 
-type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result'>
+type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result' | 'status'>
 
 /** A change that a user wants to try, and the record where the fork starts. `call` is the call that the change concerns. */
 export type WhatIf = { at: number } & ({ edit: TextEdit; call?: Call } | { decided: Decision; call: Call })
@@ -14,8 +15,23 @@ export interface Choice {
   wanted: WhatIf
 }
 
-const formatCall = ({ name, arguments: input }: Call): string =>
-  input === '{}' ? name : `${name} ${shorten(input, 60)}`
+function formatCall(call: Call): string {
+  const { name, arguments: input, status } = call
+  const outcome = isFailed(call) ? 'failed' : formatWord(status ?? 'no result yet')
+  return `${name}(${input === '{}' ? '' : shorten(input, 24)}), ${outcome}`
+}
+
+/** The latest failed result at or before this record, or else the latest change. */
+export function findDefault(choices: readonly Choice[], seq: number): Choice | undefined {
+  const before = choices.filter(({ wanted }) => wanted.at <= seq)
+  return (
+    before.find(
+      ({ wanted }) => 'edit' in wanted && 'result' in wanted.edit && wanted.call && isFailed(wanted.call),
+    ) ??
+    before[0] ??
+    choices[0]
+  )
+}
 
 /** The changes that a transcript offers, latest first. */
 export function listChanges({
@@ -27,24 +43,24 @@ export function listChanges({
       call.result === null || call.forkAt === null
         ? null
         : {
-            label: `Result of ${formatCall(call)}`,
+            label: `result of ${formatCall(call)}`,
             wanted: { edit: { call: call.id, result: call.result }, call, at: call.forkAt },
           },
       call.decision && {
-        label: `Decision on ${formatCall(call)}`,
+        label: `decision on ${formatCall(call)}`,
         wanted: { decided: call.decision, call, at: call.decision.seq - 1 },
       },
       forkAt === null
         ? null
         : {
-            label: `Arguments of ${formatCall(call)}`,
+            label: `arguments of ${formatCall(call)}`,
             wanted: { edit: { call: call.id, arguments: call.arguments }, call, at: forkAt },
           },
     ])
     const isOfUser = role === 'user' && !marks.includes('internal') && forkAt !== null
     const message: Choice | null = isOfUser
       ? {
-          label: `Message: ${shorten(text, 40)}`,
+          label: `message: ${shorten(text, 40)}`,
           wanted: { edit: { message: id, content: text }, at: forkAt },
         }
       : null
@@ -52,7 +68,7 @@ export function listChanges({
   })
   if (instructions === null || instructions.forkAt === null) return choices
   const { text, forkAt: at } = instructions
-  return [...choices, { label: 'Instructions', wanted: { edit: { instructions: text }, at } }]
+  return [...choices, { label: 'instructions', wanted: { edit: { instructions: text }, at } }]
 }
 
 /** Describes the records that a fork at this record drops and the calls that may run again. */
@@ -87,7 +103,7 @@ export function describeFork(
         : ` ${formatCount(acting.length, 'call')} with possible side effects (${listNames(acting)}) may run a second time.`
   const read = reading.length === 0 ? '' : ` ${formatCount(reading.length, 'read-only call')} may run again.`
   const hasEarlierCalls = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
-  return `${subject} dropped and requested again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Calls before it keep their results.' : ''}`
+  return `${subject} dropped and requested again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Earlier calls keep their results.' : ''}`
 }
 
 const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly

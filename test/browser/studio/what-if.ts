@@ -66,7 +66,7 @@ export function describeWhatIf(): void {
       // The slider is at the end, and the fork starts at the batch results.
       await soon(() => page.locator('.fork p').first().textContent()).toContain('at record 5.')
       await soon(() => page.locator('.fork .effect').textContent()).toMatch(
-        /^The 2 steps after this are dropped and requested again, about \$[\d.]+\. 1 read-only call may run again\. Calls before it keep their results\.$/,
+        /^The 2 steps after this are dropped and requested again, about \$[\d.]+\. 1 read-only call may run again\. Earlier calls keep their results\.$/,
       )
       await page.fill('.fork textarea', 'About tea: 4 letters.')
       await page.click('.fork [type=submit]')
@@ -98,10 +98,10 @@ export function describeWhatIf(): void {
       await page.waitForSelector('.fork')
       const choice = page.getByLabel('What to change')
       await soon(() => choice.locator('option:checked').textContent()).toMatch(
-        /^(Result|Arguments) of look_up/,
+        /^Step 2: result of look_up\(\{"what":"water"\}\), ok$/,
       )
       await page.waitForSelector('.fork textarea')
-      await choice.selectOption({ label: 'Nothing, just run it again' })
+      await choice.selectOption({ label: 'Nothing, only run it again' })
       await page.waitForSelector('.fork textarea', { state: 'detached' })
       const message = choice.locator('option', { hasText: 'Message:' }).first()
       await choice.selectOption((await message.getAttribute('value')) ?? '')
