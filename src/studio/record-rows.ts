@@ -112,7 +112,7 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
     }
     case 'xstate.error.actor.model':
     case 'xstate.error.actor.conclusion':
-      return formatBudgetRefusal(event) ?? `model failed: ${event.error.code}`
+      return formatBudgetRefusal(event) ?? `model failed: ${event.error.code.replaceAll('_', ' ')}`
     case 'TOOL_RESULT':
       return `${getCallName(event.callId, context)} ${event.result.status}`
     case 'TOOLS_LOADED':

@@ -101,8 +101,8 @@ export class SessionActions {
     const name = definition.name === undefined ? '' : ` '${toShownText(describeAgent(definition), 200)}'`
     const by = models.size === 0 ? '' : ` (${toShownText([...models].join(', '), 200)})`
     return (
-      `Another agent${name}${by} started this run. Resume, approve and What if use the agent of this studio ` +
-      `(${internals.parts.model.model}), whose instructions, tools or models differ.`
+      `A different agent${name}${by} started this run. Resume, Approve and What if use this studio's agent ` +
+      `(${internals.parts.model.model}), which has different instructions, tools or models.`
     )
   }
 

@@ -66,10 +66,10 @@ test('What if offers every change of a session, the latest first', async () => {
   const moment = await visitor.get<MomentView>(paths.moment('good', rows.length))
   const instructions = { text: 'Be brief.', from: 'agent' as const, forkAt: 2 }
   expect(listChanges({ ...moment, instructions }).map(({ label }) => label)).toEqual([
-    'Result of weather {"city":"Porto"}',
-    'Arguments of weather {"city":"Porto"}',
-    'Message: And the weather?',
-    'Instructions',
+    'result of weather({"city":"Porto"}), ok',
+    'arguments of weather({"city":"Porto"}), ok',
+    'message: And the weather?',
+    'instructions',
   ])
 })
 
@@ -85,6 +85,6 @@ test('a session of another agent shows a warning before it continues, and one of
   expect(await warned(first.agent)).toBeNull()
   expect(await warned(undefined)).toBeNull()
   expect(await warned(other.agent)).toBe(
-    'Another agent (rehearsal) started this run. Resume, approve and What if use the agent of this studio (rehearsal), whose instructions, tools or models differ.',
+    "A different agent (rehearsal) started this run. Resume, Approve and What if use this studio's agent (rehearsal), which has different instructions, tools or models.",
   )
 })

@@ -1,6 +1,6 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/client/run-steps.js'
-import { describeFork } from '../../src/studio/client/what-if.js'
+import { describeFork, findDefault, listChanges } from '../../src/studio/client/what-if.js'
 import type { CompareView, TextEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
@@ -94,6 +94,37 @@ test('a fork lists its dropped records, their cost, and the calls that may run a
   expect(describeFork(rows.length - 1, steps, rows, true)).toBe(
     'Nothing comes after this record, so nothing is dropped.',
   )
+  await close()
+})
+
+test('the latest failed call before the record is the default, and otherwise the latest result', async () => {
+  const { close, end } = await played()
+  const choices = listChanges(end)
+  expect(findDefault(choices, Infinity)?.label).toBe('result of look_up({"what":"water"}), ok')
+  const transcript = end.transcript.map((message) => ({
+    ...message,
+    calls: message.calls.map((call) => (call.name === 'pay' ? { ...call, status: 'timeout' } : call)),
+  }))
+  const failed = listChanges({ ...end, transcript })
+  const chosen = findDefault(failed, Infinity)
+  expect(chosen?.label).toBe('result of pay({"amount":3,"to":"Ada"}), failed')
+  expect(findDefault(failed, (chosen?.wanted.at ?? 0) - 1)?.label).not.toContain('failed')
+  await close()
+})
+
+test('a result that ended the run cannot be replaced', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, turns, { limits: { maxSteps: 1 } })
+  const { state } = await agent.run('Buy something to drink.', { session: 's' }).result
+  expect(state).toBe('MAX_STEPS')
+  const visitor = await visit({ store, agent })
+  const { rows } = await visitor.get<SessionView>(paths.session('s'))
+  const { transcript } = await visitor.get<MomentView>(paths.moment('s', rows.length))
+  const calls = transcript.flatMap((message) => message.calls)
+  expect(calls.map(({ result, forkAt }) => [result !== null, forkAt !== null])).toEqual([
+    [true, true],
+    [true, false],
+  ])
   await close()
 })
 

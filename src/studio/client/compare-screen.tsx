@@ -14,6 +14,7 @@ import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
 import { listStates } from './timeline-layout.js'
 import { lastTried } from './last-tried.js'
+import { measureUnion } from './run-steps.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700
@@ -55,11 +56,11 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
       <p class="common">
         {view.commonRecords === 0
           ? 'They have no records in common.'
-          : `${formatCount(view.commonRecords, 'record')} in common${view.change ? `, except for the ${changeTitles[view.change.kind].toLowerCase()}` : ''}${common > 0 ? `: ${formatCount(common, 'step')} the same` : ''}.`}
+          : `${formatCount(view.commonRecords, 'record')} in common${view.change ? `, except for the ${changeTitles[view.change.kind].toLowerCase()}` : ''}.`}
       </p>
       {common > 0 && (
         <details class="alike">
-          <summary>{formatCount(common, 'step')} alike</summary>
+          <summary>{formatCount(common, 'identical step')}</summary>
           {view.steps.slice(0, common).map((step) => (
             <Pair key={step.step} step={step} view={view} isFirst={false} />
           ))}
@@ -72,7 +73,7 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
       <section class="compare-chart">
         <h2>On the chart</h2>
         <p class="legend">
-          <span class="key only-a">only {names[0]}</span> <span class="key only-b">only {names[1]}</span>{' '}
+          <span class="key only-a">{names[0]} only</span> <span class="key only-b">{names[1]} only</span>{' '}
           <span class="key both">both</span>
         </p>
         <Ways chart={chart.value} view={view} />
@@ -144,7 +145,7 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
     ['Steps', String(a.steps), String(b.steps), formatChange(b.steps - a.steps, String)],
     ['Tokens', formatShort(a.tokens), formatShort(b.tokens), formatChange(b.tokens - a.tokens, formatShort)],
     ['Cost', formatCost(a.cost), formatCost(b.cost), formatCostChange(a.cost, b.cost)],
-    ['Time', formatDuration(a.ms), formatDuration(b.ms), formatChange(b.ms - a.ms, formatDuration)],
+    ['Active time', formatDuration(a.ms), formatDuration(b.ms), formatChange(b.ms - a.ms, formatDuration)],
   ]
   return (
     <section class="outcome" aria-label="Outcome" aria-busy={isAtWork}>
@@ -155,10 +156,12 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
       <table>
         <thead>
           <tr>
-            <th scope="col">What</th>
+            <th scope="col">
+              <span class="sr">Measure</span>
+            </th>
             <th scope="col">{names[0]}</th>
             <th scope="col">{names[1]}</th>
-            <th scope="col">Δ</th>
+            <th scope="col">Difference</th>
           </tr>
         </thead>
         <tbody>
@@ -185,7 +188,12 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
       <Next view={view} isAtWork={isAtWork} />
       <div class="answers">
         <h3>Last answer</h3>
-        <WordDiff a={dropMarks(a.answer)} b={dropMarks(b.answer)} names={names} />
+        <WordDiff
+          a={dropMarks(a.answer)}
+          b={dropMarks(b.answer)}
+          names={names}
+          absent={[view.a.verdict.text, view.b.verdict.text]}
+        />
       </div>
     </section>
   )
@@ -196,11 +204,12 @@ function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boole
   const fork = isForkOf(b, a) ? b : isForkOf(a, b) ? a : null
   if (fork === null || isAtWork) return null
   const { sessionId = '', seq = 1 } = fork.session.forkedFrom ?? {}
+  const isWaiting = fork.session.status === 'waiting'
   const again = lastTried.id === sessionId && lastTried.wanted !== null
   return (
     <p class="buttons next-buttons">
       <a class="button primary" href={sessionAddress(fork.session.id)}>
-        Keep this one
+        {isWaiting ? 'Answer in the fork' : 'Open the fork'}
       </a>
       <a
         class="button"
@@ -237,9 +246,18 @@ function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: 
     steps: steps.filter(({ [side]: step }) => step && !step.isInherited && step.seq > before).length,
     tokens: Math.max(0, (last?.tokens ?? 0) - (start?.tokens ?? 0)),
     cost: sumCosts(own.map(({ paid }) => paid)),
-    ms: last && start ? last.at - start.at : 0,
+    ms: last && start ? last.at - start.at - measureWaits(view, start.at, last.at) : 0,
     answer: answers[side],
   }
+}
+
+/** The time that a person took, which says nothing about the run. */
+function measureWaits({ bars }: SessionView, from: number, to: number): number {
+  return measureUnion(
+    bars.filter((bar) => bar.from >= from),
+    ['waits'],
+    to,
+  )
 }
 
 function Pair({
@@ -266,7 +284,7 @@ function Pair({
 }
 
 function Side({ side, other, id }: { side: CompareStep | null; other: CompareStep | null; id: string }) {
-  if (!side) return <div class="pair-side missing">No such step</div>
+  if (!side) return <div class="pair-side missing">No step with this number</div>
   const differs = (mine: unknown, theirs: unknown): string =>
     other !== null && JSON.stringify(mine) !== JSON.stringify(theirs) ? ' differs' : ''
   return (
@@ -354,15 +372,25 @@ const noPaths: readonly string[] = []
 const longestMs = 120
 
 /** Two texts side by side. Words that the other text lacks are marked. */
-function WordDiff({ a, b, names }: { a: string; b: string; names: Names }) {
+function WordDiff({
+  a,
+  b,
+  names,
+  absent,
+}: {
+  a: string
+  b: string
+  names: Names
+  /** Why a side has no text. */
+  absent?: Names
+}) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
-  if (a === '' && b === '') return <p class="empty">Neither has an answer.</p>
   return (
     <div class="word-diff" role="group" aria-label="Differences">
       {sides.map((parts, side) => (
         <p key={side} tabIndex={0}>
           <span class="letter">{names[side]}</span>
-          {parts.length === 0 && <span class="empty">nothing</span>}
+          {parts.length === 0 && <span class="empty">{absent ? `No answer. ${absent[side]}` : 'empty'}</span>}
           {parts.map(({ text, differs }, index) => {
             const Part = !differs ? 'span' : side === 0 ? 'del' : 'ins'
             return <Part key={index}>{text}</Part>

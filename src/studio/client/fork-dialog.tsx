@@ -146,7 +146,6 @@ function ForkForm(props: FormProps) {
             <input type="text" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
           </label>
         )}
-        {isSame && <p>Change the text to try something different.</p>}
         {isWrong && <p class="refusal">Not valid JSON.</p>}
         {!canRun && <p>No run is active at this record. The next message starts one.</p>}
         {canRun && !decided && (
@@ -182,6 +181,7 @@ function ForkForm(props: FormProps) {
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
+          {isSame && <span>Change the text first.</span>}
         </div>
       </form>
     </dialog>

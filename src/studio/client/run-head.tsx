@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../../core/format/format-words.js'
 import { formatCost } from '../costs.js'
@@ -53,6 +53,7 @@ export function RunHead({
             <StatePill state={view.verdict.state} isAsleep={rows.at(-1)?.wakeAt !== undefined} />
           )}
           <span>
+            {row === rows.at(-1) ? '' : 'playhead '}
             {row.step === 0 || !step
               ? 'before the first step'
               : `at step ${step.step}${step.isAnswered ? '' : ', not answered'}`}
@@ -66,9 +67,20 @@ export function RunHead({
             </a>
           )}
           {forks.length > 0 && (
-            <a href={compareAddress(id, forks.at(-1)?.sessionId ?? '')}>
-              {formatCount(forks.length, 'fork')}: compare
-            </a>
+            <span>
+              Compare with fork
+              {forks
+                .slice(-shownForks)
+                .toReversed()
+                .map(({ sessionId, seq }, index) => (
+                  <Fragment key={sessionId}>
+                    {index === 0 ? ' ' : ', '}
+                    <a href={compareAddress(id, sessionId)} title={`Fork at record ${seq}`}>
+                      {forks.length - index}
+                    </a>
+                  </Fragment>
+                ))}
+            </span>
           )}
         </p>
       </div>
@@ -89,6 +101,9 @@ export function RunHead({
     </div>
   )
 }
+
+/** The latest forks. The rest are in the list of sessions. */
+const shownForks = 4
 
 /** Whether resuming continues the run, because it is paused or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
@@ -122,8 +137,10 @@ interface VerdictProps {
   /** Null if the run cannot be resumed. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
-  onCosts: () => void
+  onTab: (tab: ChipTab) => void
 }
+
+type ChipTab = 'cost' | 'guards' | 'transcript'
 
 /** The stop reason and the usage of the session. Each part links to its records, one after another. */
 export function VerdictStrip({
@@ -135,7 +152,7 @@ export function VerdictStrip({
   otherAgent,
   onResume,
   onPlace,
-  onCosts,
+  onTab,
 }: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
@@ -190,7 +207,7 @@ export function VerdictStrip({
       {view.isPart ? (
         <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
       ) : (
-        <Chips view={view} steps={steps} now={now} onPlace={onPlace} onCosts={onCosts} />
+        <Chips view={view} steps={steps} now={now} onPlace={onPlace} onTab={onTab} />
       )}
     </section>
   )
@@ -228,7 +245,7 @@ function Chips({
   steps,
   now,
   ...actions
-}: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace' | 'onCosts'>) {
+}: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace' | 'onTab'>) {
   const { rows, bars, verdict, session } = view
   const { inherited } = session
   // The slider moves often and does not change these.
@@ -255,7 +272,7 @@ function listChips(
   }: Pick<SessionView, 'rows' | 'bars' | 'verdict'> & Pick<SessionRow, 'inherited'>,
   steps: readonly RunStep[],
   now: number | undefined,
-): Omit<ChipProps, 'onPlace' | 'onCosts'>[] {
+): Omit<ChipProps, 'onPlace' | 'onTab'>[] {
   const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
     rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
   const flagged = (flag: RecordRow['flags'][number]): number[] =>
@@ -288,7 +305,13 @@ function listChips(
       icon: 'steps',
       title: 'the steps',
       places: steps.map(({ place }) => place),
-      children: <strong>{formatCount(verdict.steps, 'step')}</strong>,
+      children: (
+        <strong>
+          {steps.at(-1)?.isAnswered === false && steps.at(-1)?.hasFailed
+            ? `${verdict.steps} of ${formatCount(verdict.steps + 1, 'step')} answered`
+            : formatCount(verdict.steps, 'step')}
+        </strong>
+      ),
     },
     {
       name: 'tokens',
@@ -314,6 +337,7 @@ function listChips(
         name: 'failed',
         icon: 'error' as const,
         title: 'the failed calls',
+        tab: 'transcript' as const,
         places: placesWith(({ calls }) => calls.some(isFailed)),
         children: (
           <strong>
@@ -333,6 +357,7 @@ function listChips(
         name: 'guards',
         icon: 'block' as const,
         title: 'the guard actions',
+        tab: 'guards' as const,
         places: guards.flatMap(({ places }) => places),
         children: (
           <>
@@ -355,7 +380,7 @@ function Times({ shares }: { shares: TimeShares }) {
           <i key={name} class={`share-${name}`} style={{ width: `${percent}%` }} />
         ))}
       </span>
-      {parts.map(([name, percent]) => `${name} ${percent} %`).join(' · ')}
+      {parts.map(([name, percent]) => `${name} ${percent}%`).join(' · ')}
     </>
   )
 }
@@ -364,7 +389,7 @@ function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: numb
   const cached = getCachedPercent({ inputTokens, cachedInputTokens: cachedTokens })
   return (
     <>
-      <strong>{formatShort(total)}</strong> tokens, {cached} % cached
+      <strong>{formatShort(total)}</strong> tokens, {cached}% cached
     </>
   )
 }
@@ -385,18 +410,22 @@ interface ChipProps {
   /** The records that the chip links to. Without records, it opens the costs. */
   places?: readonly number[]
   title?: string
+  /** The tab that shows its records. */
+  tab?: ChipTab
   onPlace: (place: number) => void
-  onCosts: () => void
+  onTab: (tab: ChipTab) => void
   children: ComponentChildren
 }
 
-function Chip({ name, icon, places, title, onPlace, onCosts, children }: ChipProps) {
+function Chip({ name, icon, places, title, tab, onPlace, onTab, children }: ChipProps) {
   const at = useRef(-1)
   const go = (): void => {
     if (places) {
       at.current = (at.current + 1) % places.length
       onPlace(places[at.current] ?? 0)
-    } else onCosts()
+    }
+    const shown = places ? tab : 'cost'
+    if (shown) onTab(shown)
     showTabs()
   }
   return (

@@ -245,9 +245,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const { ShareDialog: Dialog } = await loadPart(() => import('./share-dialog.js'))
     setSharing({ Dialog })
   }
-  const showCosts = useLatest((): void => {
-    if (place !== last) go(last)
-    setTab('cost')
+  const showTab = useLatest((chosen: Tab): void => {
+    if (chosen === 'cost' && place !== last) go(last)
+    setTab(chosen)
   })
   const verdict = useMemo(
     () => (
@@ -260,7 +260,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         otherAgent={isOwn ? view.otherAgent : null}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
-        onCosts={showCosts}
+        onTab={showTab}
       />
     ),
     [view, steps, canAct],

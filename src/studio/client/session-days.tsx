@@ -5,7 +5,7 @@ import type { BudgetView, DayView } from '../protocol.js'
 import { formatWord } from './format.js'
 
 const height = 36
-/** The most frequent reasons have their own color. The rest share the last one. */
+/** Colors do not depend on counts, which change. Reasons after these share the last one. */
 const colours = 4
 
 export function SessionDays({
@@ -22,7 +22,9 @@ export function SessionDays({
       totals.set(reason, (totals.get(reason) ?? 0) + count)
   const reasons = [...totals].toSorted((a, b) => b[1] - a[1])
   if (days.length === 0 || (cost.usd === 0 && reasons.length === 0)) return null
-  const classOf = new Map(reasons.map(([reason], index) => [reason, `part-${Math.min(index, colours - 1)}`]))
+  const classOf = new Map(
+    [...totals.keys()].toSorted().map((reason, index) => [reason, `part-${Math.min(index, colours - 1)}`]),
+  )
   return (
     <div class="days">
       {cost.usd > 0 && (

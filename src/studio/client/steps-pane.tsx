@@ -40,7 +40,10 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
     () => listLines(mergeSteps(found, opened), shownChildren),
     [found, opened, shownChildren],
   )
-  const longest = useMemo(() => Math.max(1, ...steps.map((step) => step.modelMs + step.toolMs)), [steps])
+  const longest = useMemo(
+    () => Math.max(1, ...steps.map((step) => step.modelMs + step.toolMs + step.waitMs)),
+    [steps],
+  )
   const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
@@ -297,6 +300,7 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
       <span class="step-bar" aria-hidden="true">
         <i class="share-model" style={{ width: width(modelMs) }} />
         <i class="share-tools" style={{ width: width(toolMs) }} />
+        <i class="share-waits" style={{ width: width(waitMs) }} />
       </span>
       <span>{formatDuration(ms)}</span>
       {waitMs > ms / 2 && <span class="sr">, mostly waiting</span>}

@@ -3,6 +3,7 @@ import { formatCost, sumCosts } from '../costs.js'
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
+import { isFailed } from '../session-query.js'
 import { getLastPart, getTone } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { type Axis, grain, isAtEnd, listSeenBars, listStretches, placeBars } from './timeline-layout.js'
@@ -175,19 +176,23 @@ function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
   })
 }
 
+const listMarks = ({ flags, calls }: RecordRow): RecordRow['flags'] =>
+  calls.some(isFailed) ? [...flags, 'error'] : flags
+
 /** Event markers. The most severe marker represents its close neighbors. */
 function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
-  if (!rows.some(({ flags }) => flags.length > 0)) return null
+  if (!rows.some((row) => listMarks(row).length > 0)) return null
   const slots = new Map<number, { index: number; x: number; flags: RecordRow['flags'] }>()
   for (const [index, row] of rows.entries()) {
-    if (row.flags.length === 0) continue
+    const own = listMarks(row)
+    if (own.length === 0) continue
     const x = axis.at(index)
     if (x < 0 || x > 1) continue
     const slot = Math.floor(x * markSlots)
     const before = slots.get(slot)
-    const flags = sortFlags([...new Set([...row.flags, ...(before?.flags ?? [])])])
+    const flags = sortFlags([...new Set([...own, ...(before?.flags ?? [])])])
     const isGraver =
-      before === undefined || sortFlags([before.flags[0] ?? 'fork', ...row.flags])[0] !== before.flags[0]
+      before === undefined || sortFlags([before.flags[0] ?? 'fork', ...own])[0] !== before.flags[0]
     slots.set(slot, isGraver ? { index, x, flags } : { ...before, flags })
   }
   return (

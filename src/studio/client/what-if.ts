@@ -21,15 +21,12 @@ function formatCall(call: Call): string {
   return `${name}(${input === '{}' ? '' : shorten(input, 24)}), ${outcome}`
 }
 
-/** The latest failed result at or before this record, or else the latest change. */
+/** The latest failed result at or before this record, or else the latest result, or else the latest change. */
 export function findDefault(choices: readonly Choice[], seq: number): Choice | undefined {
   const before = choices.filter(({ wanted }) => wanted.at <= seq)
+  const results = before.filter(({ wanted }) => 'edit' in wanted && 'result' in wanted.edit)
   return (
-    before.find(
-      ({ wanted }) => 'edit' in wanted && 'result' in wanted.edit && wanted.call && isFailed(wanted.call),
-    ) ??
-    before[0] ??
-    choices[0]
+    results.find(({ wanted: { call } }) => call && isFailed(call)) ?? results[0] ?? before[0] ?? choices[0]
   )
 }
 

@@ -29,7 +29,7 @@ export function describeGlance(): void {
       await open('paid')
       const chips = await page.locator('.chip-button').allTextContents()
       expect(chips.join(' | ')).toMatch(
-        /model \d+ %(?: · (?:tools|sub-agents|waits|other) \d+ %)* \| 5 steps \| [\d,]+ tokens, 0 % cached \| \$0\.\d+ cost \| 1 retry/,
+        /model \d+%(?: · (?:tools|sub-agents|waits|other) \d+%)* \| 5 steps \| [\d,]+ tokens, 0% cached \| \$0\.\d+ cost \| 1 retry/,
       )
       const { rows } = await get<SessionView>(paths.session('paid'))
       await page.click('.chip-retries')

@@ -114,11 +114,13 @@ export function describeKeyboard(): void {
       await tabTo('.run-head > button')
       await press('Enter')
       await page.waitForSelector('dialog.fork[open]')
+      await soon(() => page.evaluate(() => document.activeElement?.tagName)).toBe('TEXTAREA')
+      await press('Shift+Tab')
+      const choice = page.getByLabel('What to change')
+      const first = Number(await choice.inputValue())
       await press('ArrowDown')
-      await page.waitForFunction(() => {
-        const { activeElement } = document
-        return activeElement instanceof HTMLSelectElement && activeElement.value === '1'
-      })
+      await soon(() => choice.inputValue()).toBe(`${first + 1}`)
+      await soon(() => choice.evaluate((one) => one === document.activeElement)).toBe(true)
       await page.waitForSelector('dialog.fork[open]')
       await press('Escape')
       await page.waitForSelector('dialog.fork', { state: 'detached' })

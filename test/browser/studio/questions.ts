@@ -96,7 +96,7 @@ export function describeQuestions(): void {
       it('sees the cost and the duration of its parts', async () => {
         await open(width, 'report')
         await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+ cost$/)
-        await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d %$/)
+        await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d% · tools 8\d%$/)
         await click(page.locator('.chip-time'))
         await expectSeen(page.locator('.call').last(), /^query_sales\s+ok · (38|39|4\d) s[^]*"sum": 49180/)
         await soon(() => page.locator('.step[aria-current]').innerText()).toMatch(
@@ -160,6 +160,8 @@ export function describeQuestions(): void {
       it('reads the same text for a step in the header and the list, and every word of a result next to its pencil', async () => {
         await open(width, 'rollout')
         await click(page.locator('.chip-guards'))
+        await page.locator('#tab-guards[aria-selected=true]').waitFor()
+        await click(page.locator('#tab-transcript'))
         const number = await page.locator('.step[aria-current] .step-number').innerText()
         await soon(() => page.locator('.run-title p').innerText()).toContain(`at step ${number}`)
         const result = page.locator('.block.result:has-text("Not executed.")').last()
@@ -184,6 +186,8 @@ export function describeQuestions(): void {
       it('sees which tool result is an error, and its message', async () => {
         await open(width, 'trips')
         await expectSeen(page.locator('.chip-failed'), /^1 failed call: convert$/)
+        await click(page.locator('#tab-cost'))
+        await page.locator('#tab-cost[aria-selected=true]').waitFor()
         await click(page.locator('.chip-failed'))
         const failed = page.locator('.call.error')
         await expectSeen(failed.locator('.result pre'), /There is no rate of CHF for 2026-11-21\./)

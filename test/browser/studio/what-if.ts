@@ -22,6 +22,8 @@ export function describeWhatIf(): void {
 
     beforeAll(async () => {
       store = memoryStore()
+      const limited = await rehearsedAgent(store, turns, { limits: { maxSteps: 2 } })
+      await limited.agent.run('What is there to drink?', { session: 'limited' }).result
       const rehearsed = await rehearsedAgent(store, turns, { instructions: 'You know drinks.' })
       await rehearsed.agent.run('What is there to drink?', { session: 's' }).result
       studio = await startStudio({ store, agent: rehearsed.agent })
@@ -33,7 +35,7 @@ export function describeWhatIf(): void {
       const run = await paying.agent.resume('paid')
       for (const call of pending) run.approve(call)
       await run.result
-      close.push(rehearsed.close, paying.close)
+      close.push(limited.close, rehearsed.close, paying.close)
     })
 
     afterAll(async () => {
@@ -108,6 +110,40 @@ export function describeWhatIf(): void {
       await soon(() => page.locator('.fork h2').textContent()).toBe(
         'What if the user message were different?',
       )
+    })
+
+    it('offers the last replaceable result of a run that stopped at its limit, requires a change, and compares', async () => {
+      await page.goto(`${page.url().replace(/#.*/, '')}#/session/limited`)
+      await page.waitForSelector('.verdict:has-text("maxSteps")')
+      await page.getByRole('button', { name: 'What if', exact: true }).click()
+      const dialog = page.locator('.fork')
+      // The result of water ended the run, so that no model would read another one.
+      await soon(() => page.getByLabel('What to change').locator('option:checked').textContent()).toMatch(
+        /^Step 1: result of look_up\(\{"what":"coffee"\}\), ok$/,
+      )
+      expect(await dialog.locator('option', { hasText: 'result of look_up({"what":"water"})' }).count()).toBe(
+        0,
+      )
+      await soon(() => dialog.locator('textarea').evaluate((one) => one === document.activeElement)).toBe(
+        true,
+      )
+      const submit = dialog.locator('[type=submit]')
+      await soon(() => submit.isDisabled()).toBe(true)
+      await dialog.getByText('Change the text first.').waitFor()
+      await dialog.locator('textarea').fill('About coffee: nothing.')
+      await soon(() => submit.textContent()).toBe('Run and compare')
+      await submit.click()
+      await page.waitForSelector('.change ins')
+      await page.waitForSelector('.outcome[aria-busy=false]')
+    })
+
+    it('runs an ended session again from its last request without a change', async () => {
+      await page.getByRole('button', { name: 'What if', exact: true }).click()
+      await page.getByLabel('What to change').selectOption({ label: 'Nothing, only run it again' })
+      const submit = page.locator('.fork [type=submit]')
+      await soon(() => submit.textContent()).toBe('Run and compare')
+      await submit.click()
+      await page.waitForSelector('.outcome[aria-busy=false]')
     })
 
     it('offers another decision and other instructions in separate forks, and asks before it executes', async () => {
