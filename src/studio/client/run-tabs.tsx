@@ -6,6 +6,7 @@ import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } fr
 import { JsonTree } from './json-tree.js'
 import { Fact, RequestTab } from './request-tab.js'
 import { formatClock, formatStatePath, formatWord, sessionAddress } from './format.js'
+import { forkableStates } from '../session-query.js'
 
 interface RunTabProps extends Omit<CostProps, 'budget'> {
   tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
@@ -23,7 +24,7 @@ export function RunTab({ tab, moment, row, request, loadRequest, ...costs }: Run
     case 'state':
       return <StateTab moment={moment} row={row} />
     case 'guards':
-      return <GuardsTab guards={moment.guards} />
+      return <GuardsTab guards={moment.guards} isActive={forkableStates.has(row.state)} />
     case 'cost':
       return <CostTab budget={moment.budget} {...costs} />
     default:
@@ -150,7 +151,7 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
   )
 }
 
-function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
+function GuardsTab({ guards, isActive }: { guards: readonly GuardView[]; isActive: boolean }) {
   if (guards.length === 0) return <p class="empty">This machine has no guards.</p>
   const sorted = guards.toSorted(
     (a, b) => Number(b.isOn) - Number(a.isOn) || measureNearness(b) - measureNearness(a),
@@ -171,7 +172,7 @@ function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
             )}
             {watches !== '' && <p class="does">{watches}</p>}
             {evidence !== '' && <p class="evidence">{evidence}</p>}
-            {isOn && next !== '' && <p class="next">Next: {next}</p>}
+            {isActive && isOn && next !== '' && <p class="next">Next: {next}</p>}
           </li>
         )
       })}
@@ -284,7 +285,7 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
               <button type="button" class="link" onClick={() => onStep(step)}>
                 Step {step.step}
               </button>
-              <small>{[...new Set(step.calls.map(({ name }) => name))].join(', ')}</small>
+              <small>{describeCalls(step)}</small>
             </th>
             <td>{formatCount(step.tokens)}</td>
             <td>{formatCost(step.cost)}</td>
@@ -293,6 +294,17 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
       </tbody>
     </table>
   )
+}
+
+function describeCalls({ calls, label }: RunStep): string {
+  if (calls.length === 0) return label
+  const names = [...new Set(calls.map(({ name }) => name))]
+  return names
+    .map((name) => {
+      const { length } = calls.filter((call) => call.name === name)
+      return length > 1 ? `${length} × ${name}` : name
+    })
+    .join(', ')
 }
 
 function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) {

@@ -259,7 +259,7 @@ function Said({ step, times = 1, mark }: { step: RunStep; times?: number; mark?:
         </span>
       ))}
       {handedTo !== null && <span class="step-call">→ {handedTo}</span>}
-      {groups.length === 0 && open.length === 0 && label}
+      {groups.length === 0 && open.length === 0 && <span class="step-label">{label}</span>}
       {mark && (
         <span class={`step-mark mark-${mark.mark}`} title={mark.note || `marked as ${mark.mark}`}>
           <Icon name={mark.mark} size={14} />

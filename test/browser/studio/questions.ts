@@ -112,7 +112,7 @@ export function describeQuestions(): void {
           /gpt-5-mini\s+model, 5 requests\s+24,360\s+\$0\.0072/,
         )
         const costly = page.locator('.spenders').last().locator('tbody tr')
-        await expectSeen(costly.nth(0), /^Step 5\s+10,720\s+\$0\.0032$/)
+        await expectSeen(costly.nth(0), /^Step 5\s+answer\s+10,720\s+\$0\.0032$/)
         await expectSeen(costly.nth(1), /^Step 4\s+draw_chart\s+9,940\s+\$0\.0027$/)
         await click(page.locator('.spenders button', { hasText: 'Step 4' }))
         await page.locator('.run-title p:has-text("at step 4")').waitFor()
