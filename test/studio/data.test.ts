@@ -88,7 +88,7 @@ test('the flags, bars and labels of a run describe its events', async () => {
   expect(rows.map(({ label, flags }) => [label, ...flags].join(' · '))).toEqual([
     'opened',
     'run 1: Pay the invoice.',
-    'model failed: server_error · retry',
+    'model failed: server error · retry',
     'wait over',
     'answer: 1 call',
     'look_up ok',
