@@ -1,4 +1,4 @@
-import { type ComponentChildren, Fragment } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../../core/format/format-words.js'
 import { formatCost } from '../costs.js'
@@ -66,22 +66,14 @@ export function RunHead({
               Fork at record {session.forkedFrom.seq}: compare with the original
             </a>
           )}
-          {forks.length > 0 && (
-            <span>
-              Compare with fork
-              {forks
-                .slice(-shownForks)
-                .toReversed()
-                .map(({ sessionId, seq }, index) => (
-                  <Fragment key={sessionId}>
-                    {index === 0 ? ' ' : ', '}
-                    <a href={compareAddress(id, sessionId)} title={`Fork at record ${seq}`}>
-                      {forks.length - index}
-                    </a>
-                  </Fragment>
-                ))}
-            </span>
-          )}
+          {forks.length > 0 && <span>Compare with fork</span>}
+          {forks
+            .map(({ sessionId }, index) => (
+              <a key={sessionId} href={compareAddress(id, sessionId)}>
+                {index + 1}
+              </a>
+            ))
+            .slice(-4)}
         </p>
       </div>
       <div class="run-now">
@@ -89,11 +81,7 @@ export function RunHead({
         <span class="now-path">{formatStatePath(row.to)}</span>
       </div>
       {onFork && (
-        <button
-          type="button"
-          title="Change a result, message, instruction or decision, and run it again in a fork"
-          onClick={onFork}
-        >
+        <button type="button" title="Change a part, and run it again in a fork" onClick={onFork}>
           <Icon name="fork" /> What if
         </button>
       )}
@@ -101,9 +89,6 @@ export function RunHead({
     </div>
   )
 }
-
-/** The latest forks. The rest are in the list of sessions. */
-const shownForks = 4
 
 /** Whether resuming continues the run, because it is paused or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
@@ -307,9 +292,8 @@ function listChips(
       places: steps.map(({ place }) => place),
       children: (
         <strong>
-          {steps.at(-1)?.isAnswered === false && steps.at(-1)?.hasFailed
-            ? `${verdict.steps} of ${formatCount(verdict.steps + 1, 'step')} answered`
-            : formatCount(verdict.steps, 'step')}
+          {formatCount(verdict.steps, 'step')}
+          {verdict.state === 'ERROR' && ' answered'}
         </strong>
       ),
     },
@@ -432,7 +416,7 @@ function Chip({ name, icon, places, title, tab, onPlace, onTab, children }: Chip
     <button
       type="button"
       class={`chip-button chip-${name}`}
-      title={places ? `Step through ${title}` : 'Show the costs by model, tool and step'}
+      title={places ? `Step through ${title}` : 'Show the costs'}
       disabled={places?.length === 0}
       onClick={go}
     >

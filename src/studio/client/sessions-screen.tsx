@@ -88,7 +88,7 @@ export function SessionsScreen({
               ref={field}
               type="search"
               placeholder="Search  /"
-              title="Words from messages, failed calls, titles and tags, or filters: tool:pay, failed:pay, failed:*, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
+              title="Words of a session, or filters: tool:pay, failed:*, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
               maxLength={longestQuery}
               value={q}
               onInput={(event) => setQuery(event.currentTarget.value)}
