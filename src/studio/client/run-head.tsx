@@ -63,7 +63,7 @@ export function RunHead({
           {models !== '' && <span class="run-model">{models}</span>}
           {session.forkedFrom && (
             <a href={compareAddress(session.forkedFrom.sessionId, id)}>
-              Fork at record {session.forkedFrom.seq}: compare with the original
+              Fork at record {session.forkedFrom.seq}: compare
             </a>
           )}
           {forks.length > 0 && <span>Compare with fork</span>}
