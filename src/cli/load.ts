@@ -30,12 +30,12 @@ export async function loadFile(path: string, cwd: string, option: string): Promi
 export function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
   switch (getErrorCode(error)) {
     case 'EEXIST':
-      return `'${path}' already exists. Name another file, or replace it with --force.`
+      return `'${path}' already exists. Choose another file, or replace it with --force.`
     case 'ENOENT':
     case 'ENOTDIR':
       return use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
     case 'EISDIR':
-      return `'${path}' is a folder; name a file in it.`
+      return `'${path}' is a folder. Choose a file in it.`
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
@@ -92,7 +92,7 @@ export async function loadModule(
     return module as Record<string, unknown>
   } catch (error) {
     if (notAModuleCode.test(String(getErrorCode(error))))
-      throw refuse(`'${path}' cannot be loaded. Name a .js, .mjs or .ts module.`, error)
+      throw refuse(`'${path}' cannot be loaded. Use a .js, .mjs or .ts module.`, error)
     throw refuse(`'${path}' cannot be loaded: ${describeLoadError(error, path)}`, error)
   }
 }

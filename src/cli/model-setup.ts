@@ -99,7 +99,7 @@ export function expectModelOptions(options: CommonOptions, file: ConfigFile, { e
   if (model !== null) return model
   throw new CliError(
     'no_model',
-    'No model is configured. Set OPENAI_API_KEY, name a server with --base-url URL, or play a script without a model: ' +
+    'No model is configured. Set OPENAI_API_KEY, specify a server with --base-url URL, or play a script without a model: ' +
       '--rehearsal.',
     'model',
   )

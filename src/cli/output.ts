@@ -252,7 +252,7 @@ export async function writeGenerated(
   if (before !== undefined && !before.startsWith(firstLine))
     throw new CliError(
       'unwritable_file',
-      `--emit: '${path}' is not a generated file, so it was not replaced. Move it, or name another folder.`,
+      `--emit: '${path}' is not a generated file, so it was not replaced. Move it, or choose another folder.`,
       '--emit',
     )
   await writeOutput(text, path, io, { option: '--emit', makeFolder: true })

@@ -93,7 +93,7 @@ export function formatResumeHint(
 ): string | null {
   if (carried === null) {
     return resumable
-      ? 'This session is not stored. To resume a run later, name a store: --store file:DIR'
+      ? 'This session is not stored. To resume a run later, specify a store: --store file:DIR'
       : null
   }
   if (resumable) return `Continue with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`

@@ -43,7 +43,7 @@ export async function openStoreToShow(url: string | undefined, io: CliIO): Promi
   if (folder !== null && isMissing(folder)) {
     const source = nameSource(url)
     throw badUsageError(
-      `${source}: there is no store in ${stripControls(folder)}. Name a folder with stored sessions, or create a store ` +
+      `${source}: there is no store in ${stripControls(folder)}. Specify a folder with stored sessions, or create a store ` +
         'there: statewright run --store file:DIR',
       source,
     )
@@ -96,7 +96,7 @@ async function getDataFolder(io: CliIO): Promise<string> {
   if (folder !== null) return folder
   throw new StoreError(
     'store_unavailable',
-    'There is no home folder to store sessions in. Name a store: --store file:DIR, or STATEWRIGHT_STORE.',
+    'There is no home folder to store sessions in. Specify a store: --store file:DIR, or STATEWRIGHT_STORE.',
   )
 }
 

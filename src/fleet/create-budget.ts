@@ -206,7 +206,7 @@ function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }
   const [key, value] = wrong ?? ['terms', terms]
   throw new StoreError(
     'corrupt_log',
-    `The row of the budget '${id}' is damaged: its store returned ${String(value)} for ${key}. Repair or remove the row.`,
+    `The row for the budget '${id}' is damaged: its store returned ${String(value)} for ${key}. Repair or remove the row.`,
     id,
   )
 }

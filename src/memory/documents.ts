@@ -44,10 +44,10 @@ function readDocument(document: unknown, path: string): StoredDocument {
   const { source, name, text } = (document ?? {}) as Record<string, unknown>
   const known = source ?? name
   if (typeof known !== 'string' || known.trim() === '') {
-    throw new MemoryError('invalid_document', `${path} needs a source (or a name) that is a string.`, path)
+    throw new MemoryError('invalid_document', `${path} needs a string as its source (or name).`, path)
   }
   if (typeof text !== 'string') {
-    throw new MemoryError('invalid_document', `${path} needs a text that is a string.`, `${path}.text`)
+    throw new MemoryError('invalid_document', `${path} needs a string as its text.`, `${path}.text`)
   }
   return { source: known, text }
 }

@@ -188,7 +188,7 @@ function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void 
     meter.createObservableGauge(`statewright.shared_budget.${what}`, { description })
   const spentGauge = createGauge('spent', 'Amount spent in this window.')
   const reservedGauge = createGauge('reserved', 'Amount reserved for requests in progress.')
-  const limitGauge = createGauge('limit', 'Limit of the budget per window.')
+  const limitGauge = createGauge('limit', 'Budget limit per window.')
   const gauges = [spentGauge, reservedGauge, limitGauge]
   meter.addBatchObservableCallback(async (result) => {
     const observe = async (budget: ObservedBudget): Promise<void> => {

@@ -191,7 +191,7 @@ function findProblem(request: MessagesRequest): { message: string; param: string
       if (found !== null) return found
     }
     if (role === request.messages[i - 1]?.role)
-      return createProblem(`messages.${i}`, `has the role ${role} like the previous one.`)
+      return createProblem(`messages.${i}`, `has the role ${role}, like the previous one.`)
   }
   return findMissingThought(request)
 }

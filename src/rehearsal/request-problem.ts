@@ -177,7 +177,7 @@ function findTurnProblem(messages: readonly WireMessage[], i: number): RequestPr
   if (role === before && (role === 'user' || role === 'assistant'))
     return createProblem(
       at,
-      `has the role ${role} like the previous message; user and assistant messages must alternate.`,
+      `has the role ${role}, like the previous message; user and assistant messages must alternate.`,
     )
   const isLast = i === messages.length - 1
   return isLast && role !== 'user' && role !== 'tool'

@@ -245,7 +245,7 @@ test.each([
 })
 
 test.each([
-  ['no input', ['batch', '--agent', 'a.mjs'], 'Name a file with one'],
+  ['no input', ['batch', '--agent', 'a.mjs'], 'Pass a file with one'],
   ['no agent', ['batch', 'in.jsonl'], 'Pass the module that exports the agent: --agent ./agent.mjs.'],
   ['a missing input', ['batch', 'none.jsonl', '--agent', 'a.mjs'], "INPUT: there is no file 'none.jsonl'"],
   [

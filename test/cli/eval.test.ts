@@ -208,7 +208,7 @@ describe('eval', () => {
       expect({ code, out }).toEqual({ code: 2, out: '' })
       return err
     }
-    expect(await refused()).toMatch(/Name a file with one .* or replay sessions: --from-store/)
+    expect(await refused()).toMatch(/Pass a file with one .* or replay sessions: --from-store/)
     expect(await refused('cases.jsonl')).toMatch(/Pass the module that exports the agent/)
     expect(await refused('no.jsonl', ...agent)).toMatch(/there is no file 'no\.jsonl'/)
     expect(await refused('cases.jsonl', '--agent', 'no.mjs')).toMatch(/--agent: there is no file/)

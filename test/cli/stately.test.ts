@@ -34,7 +34,7 @@ describe('statewright stately', () => {
   })
 
   it.each([
-    [[], /Name a session with --session ID/],
+    [[], /Specify a session with --session ID/],
     [['work'], /Unexpected argument 'work'/],
     [['--session', 'wor'], /There is no session 'wor' here\. Did you mean 'work'\?/],
     [['--session', 'work', '--port', '70000'], /from 0 to 65535/],

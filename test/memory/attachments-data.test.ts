@@ -86,7 +86,7 @@ describe('a type that contradicts the content is refused', () => {
 
   it('for bytes that are not UTF-8, with a remedy', async () => {
     const error = await refusal(loadAttachment({ data: bytes(0xff, 0x41), name: 'a.txt' }), 'type_mismatch')
-    expect(error.message).toContain("Name its charset, as in 'text/plain; charset=windows-1252'")
+    expect(error.message).toContain("Specify its charset, as in 'text/plain; charset=windows-1252'")
   })
 
   it('with an unknown charset', async () => {

@@ -122,7 +122,7 @@ async function refuseForeignFile(path: string, name: string, batch: string): Pro
       if (isFromBatch(text, batch)) return
       throw new CliError(
         'foreign_results',
-        `--out: '${name}' does not contain results for the batch '${batch}'. Name another file, or remove this one.`,
+        `--out: '${name}' does not contain results for the batch '${batch}'. Choose another file, or remove this one.`,
         '--out',
       )
     }

@@ -89,7 +89,7 @@ export const batchCommand = defineCommand({
   name: 'batch',
   about: 'Runs an agent on each line of a file, and resumes where it stopped.',
   positional: 'INPUT.jsonl',
-  missing: 'Name a file with one { "id", "input" } per line.',
+  missing: 'Pass a file with one { "id", "input" } per line.',
   options: optionSpecs,
   notes: [
     'Each line of INPUT is { "id", "input", "tags"? }, and becomes the session BATCH.LINE-ID. Each line of the results is ' +

@@ -93,7 +93,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
   const isReplay = has('from-store')
   if (cases === undefined && !isReplay)
     throw badUsageError(
-      'Name a file with one { "id", "input", "expected"? } per line, or replay sessions: --from-store.',
+      'Pass a file with one { "id", "input", "expected"? } per line, or replay sessions: --from-store.',
       'CASES',
     )
   if (cases !== undefined && isReplay)
@@ -234,7 +234,7 @@ class EvalCommand {
       if (found.length > 0) return found
       throw badUsageError(
         `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
-          'evaluation sessions are not replayed. Name another store with --store.',
+          'evaluation sessions are not replayed. Choose another store with --store.',
         '--from-store',
       )
     } finally {

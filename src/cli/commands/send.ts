@@ -82,7 +82,7 @@ export const sendCommand = defineCommand({
     'CALL is the id of a pending call, or CALL@FP with its fingerprint, as printed by run and resume. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',
     'GRANT is the id of a grant, as listed by statewright grants ID.',
-    `With --all there is no ID, every session that matches gets the message, and MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
+    `With --all, omit ID: every matching session gets the message. MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
     'One second after the command ends, these sessions start no new work.',
     'Examples:\n' +
       "  statewright send 6f1c… steer 'Use the newer file.'\n" +

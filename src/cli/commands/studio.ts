@@ -85,7 +85,10 @@ export const statelyCommand = defineCommand({
   execute: async ({ has, text, number }, io) => {
     const id = text('session')
     if (id === undefined && !has('live'))
-      throw badUsageError(`Name a session with --session ID, or use --live. ${missingSession}`, '--session')
+      throw badUsageError(
+        `Specify a session with --session ID, or use --live. ${missingSession}`,
+        '--session',
+      )
     const editor = text('editor') ?? editorUrl
     if (!isWebAddress(editor))
       throw badUsageError(`--editor must be an address such as ${editorUrl} (got '${editor}').`, '--editor')

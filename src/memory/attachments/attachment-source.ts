@@ -37,9 +37,9 @@ export function createSource(attachment: unknown): AttachmentSource {
     throw invalidAttachmentError('The attachment', 'must have exactly one of data, path and url.')
   }
   if (mimeType !== undefined && typeof mimeType !== 'string')
-    throw invalidAttachmentError('The attachment', 'must have a mimeType that is a string.')
+    throw invalidAttachmentError('The attachment', 'must have a string as its mimeType.')
   if (fileName !== undefined && (typeof fileName !== 'string' || fileName.trim() === '')) {
-    throw invalidAttachmentError('The attachment', 'must have a name that is a non-empty string.')
+    throw invalidAttachmentError('The attachment', 'must have a non-empty string as its name.')
   }
   const named = (fallback: string) => truncateLine(fileName ?? fallback, 200)
 
@@ -47,13 +47,13 @@ export function createSource(attachment: unknown): AttachmentSource {
     if (fileName === undefined)
       throw invalidAttachmentError('The attachment', 'must have a name if it has data.')
     if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
-      throw invalidAttachmentError(named(''), 'must have data that is a string or a Uint8Array.')
+      throw invalidAttachmentError(named(''), 'must have a string or a Uint8Array as its data.')
     }
     return { name: named(''), mimeType, read: async ({ maxBytes }) => readData(data, named(''), maxBytes) }
   }
   if (path !== undefined) {
     if (typeof path !== 'string' || path === '')
-      throw invalidAttachmentError('The attachment', 'must have a path that is a non-empty string.')
+      throw invalidAttachmentError('The attachment', 'must have a non-empty string as its path.')
     const name = named(path.split(/[\\/]/).findLast((part) => part !== '') ?? path)
     return { name, mimeType, read: async (limits) => ({ bytes: await readFile(path, name, limits) }) }
   }

@@ -142,7 +142,7 @@ function decodeContent(
   if (signature !== undefined) throw mismatch(signature)
   const text = decodeText(bytes, type.charset)
   if (text === undefined) {
-    const hint = ` Name its charset, as in '${type.mimeType}; charset=windows-1252', or convert it to UTF-8.`
+    const hint = ` Specify its charset, as in '${type.mimeType}; charset=windows-1252', or convert it to UTF-8.`
     throw mismatch(`not ${type.charset ?? 'UTF-8'} text`, hint)
   }
   if (text.includes('\0')) throw mismatch('binary data')

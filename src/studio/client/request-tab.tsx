@@ -42,7 +42,7 @@ export function RequestTab({ seq, load }: RequestProps) {
       </dl>
       {settings === null && (
         <p class="next">
-          The log does not contain instructions, schemas and settings. Start the studio with the agent of this
+          The log does not contain instructions, schemas or settings. Start the studio with the agent of this
           session to see them.
         </p>
       )}

@@ -82,7 +82,7 @@ const deleteCommand = defineCommand({
       const count = await deleteSession(store, systemClock, entry.id)
       await store.purge?.()
       if (count === 0)
-        throw new CliError('unknown_session', `Session '${id}' was deleted by another program.`, id)
+        throw new CliError('unknown_session', `Session '${id}' was deleted by another process.`, id)
       const below = count === 1 ? '' : `, and ${formatCount(count - 1)} of its sub-agents`
       io.stdout.write(`Deleted ${id}${below}.\n`)
       return exitCodes.completed
