@@ -209,7 +209,7 @@ export function readTransitionCounts(value: unknown, chart: Chart): TransitionCo
 function badCoverageError(why: string): DiagramError {
   return new DiagramError(
     'bad_coverage',
-    `Not a coverage of this machine: ${why}. Generate it again with 'statewright paths' or generatePaths().`,
+    `The coverage does not match this machine: ${why}. Generate it again with 'statewright paths' or generatePaths().`,
     'coverage',
   )
 }

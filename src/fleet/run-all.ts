@@ -88,7 +88,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   if (!internals)
     throw new UsageError(
       'invalid_argument',
-      'runAll(agent, items, options): agent must be the return value of createAgent().',
+      'runAll(agent, items, options): agent must be an agent created by createAgent().',
       'agent',
     )
   const source = toIterator(items)

@@ -99,7 +99,7 @@ export function packVector(vector: Vector): string {
 function unpackVector(packed: unknown): Vector {
   const bytes = Buffer.from(typeof packed === 'string' ? packed : '', 'base64')
   if (bytes.length === 0 || bytes.length % 4 !== 0)
-    throw invalidMemoryError('a vector is not base64 of 32-bit floats')
+    throw invalidMemoryError('a vector is not base64-encoded 32-bit floats')
   const vector = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
   if (!vector.every(Number.isFinite)) throw invalidMemoryError('a vector contains non-finite numbers')
   return vector

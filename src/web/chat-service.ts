@@ -71,7 +71,7 @@ export function getChatService(agent: ChatAgent): ChatService {
   const existing = serviceByAgent.get(agent)
   if (existing) return existing
   if (typeof agent?.run !== 'function')
-    throw new ConfigError('invalid_config', 'agent must be the return value of createAgent().', 'agent')
+    throw new ConfigError('invalid_config', 'agent must be an agent created by createAgent().', 'agent')
   const internals = internalsByAgent.get(agent)
   if (internals?.store === undefined) {
     throw new ConfigError(

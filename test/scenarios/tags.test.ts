@@ -153,10 +153,10 @@ describe('tags are refused', () => {
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`t${from + n}`, 'x']))
 
   it.each([
-    ['as a string', 'ann', /must be an object of strings/],
-    ['as a list', ['ann'], /must be an object of strings/],
-    ['as a map', new Map([['user', 'ann']]), /must be an object of strings/],
-    ['as null', null, /must be an object of strings/],
+    ['as a string', 'ann', /must be an object with string values/],
+    ['as a list', ['ann'], /must be an object with string values/],
+    ['as a map', new Map([['user', 'ann']]), /must be an object with string values/],
+    ['as null', null, /must be an object with string values/],
     ['with a number', { user: 7 }, /invalid value for "user"/],
     ['with an undefined value', { user: undefined }, /invalid value for "user"/],
     ['with an empty value', { user: '' }, /invalid value/],

@@ -22,7 +22,7 @@ export const diffCommand = defineCommand({
       about: `one of ${formats.join(', ')} (default: text)`,
     },
     ...outOption,
-    emit: { value: 'DIR', about: 'write the traces as a jest file that AFTER fails, into this folder' },
+    emit: { value: 'DIR', about: 'write the traces to this folder, as a Jest file that fails on AFTER' },
     limit: { value: 'N', min: 1, about: 'compare at most this many pairs of states (default: 20000)' },
   },
   notes: [

@@ -23,7 +23,7 @@ export const pathsCommand = defineCommand({
       choices: ['transitions', 'pairs'],
       about: 'transitions (default), or pairs: every two transitions that can follow each other',
     },
-    emit: { value: 'DIR', about: 'write the paths as a test file into this folder' },
+    emit: { value: 'DIR', about: 'write the paths to this folder, as a test file' },
     json: { about: 'print the coverage as one line of JSON instead of a table' },
     ...exploreOptions,
   },

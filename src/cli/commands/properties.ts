@@ -15,7 +15,7 @@ export const propertiesCommand = defineCommand({
   about: 'Checks properties of a state machine, and shows counterexamples.',
   positional: 'MACHINE PROPERTIES',
   options: {
-    emit: { value: 'DIR', about: 'write the counterexamples as a test file into this folder' },
+    emit: { value: 'DIR', about: 'write the counterexamples to this folder, as a test file' },
     json: { about: 'print the reports as one line of JSON' },
     ...exploreOptions,
   },

@@ -87,7 +87,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
-    throw new ConfigError('invalid_config', 'skills must be the return value of skills().', 'skills')
+    throw new ConfigError('invalid_config', 'skills must be created with skills().', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
   const written = typeof instructions === 'function' ? instructions : undefined

@@ -79,7 +79,7 @@ const noSecretHint = 'put the key into an environment variable and set model.api
 
 const parameterMap = (what: string) =>
   refine(
-    map(nonEmptyText(), 'an object of strings'),
+    map(nonEmptyText(), 'an object with string values'),
     (value) => !Object.keys(value).some(isSecretName),
     `${what} without secrets: ${noSecretHint}`,
   )

@@ -283,7 +283,7 @@ async function checkSend(
   if (!isHeld && !isGrantMessage(message) && message.type !== 'cancel') {
     const state = getState(left)
     if (isWorkState(state))
-      throw notWaitingError(id, `was interrupted: it is ${state}, and no process runs it`)
+      throw notWaitingError(id, `was interrupted: it is ${state}, but no process is running it`)
     if (message.type === 'pause' && !isWorkState(getState(run)))
       throw notWaitingError(id, `is ${getState(run)}, so there is no work to pause`)
   }

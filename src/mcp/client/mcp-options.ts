@@ -115,7 +115,7 @@ export const defaultTimeoutMs = 60_000
 export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, DefaultedKey>>
 
 const textList = () => list(anyText(), 'a list of strings')
-const textMap = () => map(anyText(), 'an object of strings')
+const textMap = () => map(anyText(), 'an object with string values')
 
 const commonFields = {
   name: optional(nonEmptyText()),

@@ -132,7 +132,7 @@ function readRequest(name: string, value: unknown): ToolRequest {
   if (strange !== undefined)
     throw refuseInput(`'${name}' takes message and session, not '${strange}'.`, strange)
   if (typeof message !== 'string' || message.trim() === '')
-    throw refuseInput(`'${name}' needs a message, a string that is not blank.`, 'message')
+    throw refuseInput(`'${name}' needs a message: a non-blank string.`, 'message')
   return { message, session: readSession(name, session), digest: digestArguments(name, { message }) }
 }
 
@@ -145,7 +145,7 @@ function expectObject(name: string, value: unknown): Record<string, unknown> {
 function readSession(name: string, session: unknown): string | undefined {
   if (session === undefined || session === null) return undefined
   if (typeof session === 'string') return session
-  throw refuseInput(`session of '${name}' must be the id of a conversation, a string.`, 'session')
+  throw refuseInput(`The session of '${name}' must be a string: the id of a conversation.`, 'session')
 }
 
 function refuse(key: string, message: string): ConfigError {

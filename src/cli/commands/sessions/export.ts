@@ -42,12 +42,12 @@ const optionSpecs = {
   config: {
     short: 'c',
     value: 'FILE',
-    about: 'the configuration of the run, when no module exports its agent',
+    about: 'the configuration of the run, if no module exports its agent',
   },
   instructions: {
     short: 'i',
     value: 'TEXT',
-    about: 'the system prompt of the run, when no module exports its agent',
+    about: 'the system prompt of the run, if no module exports its agent',
   },
   ...storeOption,
 } as const

@@ -17,7 +17,7 @@ const invalidTextPattern = /[\0\p{Cs}]/u
 /** Why these tags are invalid, as the end of a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
   if (typeof tags !== 'object' || tags === null || !isPlainObject(tags))
-    return 'must be an object of strings, such as { user: "ann" }'
+    return 'must be an object with string values, such as { user: "ann" }'
   const entries = Object.entries(tags as Record<string, unknown>)
   if (entries.length > maxTags) return `has ${entries.length} tags, but the maximum is ${maxTags}`
   for (const [name, value] of entries) {
