@@ -52,7 +52,11 @@ test('a chart without the date check starts calls too late', () => {
   )
 })
 
-test('a chart that ignores the end, the uses and the revocation of grants is found', () => {
+test.each([
+  'a call that needs an approval starts with one, or with a grant that covers it',
+  'the use of a grant counts when its call starts',
+  'a revoked grant has ended',
+])('a chart that ignores the end, the uses and the revocation of grants is found: %s', (name) => {
   const machine = agentMachine.provide({
     guards: { hasRunnableCalls: (scope) => hasGrantedCalls(scope.context, 0) || hasRunnableCalls(scope) },
     actions: {
@@ -78,14 +82,10 @@ test('a chart that ignores the end, the uses and the revocation of grants is fou
     } = space.alphabet(snapshot)
     return others
   }
-  const { violations } = checkInvariants(machine, agentInvariants, { ...space, alphabet: listEvents })
-  expect(violations.map(({ invariant }) => invariant)).toEqual(
-    expect.arrayContaining([
-      'a call that needs an approval starts with one, or with a grant that covers it',
-      'the use of a grant counts when its call starts',
-      'a revoked grant has ended',
-    ]),
-  )
+  // The search stops at the first violation. The whole graph of this chart has many states.
+  const rules = agentInvariants.filter((rule) => rule.name === name)
+  const { violations } = checkInvariants(machine, rules, { ...space, alphabet: listEvents })
+  expect(violations).toHaveLength(1)
 })
 
 test('every reachable state was checked', () => {

@@ -98,6 +98,10 @@ describe('a grant', () => {
     expect(paid).toHaveLength(2)
     expect(listAsked(await run.result)).toEqual(['c2'])
     expect((await listGrants()).map(({ uses }) => uses)).toEqual([7])
+    run.reject((await run.result).pending![0]!)
+    expect(await rest(run)).toBe('COMPLETED')
+    const next = order([pay(4)])
+    expect([await rest(next), next.events]).toEqual(['WAITING_FOR_INPUT', []])
     expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
@@ -186,6 +190,18 @@ describe('a grant', () => {
     expect(await rest(last)).toBe('WAITING_FOR_INPUT')
     expect(listAsked(await last.result)).toEqual(['c1'])
     expect(paid).toHaveLength(3)
+  })
+
+  it('of a requester covers no call that requesters may not approve', async () => {
+    const approvals = { approvers: { roles: ['finance'], notRequester: true } }
+    const { order, rest, paid, agent } = grantWorld({ approvals })
+    await rest(order([['free']]))
+    await agent.send('s', { type: 'grant', tool: 'pay', when: { n: 1 }, by: finance('ann') })
+    await agent.send('s', { type: 'grant', tool: 'pay', when: { n: 2 }, by: 'eve' })
+    await agent.send('s', { type: 'grant', tool: 'pay', when: { n: 3 }, by: finance('bob') })
+    const run = order([pay(1), pay(2), pay(3)])
+    expect(await rest(run)).toBe('WAITING_FOR_INPUT')
+    expect([listAsked(await run.result), paid]).toEqual([['c0', 'c1'], [pay(3)[1]]])
   })
 
   it('does not cover a tool whose description or schema has changed', async () => {

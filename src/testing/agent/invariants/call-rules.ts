@@ -1,6 +1,7 @@
 import { findStrictest } from '../../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { listLate } from '../../../../machines/agent/expiry.js'
+import type { NewGrant } from '../../../../machines/agent/grant.js'
 import { hasGrantedCalls } from '../../../../machines/agent/grants.js'
 import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
@@ -44,27 +45,24 @@ export const callRules: readonly AgentInvariant[] = [
   }),
   createRule('a call that needs an approval starts with one, or with a grant that covers it', (change) => {
     const { before, event, now } = change
-    const given = event.type === 'GRANT' || event.type === 'APPROVE' ? event.grant : undefined
+    const grants = listUsable(change)
     const wrong = listStarting(change).find((call) => {
       if (call.grant === undefined)
         return findCall(before?.calls, call.id)?.needs === 'approval' && event.type !== 'APPROVE'
-      const grant = before?.grants?.find(({ id }) => id === call.grant) ?? given
-      const { uses = 1, until = Infinity } = grant ?? { uses: 0 }
+      const { uses = 1, until = Infinity } = grants.find(({ id }) => id === call.grant) ?? { uses: 0 }
       return call.approved !== true || uses < 1 || until <= now
     })
     return wrong && `'${wrong.id}' starts without one`
   }),
   createRule('the use of a grant counts when its call starts', (change) => {
-    const { before, after, event } = change
-    const given = event.type === 'APPROVE' && event.grant ? [event.grant] : []
-    const wrong = [...(before?.grants ?? []), ...given].find(({ id, uses = Infinity }) => {
-      const left = after.grants?.find((grant) => grant.id === id)?.uses ?? uses
+    const wrong = listUsable(change).find(({ id, uses = Infinity }) => {
+      const left = change.after.grants?.find((grant) => grant.id === id)?.uses ?? uses
       return listStarting(change).some(({ grant }) => grant === id) && left >= uses && uses < Infinity
     })
     return wrong && `'${wrong.id}' is not counted`
   }),
-  createRule('a revoked grant has ended', ({ event, after, transitions }) => {
-    if (event.type !== 'REVOKE' || !('grant' in event) || transitions.length === 0) return null
+  createRule('a revoked grant has ended', ({ event, after }) => {
+    if (event.type !== 'REVOKE' || !('grant' in event)) return null
     return after.grants?.some(({ id }) => id === event.grant) === true && `'${event.grant}' is left`
   }),
   createRule('an approval never counts after its question expires', ({ event, before, transitions }) => {
@@ -440,6 +438,22 @@ export const callRules: readonly AgentInvariant[] = [
 /** The calls that start with this change. */
 function listStarting({ before, after }: Change): BatchCall[] {
   return after.calls.filter(({ id, started }) => started && !findCall(before?.calls, id)?.started)
+}
+
+/** The grants before any call starts, with the new one, and with the uses of calls that could not start. */
+function listUsable({ before, after, event }: Change): NewGrant[] {
+  const added = event.type === 'GRANT' || event.type === 'APPROVE' ? event.grant : undefined
+  const { calls = [], grants = [] } = before ?? {}
+  const isBack = ({ id, grant }: BatchCall): boolean => {
+    const call = findCall(after.calls, id)
+    return grant !== undefined && call !== undefined && call.grant === undefined
+  }
+  const others = grants.flatMap(({ uses, ...grant }) => {
+    if (grant.id === added?.id) return []
+    if (uses === undefined) return [grant]
+    return [{ ...grant, uses: uses + calls.filter((call) => call.grant === grant.id && isBack(call)).length }]
+  })
+  return added ? [...others, added] : others
 }
 
 const isOpen = ({ answer }: ChildQuestion): boolean => answer === undefined
