@@ -1,14 +1,13 @@
 // A process that asks, answers or ends questions that expire. Each step is a user with a time, a clock and an agent. The
 // task is JSON in the first argument.
-import { appendFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { createAgent, defineAgents, defineTool } from 'statewright'
+import { createAgent, defineAgents } from 'statewright'
 import { createWaker } from 'statewright/fleet'
 import { fileStore } from 'statewright/stores/file'
-import { effectsFile } from './agent.mjs'
 import { doomed, striker } from './faults.mjs'
-import { createPayerModel, goOn, isDone, report } from './payer.mjs'
+import { createPayerModel, createPayTool, goOn, isDone, report } from './payer.mjs'
 
 const { dir, fault, expiresMs, callIds, idempotent, steps } = JSON.parse(process.argv[2])
 const strike = striker(fault, dir)
@@ -20,19 +19,7 @@ function open({ now, skewMs }) {
     setTimeout: (fire, ms) => setTimeout(() => fire(), ms),
     clearTimeout: (id) => clearTimeout(id),
   }
-  const pay = defineTool({
-    name: 'pay',
-    description: 'Pays.',
-    input: { type: 'object' },
-    needsApproval: true,
-    idempotent,
-    execute: (_input, { callId, idempotencyKey }) => {
-      strike('effect', 'before', { callId })
-      appendFileSync(effectsFile(dir), `${JSON.stringify({ callId, idempotencyKey, at: now })}\n`)
-      strike('effect', 'after', { callId })
-      return 'paid'
-    },
-  })
+  const pay = createPayTool({ dir, strike, place: { at: now }, needsApproval: true, idempotent })
   const store = doomed(fileStore({ dir, now: () => now }), strike)
   const model = createPayerModel(callIds)
   return { store, clock, agent: createAgent({ model, store, clock, tools: [pay], approvals: { expiresMs } }) }

@@ -6,6 +6,7 @@ import { playBatch } from './batch.mjs'
 import { casesOf } from './cases.mjs'
 import { playClaims } from './claim.mjs'
 import { playExpiry } from './expiry.mjs'
+import { playGrants } from './grants.mjs'
 import { startModelServer } from './model-server.mjs'
 import { inParallel } from './pool.mjs'
 import { referenceProblems } from './reference.mjs'
@@ -52,6 +53,7 @@ const storage = [
   ...(await playTold(model, reference, isAsked)),
   ...(await playVotes(isAsked)),
   ...(await playExpiry(isAsked)),
+  ...(await playGrants(isAsked)),
   ...(await playClaims({ only: isAsked })),
 ]
 model.close()

@@ -1,14 +1,34 @@
 // The parts of processes whose user asks for payments that people must approve.
+import { appendFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
+import { defineTool } from 'statewright'
+import { effectsFile } from './agent.mjs'
 
 const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
 
-/** Makes these payments at once, then ends. */
-export const createPayerModel = (callIds) => ({
+/** A payment whose effect is a line with its call, its key and `place`. */
+export const createPayTool = ({ dir, strike, place, onPaid, ...options }) =>
+  defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: { type: 'object' },
+    ...options,
+    async execute(_input, { callId, idempotencyKey }) {
+      strike('effect', 'before', { callId })
+      appendFileSync(effectsFile(dir), `${JSON.stringify({ callId, idempotencyKey, ...place })}\n`)
+      strike('effect', 'after', { callId })
+      await onPaid?.(callId)
+      return 'paid'
+    },
+  })
+
+/** Makes these payments, `atOnce` in each answer, then ends. */
+export const createPayerModel = (callIds, atOnce = callIds.length) => ({
   provider: 'scripted',
   model: 'scripted',
   request: ({ messages }) => {
-    const isPaid = messages.some(({ role }) => role === 'tool')
+    const paid = messages.filter(({ role }) => role === 'tool').length
+    const isPaid = paid === callIds.length
     const createCall = (id) => ({
       id,
       type: 'function',
@@ -18,7 +38,7 @@ export const createPayerModel = (callIds) => ({
       text: isPaid ? 'Paid.' : '',
       reasoning: '',
       refusal: null,
-      toolCalls: isPaid ? [] : callIds.map(createCall),
+      toolCalls: callIds.slice(paid, paid + atOnce).map(createCall),
       finishReason: isPaid ? 'stop' : 'tool_calls',
       complete: true,
       usage,

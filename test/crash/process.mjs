@@ -17,7 +17,7 @@ async function buildChild() {
   )
   process.on('exit', () => rmSync(outdir, { recursive: true, force: true }))
   await build({
-    entryPoints: ['child', 'vote-process', 'expiry-process'].map((name) =>
+    entryPoints: ['child', 'vote-process', 'expiry-process', 'grant-process'].map((name) =>
       fileURLToPath(new URL(`${name}.mjs`, import.meta.url)),
     ),
     outdir,

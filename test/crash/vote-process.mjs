@@ -1,25 +1,12 @@
 // A process of the approvers of a payment. Each starts or resumes the session and approves, through a handle of the run
 // or through the inbox. The task is JSON in the first argument, and the outcome goes back as a message.
-import { appendFileSync } from 'node:fs'
-import { createAgent, defineTool } from 'statewright'
+import { createAgent } from 'statewright'
 import { fileStore } from 'statewright/stores/file'
-import { effectsFile } from './agent.mjs'
 import { doomed, striker } from './faults.mjs'
-import { createPayerModel, goOn, isDone, report } from './payer.mjs'
+import { createPayerModel, createPayTool, goOn, isDone, report } from './payer.mjs'
 
 const { dir, fault, votes, needed } = JSON.parse(process.argv[2])
 const callId = 'pay-1'
-
-const pay = defineTool({
-  name: 'pay',
-  description: 'Pays.',
-  input: { type: 'object' },
-  idempotent: true,
-  execute: (_input, { callId, idempotencyKey }) => {
-    appendFileSync(effectsFile(dir), `${JSON.stringify({ callId, idempotencyKey })}\n`)
-    return 'paid'
-  },
-})
 
 async function vote(agent, { by, via }) {
   const { run, result } = via === 'inbox' ? {} : await goOn(agent)
@@ -38,11 +25,12 @@ async function vote(agent, { by, via }) {
 }
 
 async function main() {
-  const store = doomed(fileStore({ dir }), striker(fault, dir))
+  const strike = striker(fault, dir)
+  const store = doomed(fileStore({ dir }), strike)
   const agent = createAgent({
     model: createPayerModel([callId]),
     store,
-    tools: [pay],
+    tools: [createPayTool({ dir, strike, idempotent: true })],
     policy: { id: 'payments', decide: () => ({ decision: 'ask', approvers: { count: needed } }) },
   })
   if (votes.length === 0) await goOn(agent)
