@@ -65,6 +65,9 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('noteHandoff looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: HANDED_OFF [isOpenCall] without its guard',
   ]),
+  ...because('endGrant looks itself for an open call of that id', [
+    'WAITING_FOR_TOOL.executing: GRANT_ENDED [isOpenCall] without its guard',
+  ]),
   ...because('expireCalls looks itself for calls whose time is over', [
     'WAITING_FOR_TOOL: APPROVAL_EXPIRED [hasLateCalls] without its guard',
   ]),
