@@ -12,7 +12,7 @@ import { isCount, isNamedCalls, isRecord, isTextOrNull } from './lib/stored.js'
 import { type Streaks, countStreaks, isStreaks, noStreaks } from './streaks.js'
 import { type ProgressRule, type Tally, decideAction, progressRules } from './tally.js'
 import { type CallFact, type Fact, type Guard, type ResultFact, ok } from './types.js'
-import { type NamedCalls, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
+import { type NamedCalls, formatRounds, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
 import { toEvidence } from './lib/evidence.js'
 
 export interface ProgressState extends Staleness, Streaks {
@@ -213,7 +213,7 @@ const words: Record<ProgressRule, Words> = {
   },
   mixed: {
     done: (tools, count) =>
-      `repeated earlier calls in the last ${count} rounds, the latest ${tools}, with the same results`,
+      `repeated earlier calls in the last ${formatRounds(count)}, the latest ${tools}, with the same results`,
     advice: [
       'Write down what you have learned, then do something that you have not done yet.',
       'Stop going around in circles. Decide based on what you know, or ask the user.',
@@ -230,7 +230,7 @@ const words: Record<ProgressRule, Words> = {
     remedy: markPolling,
   },
   failing: {
-    done: (tools, count) => `made ${count} rounds of calls that all failed, the latest ${tools}`,
+    done: (tools, count) => `made ${formatRounds(count)} of calls that all failed, the latest ${tools}`,
     advice: [
       'Find out what is wrong before you call another tool, or tell the user what you cannot do.',
       'Start from the last thing that worked, and change one thing at a time.',
@@ -246,7 +246,7 @@ const words: Record<ProgressRule, Words> = {
     remedy: 'check that error: the tool may lack something it needs',
   },
   unknownTools: {
-    done: (tools, count) => `called tools that do not exist in ${count} rounds (${tools})`,
+    done: (tools, count) => `made ${formatRounds(count)} of calls to tools that do not exist (${tools})`,
     advice: [
       'Use only the available tools, by their exact names.',
       'If none of your tools can do it, tell the user.',
@@ -254,7 +254,7 @@ const words: Record<ProgressRule, Words> = {
     remedy: 'name the tools in the instructions, or add the missing tool',
   },
   refused: {
-    done: (tools, count) => `made calls that were refused in ${count} rounds, the latest ${tools}`,
+    done: (tools, count) => `made ${formatRounds(count)} of calls that were refused, the latest ${tools}`,
     advice: [
       'Read the reason and respect it, or tell the user that it is not allowed.',
       'Do not look for a workaround. Ask the user what to do instead.',
@@ -270,7 +270,7 @@ const words: Record<ProgressRule, Words> = {
     remedy: 'permit the call in the tool, or forbid it in the instructions',
   },
   transient: {
-    done: (tools, count) => `called ${tools} in ${count} rounds, and it failed with temporary errors`,
+    done: (tools, count) => `called ${tools} in ${formatRounds(count)}, and it failed with temporary errors`,
     advice: [
       'Continue without it for now, or tell the user that it is unavailable.',
       'It may be down for longer. Do the work that does not need it.',

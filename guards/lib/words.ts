@@ -47,6 +47,10 @@ export function formatTimes(count: number): string {
   return count === 2 ? 'twice' : `${count} times`
 }
 
+export function formatRounds(count: number): string {
+  return count === 1 ? '1 round' : `${count} rounds`
+}
+
 /** The request for a concluding answer before a pause. */
 export const lastWordsAsked =
   'The run stops here. Summarize what you have done and found so far, and what is missing.'

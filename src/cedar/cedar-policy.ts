@@ -91,8 +91,14 @@ export async function cedar(options: CedarOptions): Promise<Policy> {
 function toCedarValue(value: unknown): unknown {
   if (typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)) return value
   if (Array.isArray(value)) return value.map(toCedarValue)
-  if (!isObject(value)) throw new Error(`Cedar cannot represent a ${typeof value}.`)
+  if (!isObject(value)) throw new Error(`Cedar cannot represent ${describeUnsupported(value)}`)
   const entries = Object.entries(value).filter(([, each]) => each !== null && each !== undefined)
   if (entries.some(([key]) => key.startsWith('__'))) throw new Error('A key starts with __.')
   return Object.fromEntries(entries.map(([key, each]) => [key, toCedarValue(each)]))
+}
+
+function describeUnsupported(value: unknown): string {
+  if (typeof value === 'number')
+    return `the number ${value}. Use ${Number.isInteger(value) ? 'a string' : 'an integer'}.`
+  return value === null || value === undefined ? `${value}.` : `a ${typeof value}.`
 }

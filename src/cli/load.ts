@@ -138,7 +138,7 @@ async function importTypeScript(file: string): Promise<unknown> {
     if (why === null) throw error
     throw new StatewrightError(
       'missing_package',
-      `Node ${process.versions.node} by itself ${why}. Run: npm install jiti (or name a compiled .js).`,
+      `Node ${process.versions.node} ${why}. Run npm install jiti, or pass a compiled .js file.`,
       'jiti',
       { cause: error },
     )
@@ -150,11 +150,11 @@ function describeUnsupported(error: unknown): string | null {
   const { code, url = '' } = error as { code?: unknown; url?: string }
   switch (code) {
     case 'ERR_UNKNOWN_FILE_EXTENSION':
-      return 'does not load TypeScript'
+      return 'does not load TypeScript on its own'
     case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
       return 'only strips types, but the file needs more'
     case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
-      return 'does not load TypeScript from packages'
+      return 'does not load TypeScript from packages on its own'
     case 'ERR_MODULE_NOT_FOUND': {
       const source = url.replace(/\.([cm]?)js$/, '.$1ts')
       if (source === url || !existsSync(fileURLToPath(source))) return null

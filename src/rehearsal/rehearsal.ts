@@ -386,7 +386,7 @@ class Playback {
       throw new Refusal(
         400,
         'rehearsal_exhausted',
-        `All ${length} turns of ${scenario} have been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
+        `${length === 1 ? `The only turn of ${scenario} has` : `All ${length} turns of ${scenario} have`} been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
       )
     }
     this.#played++

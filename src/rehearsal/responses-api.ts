@@ -63,7 +63,7 @@ function findItemProblem(
   }
   if (type === 'mcp_approval_request') {
     const missing = ['server_label', 'name', 'arguments'].find((key) => typeof item[key] !== 'string')
-    if (missing !== undefined) return `must have the text '${missing}'.`
+    if (missing !== undefined) return `must have a string field '${missing}'.`
     if (typeof id !== 'string' || requests.has(id)) return 'must have a unique id.'
     requests.set(id, false)
   }

@@ -182,7 +182,9 @@ const optionsSchema = z.strictObject({
   origins: z
     .array(z.string().refine(isOrigin, "expected an origin, such as 'https://app.test', or '*'"))
     .default([]),
-  clock: z.custom<Clock>(isClock, 'expected now, setTimeout and clearTimeout').default(systemClock),
+  clock: z
+    .custom<Clock>(isClock, "expected an object with the functions 'now', 'setTimeout' and 'clearTimeout'")
+    .default(systemClock),
 })
 
 /**

@@ -2,6 +2,7 @@ import { isObject } from '../core/base/values.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
+import { formatCount } from '../core/format/format-words.js'
 import { findTool } from '../core/run/answer-events.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
@@ -123,7 +124,7 @@ function createContextView(context: AgentContext): unknown {
   const { messages, config, tools, features, ...rest } = maskContext(context)
   return {
     ...(toShownValue(rest) as object),
-    messages: `${messages.length} messages`,
+    messages: formatCount(messages.length, 'message'),
     config: toShownOnce(config),
     tools: toShownOnce(tools),
     features,
@@ -149,7 +150,7 @@ function getContent(entry: RecordContent): object {
   switch (entry.type) {
     case 'opened': {
       const { state, forkedFrom, version, name } = entry
-      const brought = state && `${state.messages.length} messages`
+      const brought = state && formatCount(state.messages.length, 'message')
       return { version, name, ...(brought && { state: brought }), ...(forkedFrom && { forkedFrom }) }
     }
     case 'start': {

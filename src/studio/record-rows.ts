@@ -4,7 +4,7 @@ import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { formatWakeTime } from '../core/base/clock.js'
 import { describeEventType } from '../core/chart/state-labels.js'
-import { shorten, formatMessageText } from '../core/format/format-words.js'
+import { formatCount, formatMessageText, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { RecordRow, SettledCall, Spending } from './protocol.js'
 import { getOwnUsage, isCopiedState, listActivePaths, type SessionStep } from './session-step.js'
@@ -68,7 +68,7 @@ function formatLabel({ record, entry, before, after }: SessionStep): string {
     case 'opened': {
       const { forkedFrom, state } = entry
       if (forkedFrom) return `forked from ${forkedFrom.sessionId} at ${forkedFrom.seq}`
-      return state ? `opened with ${state.messages.length} messages` : 'opened'
+      return state ? `opened with ${formatCount(state.messages.length, 'message')}` : 'opened'
     }
     case 'start': {
       const { features, input } = entry.input
@@ -107,7 +107,10 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
     }
     case 'xstate.done.actor.plan': {
       const { model, tools } = event.output
-      const parts = [model === undefined ? '' : `: ${model}`, tools ? `, ${tools.length} tools` : '']
+      const parts = [
+        model === undefined ? '' : `: ${model}`,
+        tools ? `, ${formatCount(tools.length, 'tool')}` : '',
+      ]
       return `step prepared${parts.join('')}`
     }
     case 'xstate.error.actor.model':

@@ -360,7 +360,7 @@ export class SessionActions {
     const { run, definition } = session
     if (!acceptsDefinition(this.#label, definition)) throw strandedError(id, definition, [this.#label])
     if (run?.status === 'active') return
-    const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without run, or from an earlier record.`
+    const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without running it, or fork from an earlier record.`
     throw new UsageError('nothing_to_resume', text, id)
   }
 

@@ -1,4 +1,5 @@
 import { StatewrightError } from '../core/base/errors.js'
+import { describeArgument } from '../core/base/values.js'
 import type { AnyStateMachine } from 'xstate'
 
 /**
@@ -50,7 +51,7 @@ export function getErrorMessage(thrown: unknown): string {
 /** @throws {PathError} `not_a_machine`, `xstate_v4` */
 export function assertMachine(value: unknown): asserts value is AnyStateMachine {
   const machine = toRecord(value)
-  if (machine === undefined) throw notAMachineError(value === null ? 'null' : `a ${typeof value}`)
+  if (machine === undefined) throw notAMachineError(describeArgument(value))
   if (typeof machine.withContext === 'function' || typeof machine.withConfig === 'function') {
     throw new PathError(
       'xstate_v4',

@@ -165,7 +165,8 @@ export function createRequestHandler(
 export function expectRequest(request: unknown): void {
   expectArgument('handler(request)', request, {
     is: isRequest,
-    phrase: 'a fetch Request. docs/express.md and docs/node-http.md show how to convert other requests',
+    phrase: 'a fetch Request',
+    hint: 'To convert other requests, see docs/express.md or docs/node-http.md.',
   })
 }
 

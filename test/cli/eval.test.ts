@@ -139,7 +139,7 @@ describe('eval', () => {
     const first = await evaluate(args, { signal: stop.signal })
     expect(first.code).toBe(130)
     expect(first.out).toMatch(/Stopped early/)
-    const [, id = ''] = /Continue with the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
+    const [, id = ''] = /To continue, run the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
     expect(await readReport('report.json')).toMatchObject({
       id,
       interrupted: true,

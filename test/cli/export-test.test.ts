@@ -112,7 +112,7 @@ describe('sessions export --as test', () => {
     const again = await place.run(options)
     expect([again.code, again.err]).toEqual([
       2,
-      expect.stringContaining('Store a new recording for it with --update'),
+      expect.stringContaining('To store a new recording for this test, pass --update.'),
     ])
 
     // Modules are cached per process, so the changed module has another name.

@@ -171,7 +171,7 @@ describe('an elicitation at a terminal', () => {
     expect(shown[0]).toBe('book: airline asks: Which seat?\n(a)nswer, (d)ecline, (c)ancel: ')
     expect(shown.slice(1)).toEqual([
       '  Seat (text): ',
-      '  it must be at least 2 characters.\n  Seat (text): ',
+      '  it must be at least 2 characters long.\n  Seat (text): ',
       '  meals (whole number, Enter to skip): ',
       '  it must be of type integer.\n  meals (whole number, Enter to skip): ',
       '  class (eco | biz, Enter for "eco"): ',

@@ -252,7 +252,10 @@ test('a fork without a run to continue is only created with run: false', async (
   for (const at of [1, 3]) {
     expect(await visitor.post(paths.fork('s'), { at, run: true, ...(at > 1 && { edit }) })).toMatchObject({
       status: 409,
-      error: { code: 'nothing_to_resume', message: expect.stringContaining('Fork without run') as string },
+      error: {
+        code: 'nothing_to_resume',
+        message: expect.stringContaining('Fork without running it') as string,
+      },
     })
   }
   expect(store.list()).toHaveLength(1)

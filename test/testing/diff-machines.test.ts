@@ -119,7 +119,7 @@ describe('diffMachines', () => {
       })
     const { differences } = diffMachines(machineOf(1), machineOf(2), { events: go })
     expect(differences).toMatchObject([{ contexts: { step: 1, label: 'GO', keys: ['count.ticks'] } }])
-    expect(String(differences[0])).toContain("(the contexts differ since 'GO' in count.ticks)")
+    expect(String(differences[0])).toContain("(from 'GO' on, the contexts differ in count.ticks)")
   })
 
   test('lets an actor that runs in only one machine report to that machine', () => {

@@ -127,7 +127,7 @@ export const batchCommand = defineCommand({
 function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, io: CliIO): void {
   for (const { number, fault } of damaged) writeNotice(io, `line ${number} of '${input}' ${fault}`)
   const more = damagedCount - damaged.length
-  if (more > 0) writeNotice(io, `${more} more lines are damaged.`)
+  if (more > 0) writeNotice(io, `${more} more ${more === 1 ? 'line is' : 'lines are'} damaged.`)
 }
 
 /** Finds problems that would make every line fail, before the first one starts. */

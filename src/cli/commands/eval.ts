@@ -274,7 +274,7 @@ class EvalCommand {
     const stopped = 'stopped: the remaining cases have no score.'
     if (!this.#store) return stopped
     const how = this.#options.id === undefined ? `with --id ${id}` : 'again'
-    return `${stopped} Continue with the same command ${how}.`
+    return `${stopped} To continue, run the same command ${how}.`
   }
 
   /** The reasons why the command fails, as sentences. */

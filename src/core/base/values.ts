@@ -78,6 +78,8 @@ export function getOrCreate<Key, Value>(
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string
+  /** A sentence after the error. */
+  hint?: string
 }
 
 /** An object or a class that has these keys. The values are checked where they are used. */
@@ -113,10 +115,10 @@ export function functionRule(phrase: string): ArgumentRule {
  *
  * @throws {UsageError} `invalid_argument`
  */
-export function expectArgument(argument: string, value: unknown, { is, phrase }: ArgumentRule): void {
+export function expectArgument(argument: string, value: unknown, { is, phrase, hint }: ArgumentRule): void {
   if (!isPromise(value) && is(value)) return
-  const found = isPromise(value) ? 'a promise; await it first' : describeArgument(value)
-  throw new UsageError('invalid_argument', `${argument} must be ${phrase} (got ${found}).`, argument)
+  const problem = `${argument} must be ${phrase} (got ${describeArgument(value)}).`
+  throw new UsageError('invalid_argument', hint === undefined ? problem : `${problem} ${hint}`, argument)
 }
 
 function isPromise(value: unknown): boolean {
@@ -127,6 +129,7 @@ export function describeArgument(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
+  if (isPromise(value)) return 'a promise; await it first'
   return typeof value === 'object' ? 'another object' : `a ${typeof value}`
 }
 

@@ -56,7 +56,7 @@ export function parseAnswerTarget(
   expectArgument('The options of an answer', options, optionsRule)
   const { fingerprint, messageId, why } = options
   if (why !== undefined && typeof why !== 'string')
-    throw new UsageError('invalid_input', 'The options of an answer: why must be a string.', 'why')
+    throw new UsageError('invalid_input', "'why' in the options of an answer must be a string.", 'why')
   const sent = readSender(options, 'The options of an answer')
   if (typeof call === 'string') return { callId: call, fingerprint, messageId, ...sent }
   const named = (call ?? {}) as AnswerOptions & { callId?: unknown }
@@ -224,7 +224,7 @@ export function checkVote(
   const why =
     fault === 'needs_others'
       ? `${who} may not edit the arguments of call '${callId}', because several people must approve it. Reject it with a reason instead.`
-      : `${who} may not decide call '${callId}'. Its approvers are ${JSON.stringify(approvers)}.`
+      : `${who} may not approve or reject call '${callId}'. Its approvers are ${JSON.stringify(approvers)}.`
   throw new UsageError('not_an_approver', why, callId)
 }
 

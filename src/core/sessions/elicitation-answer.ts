@@ -50,13 +50,22 @@ export function findFault(field: ElicitationField, value: unknown): string | fal
         ? Number.isFinite(value) && (type === 'number' || Number.isInteger(value))
         : typeof value === type
   if (!isFit) return `it must be ${type === 'array' ? 'a list' : `of type ${type}`}`
-  const [what, size, least = 0, most = Infinity] = isNumber
-    ? (['', value as number, field.minimum ?? -Infinity, field.maximum] as const)
+  const [verb, noun, end, size, least = 0, most = Infinity] = isNumber
+    ? (['be', '', '', value as number, field.minimum ?? -Infinity, field.maximum] as const)
     : type === 'array'
-      ? ([' choices', (value as unknown[]).length, field.minItems, field.maxItems] as const)
-      : ([' characters', Array.from(String(value)).length, field.minLength, field.maxLength] as const)
-  if (size < least) return `it must be at least ${least}${what}`
-  if (size > most) return `it must be at most ${most}${what}`
+      ? (['have', 'choice', '', (value as unknown[]).length, field.minItems, field.maxItems] as const)
+      : ([
+          'be',
+          'character',
+          ' long',
+          Array.from(String(value)).length,
+          field.minLength,
+          field.maxLength,
+        ] as const)
+  const formatLimit = (limit: number) =>
+    noun === '' ? String(limit) : `${limit} ${noun}${limit === 1 ? '' : 's'}${end}`
+  if (size < least) return `it must ${verb} at least ${formatLimit(least)}`
+  if (size > most) return `it must ${verb} at most ${formatLimit(most)}`
   const choices = listChoices(field)?.map((choice) => choice.const)
   const chosen = value as ElicitationValue
   if (choices && ![chosen].flat().every((one) => choices.includes(one as string)))

@@ -40,7 +40,7 @@ export type ParsedArguments = { ok: true; input: unknown } | { ok: false; messag
  */
 export function fitArguments(tool: Tool, value: unknown): ParsedArguments | Promise<ParsedArguments> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    const found = Array.isArray(value) ? 'an array' : `a ${typeof value}`
+    const found = Array.isArray(value) ? 'an array' : value === null ? 'null' : `a ${typeof value}`
     return { ok: false, message: `The arguments of '${tool.name}' must be a JSON object, but are ${found}.` }
   }
   try {

@@ -243,7 +243,11 @@ class ReconnectingServer implements McpServer {
     const more = warnings.length - maxWarnings
     this.#leftOut = [
       ...warnings.slice(0, maxWarnings),
-      ...(more > 0 ? [`MCP server '${this.#name}': ${more} more warnings. Set onWarning to read them.`] : []),
+      ...(more > 0
+        ? [
+            `MCP server '${this.#name}': ${more} more ${more === 1 ? 'warning' : 'warnings'}. Set onWarning to read ${more === 1 ? 'it' : 'them'}.`,
+          ]
+        : []),
     ]
   }
 

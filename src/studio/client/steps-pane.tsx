@@ -111,7 +111,7 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
         class="steps-box"
         ref={box}
         role="group"
-        aria-label={`${lines.length} lines`}
+        aria-label={formatCount(lines.length, 'line')}
         tabIndex={0}
         onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       >

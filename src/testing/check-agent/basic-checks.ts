@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
@@ -50,9 +51,12 @@ export const basicChecks: readonly AgentCheckSpec[] = [
       const tool = toolOf(scene)
       const result = await scene.open(turns(callOf(tool))).say(scene.input)
       expectNormal(result)
-      expectTrue(scene.executions.length === 1, `${tool.name} was executed ${scene.executions.length} times`)
+      expectTrue(
+        scene.executions.length === 1,
+        `${tool.name} was executed ${formatCount(scene.executions.length, 'time')}`,
+      )
       const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-      expectTrue(results.length === 1, `the model received ${results.length} results`)
+      expectTrue(results.length === 1, `the model received ${formatCount(results.length, 'result')}`)
       return `${tool.name}, ${endOf(result)}`
     },
   },

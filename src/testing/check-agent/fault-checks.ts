@@ -42,7 +42,7 @@ const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec
     const result = await process.say(scene.input)
     expectTold(result)
     const { length } = scene.requests
-    expectTrue(length <= most, `${length} requests (${describeEnd(result)})`)
+    expectTrue(length <= most, `${formatCount(length, 'request')} (${describeEnd(result)})`)
     return describeRun(scene, result)
   },
 })
@@ -57,7 +57,7 @@ const tool = (fault: ToolFault, title: string): AgentCheckSpec => ({
     const result = await process.say(scene.input)
     expectNormal(result)
     const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-    expectTrue(results.length === 1, `the model received ${results.length} results`)
+    expectTrue(results.length === 1, `the model received ${formatCount(results.length, 'result')}`)
     return `the model receives '${results[0]?.slice(0, 60)}'`
   },
 })

@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
@@ -49,8 +50,14 @@ const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
     }
     const script: Script = turns(callOf(toolOf(scene)))
     const result = await scene.open(script).say(scene.input, { signal: controller.signal })
-    expectTrue(scene.executions.length === 1, `${scene.executions.length} calls were executed`)
-    expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
+    expectTrue(
+      scene.executions.length === 1,
+      `${formatCount(scene.executions.length, 'call was', 'calls were')} executed`,
+    )
+    expectTrue(
+      scene.requests.length === 1,
+      `${formatCount(scene.requests.length, 'request')} (${describeEnd(result)})`,
+    )
     return result
   })
 
@@ -92,7 +99,10 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
     async (scene, controller) => {
       controller.abort()
       const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
-      expectTrue(scene.requests.length === 0, `${scene.requests.length} requests (${describeEnd(result)})`)
+      expectTrue(
+        scene.requests.length === 0,
+        `${formatCount(scene.requests.length, 'request')} (${describeEnd(result)})`,
+      )
       return result
     },
   ),
@@ -103,9 +113,9 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
     controller.abort()
     return run.result
   }),
-  inCall('in-call', 'While a call runs that respects the signal', hang),
-  inCall('in-deaf-call', 'While a call runs that never ends', () => new Promise(() => undefined)),
-  inCall('swallowed', 'While a call runs that ignores the abort and returns', () => 'The text.'),
+  inCall('in-call', 'During a call that respects the signal', hang),
+  inCall('in-deaf-call', 'During a call that never ends', () => new Promise(() => undefined)),
+  inCall('swallowed', 'During a call that ignores the abort and returns', () => 'The text.'),
   cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
     if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')
@@ -118,7 +128,10 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
       error: () => undefined,
     })
     const result = await run.result
-    expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
+    expectTrue(
+      scene.requests.length === 1,
+      `${formatCount(scene.requests.length, 'request')} (${describeEnd(result)})`,
+    )
     return result
   }),
   cancel(
@@ -158,7 +171,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       const most = process.agent.config.limits.onLimit === 'conclude' ? 4 : 3
       const result = await process.say(scene.input, { limits: { maxSteps: 3 } })
       const { length } = scene.requests
-      expectTrue(length <= most, `${length} requests (${describeEnd(result)})`)
+      expectTrue(length <= most, `${formatCount(length, 'request')} (${describeEnd(result)})`)
       expectTold(result)
       return describeRun(scene, result)
     },
@@ -171,9 +184,9 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       const { length } = scene.requests
       expectTrue(
         length < cap,
-        `${length} requests: nothing stopped it. Set limits.maxSteps (${describeEnd(result)})`,
+        `${formatCount(length, 'request')}: nothing stopped it. Set limits.maxSteps (${describeEnd(result)})`,
       )
-      expectTold(result, ` after ${length} requests`)
+      expectTold(result, ` after ${formatCount(length, 'request')}`)
       return describeRun(scene, result)
     },
   }),
@@ -184,7 +197,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       const process = scene.open(restless(scene))
       const result = await process.say(scene.input, { limits: { tokenBudget: tokensOfStep * 2.5 } })
       const { length } = scene.requests
-      expectTrue(length <= 3, `${length} requests (${describeEnd(result)})`)
+      expectTrue(length <= 3, `${formatCount(length, 'request')} (${describeEnd(result)})`)
       expectTold(result)
       return describeRun(scene, result)
     },
@@ -217,8 +230,8 @@ const loops = (
     scene.behave = behave
     const result = await scene.open(capped(script(scene))).say(scene.input)
     const { length } = scene.requests
-    expectTrue(length < cap, `${length} requests: nothing stopped it (${describeEnd(result)})`)
-    expectTold(result, ` after ${length} requests`)
+    expectTrue(length < cap, `${formatCount(length, 'request')}: nothing stopped it (${describeEnd(result)})`)
+    expectTold(result, ` after ${formatCount(length, 'request')}`)
     return `stopped after ${describeRun(scene, result)}`
   },
 })

@@ -214,7 +214,8 @@ function formatDifference({
   const [old, now] = [before.steps.at(-1), after.steps.at(-1)]
   const lines = [title, `Starting with ${before.input}:`]
   if (shared.length > 0) lines.push(formatPath({ steps: shared }))
-  if (contexts) lines.push(`  (the contexts differ since '${contexts.label}' in ${contexts.keys.join(', ')})`)
+  if (contexts)
+    lines.push(`  (from '${contexts.label}' on, the contexts differ in ${contexts.keys.join(', ')})`)
   lines.push(
     `  ${old?.label ?? 'start'}`,
     `    before → ${describeStep(old, kind)}`,

@@ -85,7 +85,7 @@ export interface EvaluationProgress {
 
 const optionRules: OptionRules<EvaluateOptions> = {
   agent: null,
-  cases: { is: Array.isArray, phrase: 'a list; await the function that reads it', isRequired: true },
+  cases: { is: Array.isArray, phrase: 'a list', isRequired: true },
   score: null,
   id: {
     is: (value) => isSessionId(value) && !value.includes('.') && value.length <= 80,

@@ -5,6 +5,7 @@ import { truncate } from '../../../guards/lib/cut.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'
+import { formatCount } from '../../core/format/format-words.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
 export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
@@ -94,7 +95,8 @@ function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
   }
   const changes = listLeafChanges(then.parameters, now.parameters)
   const lines = changes.slice(0, 8).map(({ path, before, after }) => formatSchemaChange(path, before, after))
-  if (changes.length > lines.length) lines.push(`  … and ${changes.length - lines.length} more differences`)
+  const more = changes.length - lines.length
+  if (more > 0) lines.push(`  … and ${formatCount(more, 'more difference')}`)
   const schema: FoundDifference = {
     by: 'tools',
     subject: name,
@@ -177,7 +179,7 @@ function markLines(sign: string, lines: readonly string[], beside: string | unde
     .slice(0, mostLines)
     .map((line, i) => `  ${sign} ${cutNearDifference(line, i === 0 ? beside : undefined)}`)
   const more = lines.length - shown.length
-  return more > 0 ? [...shown, `  ${sign} … ${more} more lines`] : shown
+  return more > 0 ? [...shown, `  ${sign} … ${formatCount(more, 'more line')}`] : shown
 }
 
 /** Truncates a long line around its first difference. */

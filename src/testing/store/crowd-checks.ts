@@ -64,7 +64,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
         log.map(({ seq }) => seq),
         [1, 2],
       )
-      expectSame('the second record, of the same append', log[1]?.data, log[0]?.data)
+      expectSame('the second record of the same append', log[1]?.data, log[0]?.data)
     },
   },
   {
@@ -74,7 +74,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       const other = await open()
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
       await store.append(lease, [createRecord(1)])
-      expectSame('the log, as another connection reads it', await other.read('s'), [createRecord(1)])
+      expectSame('the log as another connection reads it', await other.read('s'), [createRecord(1)])
       const error = await expectRefusal('acquire by another connection', 'session_busy', () =>
         other.acquire('s', leaseRequest),
       )

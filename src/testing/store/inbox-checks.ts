@@ -181,13 +181,13 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       for (const id of ['a', 'b', 'c']) await writeSession(store, id)
       for (const id of ['a', 'a', 'c', 'a']) await inbox.put(id, '{}')
       const after = (await inbox.read('a', 1)).map(({ message }) => message)
-      expectSame('messages 1, 2 and 3, read after 1', after, [2, 3])
-      expectSame('the messages after the last one', await inbox.read('a', 3), [])
+      expectSame('the list of messages after message 1', after, [2, 3])
+      expectSame('the list of messages after the last one', await inbox.read('a', 3), [])
       const lease = await store.acquire('c', leaseRequest)
       const unheard = [...((await inbox.listUnread?.()) ?? [])].sort((a, b) =>
         a.sessionId < b.sessionId ? -1 : 1,
       )
-      expectSame('the sessions with messages, leased or not', unheard, [
+      expectSame('the list of leased and unleased sessions with messages', unheard, [
         { sessionId: 'a', inbox: 3 },
         { sessionId: 'c', inbox: 1 },
       ])

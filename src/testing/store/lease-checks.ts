@@ -61,8 +61,10 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       const second = await store.acquire('s', leaseRequest)
       expectTrue(second.token !== first.token, 'each lease needs a unique token')
       await store.release(first)
-      await expectRefusal('acquire, after the release of an older lease', 'session_busy', () =>
-        store.acquire('s', leaseRequest),
+      await expectRefusal(
+        'acquiring a leased session after an older lease was released',
+        'session_busy',
+        () => store.acquire('s', leaseRequest),
       )
     },
   },
@@ -93,7 +95,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       )
       const until = time.now() + time.ms(100)
       const renewed = await store.renew(lease, time.ms(100))
-      expectSame('the lease, renewed', renewed, { ...lease, expiresAt: renewed.expiresAt })
+      expectSame('the renewed lease', renewed, { ...lease, expiresAt: renewed.expiresAt })
       time.same('expiresAt', renewed.expiresAt, until)
       await store.append(lease, [createRecord(2)])
       await time.passAlmost(100)
@@ -114,8 +116,10 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
         store.renew(stale, 1000),
       )
       await store.release(stale)
-      await expectRefusal('acquire, after the release of the previous lease', 'session_busy', () =>
-        store.acquire('s', leaseRequest),
+      await expectRefusal(
+        'acquiring a leased session after an expired lease was released',
+        'session_busy',
+        () => store.acquire('s', leaseRequest),
       )
       await store.append(lease, [createRecord(1)])
       expectSame('the log', await store.read('s'), [createRecord(1)])

@@ -47,7 +47,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       await store.release(b)
 
       const list = await store.list()
-      expectSame('the list, last written first', listIds(list), ['a', 'c', 'b'])
+      expectSame('the list ordered by last write', listIds(list), ['a', 'c', 'b'])
       const [first, second, third] = list
       expectSame(
         'the heads',
@@ -88,7 +88,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       await store.append(lease, createRecords(1, 2), createSummary('about s'))
       await store.append(await store.acquire('other', leaseRequest), createRecords(1, 3))
       const listed = await store.get('s')
-      expectSame('the entry of a session, as in the list', listed, await findListed())
+      expectSame('the entry of a session', listed, await findListed())
       expectSame('the head and the summary', [listed?.head, listed?.summary], [2, createSummary('about s')])
       expectOwner('a leased session', listed, 'run 1')
       await time.pass(10)
@@ -127,7 +127,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const all = await store.list()
       expectSame('the number of listed sessions', all.length, 40)
       const newestFirst = [...all].sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
-      expectSame('the list, by updatedAt and then by id', listIds(all), listIds(newestFirst))
+      expectSame('the list ordered by updatedAt and then by id', listIds(all), listIds(newestFirst))
       const holders = all.filter(({ holder }) => holder !== null)
       expectSame('the leased sessions', listIds(holders).sort(), held.sort())
       for (const state of [
@@ -288,7 +288,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1), createRecord(2)], createSummary('first'))
       const before = await store.get('s')
-      expectSame('no marks', before?.marks, undefined)
+      expectSame('the marks of a session without marks', before?.marks, undefined)
       expectSame('a mark', await setMark('s', 2, good), true)
       expectSame('another mark', await setMark('s', 1, bad), true)
       for (const seq of [0, 3]) expectSame(`a mark at record ${seq}`, await setMark('s', seq, good), false)

@@ -252,9 +252,9 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'the list contains every session with records, newest first, with its lease owner',
-        /^the list, last written first should be \["a","c","b"\], but is \["a","b","c"\]$/,
+        /^the list ordered by last write should be \["a","c","b"\], but is \["a","b","c"\]$/,
       ],
-      ['the list filters by state and agent and pages without duplicates', /^the list, by updatedAt/],
+      ['the list filters by state and agent and pages without duplicates', /^the list ordered by updatedAt/],
     ],
   ],
   [

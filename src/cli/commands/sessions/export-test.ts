@@ -275,6 +275,6 @@ async function fileExists(path: string): Promise<boolean> {
 
 async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
   if (!(await fileExists(path))) return
-  const text = `'${relative(cwd, path)}' already exists. Store a new recording for it with --update, replace all with --force, or choose another file.`
+  const text = `'${relative(cwd, path)}' already exists. To store a new recording for this test, pass --update. To replace the test and its recording, pass --force. Or choose another file.`
   throw new CliError('unwritable_file', `--out: ${text}`, '--out')
 }

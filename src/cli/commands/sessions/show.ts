@@ -1,7 +1,13 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
-import { createPaint, formatMessageText, type Paint, shorten } from '../../../core/format/format-words.js'
+import {
+  createPaint,
+  formatCount,
+  formatMessageText,
+  type Paint,
+  shorten,
+} from '../../../core/format/format-words.js'
 import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord, type RecordContent } from '../../../core/sessions/log/log-record.js'
@@ -145,7 +151,7 @@ function formatContent(entry: RecordContent): string {
     case 'opened': {
       const { name, state, forkedFrom } = entry
       const from = forkedFrom ? `from ${forkedFrom.sessionId} at ${forkedFrom.seq}` : ''
-      const copied = state ? `with ${state.messages.length} messages` : ''
+      const copied = state ? `with ${formatCount(state.messages.length, 'message')}` : ''
       return [name ?? '', from, copied].filter((part) => part !== '').join(', ')
     }
     case 'start':

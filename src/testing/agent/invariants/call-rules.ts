@@ -1,3 +1,4 @@
+import { formatCount } from '../../../core/format/format-words.js'
 import { findStrictest } from '../../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { listLate } from '../../../../machines/agent/expiry.js'
@@ -367,7 +368,9 @@ export const callRules: readonly AgentInvariant[] = [
     const now = findCall(after.calls, event.callId)
     const isOpen = now?.needs === 'approval' && !now.result && !now.unscreenedResult
     const announced = listAnnounced(change, 'approval_decided').filter(({ callId }) => callId === call.id)
-    return announced.length !== (isOpen ? 0 : 1) && `the end is announced ${announced.length} times`
+    return (
+      announced.length !== (isOpen ? 0 : 1) && `the end is announced ${formatCount(announced.length, 'time')}`
+    )
   }),
   createRule('each approval is requested once whenever the run starts waiting for input', (change) => {
     const requested = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)

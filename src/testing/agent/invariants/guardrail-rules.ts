@@ -1,3 +1,4 @@
+import { formatCount } from '../../../core/format/format-words.js'
 import { listUnclearedInput } from '../../../../machines/agent/mask-uncleared.js'
 import { getInitialGuardrails, type GuardrailsState, resetGuard } from '../../../../guards/state.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
@@ -79,7 +80,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const remaining = after.messages.filter(
       ({ id, data }) => refused.includes(id) && data?.['withheld'] !== true,
     )
-    return remaining.length > 0 && `${remaining.length} messages are kept`
+    return remaining.length > 0 && `${formatCount(remaining.length, 'message is', 'messages are')} kept`
   }),
   createRule('shield findings about an answer are announced', (change) => {
     const { event, before } = change
@@ -124,13 +125,13 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (before.messages.at(-1)?.role === 'tool')
       return (
         announced.length !== (change.state === 'BLOCKED' ? 1 : 0) &&
-        `${announced.length} blocked answers were announced`
+        `${formatCount(announced.length, 'blocked answer was', 'blocked answers were')} announced`
       )
     // Its calls may still be pending review.
     if (after.unemittedStep !== null) return announced.length > 0 && 'the calls of the answer are announced'
     return (
       (announced.length !== 1 || announced[0]?.message.data?.['withheld'] === true) &&
-      `${announced.length} messages were announced`
+      `${formatCount(announced.length, 'message was', 'messages were')} announced`
     )
   }),
   createRule('a failed last answer is a warning and not the reason why the run ended', (change) => {

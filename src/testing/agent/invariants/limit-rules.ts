@@ -1,3 +1,4 @@
+import { formatCount } from '../../../core/format/format-words.js'
 import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { isNewRefusal, isRefusedQuestion } from '../../../../machines/agent/refusals.js'
@@ -32,7 +33,7 @@ export const limitRules: readonly AgentInvariant[] = [
     return (
       isNew &&
       admitted.length > (maxToolCallsPerResponse ?? Infinity) &&
-      `${admitted.length} calls were admitted from one response`
+      `${formatCount(admitted.length, 'call was', 'calls were')} admitted from one response`
     )
   }),
   createRule('a call refused by a cap never starts', ({ after }) => {
@@ -144,7 +145,7 @@ export const limitRules: readonly AgentInvariant[] = [
       if (mayResend !== isSent) return `the event led to ${state}`
       if (mayResend && after.attempt !== before.attempt + 1) return 'the attempt is not counted'
       const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'content_refused')
-      if (warnings.length !== (mayResend ? 1 : 0)) return `${warnings.length} warnings`
+      if (warnings.length !== (mayResend ? 1 : 0)) return formatCount(warnings.length, 'warning')
       return (
         refusal !== undefined &&
         (after.refusals ?? []).every((one) => one !== refusal) &&
