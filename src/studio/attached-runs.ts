@@ -25,7 +25,10 @@ export class AttachedRuns {
     this.#onChange = onChange
   }
 
-  /** A run that the studio resumed is outdated once it rests, because another process may have resumed it. */
+  /**
+   * Returns an attached run, unless it is outdated. A run that the studio resumed is outdated once it rests, because
+   * another process may have resumed it.
+   */
   get(sessionId: string): AttachableRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
     return run && isOurs && !isWorkState(run.state) ? undefined : run

@@ -134,7 +134,7 @@ function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareC
   return { kind: 'instructions', name: null, a: one, b: two }
 }
 
-/** The text of the last step. Empty if the step failed or called tools, because the run gave no answer then. */
+/** The text of the last step. Empty if the step failed or called tools, because the run gave no answer in that step. */
 function findAnswer(steps: readonly CompareStep[]): string {
   const last = steps.at(-1)
   return last && last.calls.length === 0 ? last.text : ''

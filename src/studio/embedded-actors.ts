@@ -35,8 +35,9 @@ export const embeddedNote =
   'This embedded actor is not stored. It can be answered while it is attached, but it cannot be forked.'
 
 /**
- * Actors of agent machines that are attached to the studio. Each has an in-memory log like a stored session, which
- * starts with the actor or with its state when it was attached.
+ * Actors of agent machines that are attached to the studio. Each actor has an in-memory log, like the log of a stored
+ * session. The log begins with the start of the actor, or with the actor's state at the time when the actor was
+ * attached.
  */
 export class EmbeddedActors {
   readonly #logs = memoryStore()

@@ -29,8 +29,8 @@ export interface ShareOptions {
 }
 
 /**
- * Exports a session as an HTML file, a picture or a film. The file is the studio's page with the session's data, and
- * makes no requests. Secrets are scrubbed, as in the studio.
+ * Exports a session as an HTML file, a picture or a film. The HTML file is the studio's page with the session's data,
+ * and makes no requests. Secrets are scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
  * @throws {StatewrightError} `no_page` if the package was not built, `no_film` for a session that cannot be filmed

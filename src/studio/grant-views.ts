@@ -6,7 +6,9 @@ import type { GrantView } from './protocol.js'
 import type { SessionStep } from './session-step.js'
 import { type GrantNote, toShownText } from './shown-values.js'
 
-/** Each moment of a session has its grants. */
+/**
+ * The maximum number of grants in a view. The number is limited because every moment of a session contains the grants.
+ */
 const mostViews = 200
 
 const getGrants = ({ session: { run, state } }: SessionStep['after']): readonly Grant[] =>
@@ -31,8 +33,8 @@ export function recordGrants(
 }
 
 /**
- * The grants of a session after a record, with active grants first. `unread` are inbox messages. The next run reads them
- * before it starts a call.
+ * The grants of a session after a record, with active grants first. `unread` contains inbox messages, which the next
+ * run reads before it starts a call.
  */
 export function createGrantViews(
   { record, after }: SessionStep,

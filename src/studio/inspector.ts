@@ -16,7 +16,10 @@ export interface LocalInspectorOptions extends RedactOptions {
 export interface LocalInspector {
   /** Pass to `createAgent`, to `run()`, or to XState's `createActor`. */
   inspect: Observer<InspectionEvent>
-  /** The page to open in a browser on this machine. The address contains a token, and anyone who has it can watch. */
+  /**
+   * The page to open in a browser on this machine. The address contains a token, and anyone who has the address can
+   * watch.
+   */
   url: string
   /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
   socketUrl: string

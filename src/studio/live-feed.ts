@@ -156,7 +156,7 @@ export class LiveFeed {
   }
 }
 
-/** The session was deleted after it was listed. */
+/** Ignores the error for a session that was deleted after it was listed. */
 function ignoreUnknownSession(error: unknown): null {
   if (error instanceof StoreError && error.code === 'unknown_session') return null
   throw error

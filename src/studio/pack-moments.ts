@@ -82,7 +82,7 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
   } as MomentView
 }
 
-/** Assembles a list from its own items and the items kept from earlier moments, starting at its end. */
+/** Assembles a list from its own items and the items kept from earlier moments. Starts at the end of the list. */
 function unpackList(moments: PackedMoments['moments'], at: number, index: number): number[] {
   const pieces: number[][] = []
   let end = Infinity

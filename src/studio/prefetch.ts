@@ -9,8 +9,8 @@ const quietMs = 150
 const maxWaitMs = 10_000
 
 /**
- * Prefetches the first sessions of the list while the server is idle, so that they open fast. It pauses for every
- * request and gives up if requests do not stop.
+ * Prefetches the first sessions of the list while the server is idle, so that they open fast. The prefetcher pauses for
+ * every request, and gives up if requests do not stop.
  */
 export class Prefetcher {
   readonly #library: SessionLibrary

@@ -96,7 +96,7 @@ export interface SessionRow {
   models: string[]
   /** The session that called this sub-agent. Null for other sessions. */
   parent: string | null
-  /** Number of sub-agent sessions below it. */
+  /** Number of sub-agent sessions below this session. */
   children: number
   /** Marks that people set, in record order. */
   marks: StepMark[]
@@ -257,9 +257,9 @@ export interface PendingView {
   /** See `PendingCall`. */
   expiresAt?: number
   onExpiry?: PendingCall['onExpiry']
-  /** Whether its approval can also approve later calls with these arguments. */
+  /** Whether an approval of this call can also approve later calls with the same arguments. */
   isGrantable: boolean
-  /** JSON Schema of the arguments. Null without the agent. */
+  /** JSON Schema of the arguments. Null if the studio does not have the agent. */
   schema: object | null
   elicitation?: Elicitation
 }
@@ -275,9 +275,9 @@ export interface GrantView {
   isExact: boolean
   /** How many more calls may start. Null if unlimited. */
   usesLeft: number | null
-  /** How many calls it allows in total. Null if unlimited or unknown. */
+  /** How many calls the grant allows in total. Null if unlimited or unknown. */
   uses: number | null
-  /** Milliseconds since the epoch. Null if it does not expire. */
+  /** Milliseconds since the epoch. Null if the grant does not expire. */
   until: number | null
   /** The names of the people who gave the grant. Empty if they are unknown. */
   givers: string[]
@@ -290,9 +290,12 @@ export interface MomentView {
   /** Number of messages before the transcript. */
   earlier: number
   transcript: ShownMessage[]
-  /** Null if there are none, or if they are unknown without the agent. */
+  /**
+   * The instructions of the agent. Null if there are none, or if they are unknown because the studio does not have the
+   * agent.
+   */
   instructions: InstructionsView | null
-  /** With secrets removed. */
+  /** The record, with secrets removed. */
   record: unknown
   /** The machine's context, with secrets removed. */
   context: unknown
@@ -302,7 +305,7 @@ export interface MomentView {
   budget: GaugeView[]
   pending: PendingView[]
   grants: GrantView[]
-  /** Empty without an agent, or before the last record. */
+  /** The actions that the page offers. Empty without an agent, or for a record before the last one. */
   actions: Answer['type'][]
 }
 
@@ -317,7 +320,7 @@ export interface MachineView {
   /** The names of the running actors. */
   actors: string[]
   waits: { event: string; at: number }[]
-  /** The sessions of its agents, oldest first. */
+  /** The sessions of the machine's agents, oldest first. */
   children: SessionRow[]
   /** The latest records, oldest first. */
   records: {
@@ -436,7 +439,7 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether generated tests cover it. Null if unknown. */
+  /** Whether generated tests cover the state. Null if unknown. */
   isTested: boolean | null
 }
 
@@ -467,7 +470,7 @@ export interface CompareView {
   commonMessages: number
   /** The change made by the fork. Null if nothing changed. */
   change: CompareChange | null
-  /** The answer that each session ends with. Empty if it has none. */
+  /** The answer that each session ends with. Empty for a session without an answer. */
   answers: { a: string; b: string }
   steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
 }
@@ -488,7 +491,7 @@ export interface CompareStep {
   calls: { name: string; arguments: string; result: string | null }[]
   /** The end of a step without an answer, such as `model failed: server_error`. */
   failure: string | null
-  /** Whether a fork copied it from its original. If so, it has no usage and no duration. */
+  /** Whether a fork copied the step from its original. A copied step has no usage and no duration. */
   isInherited: boolean
   tokens: number
   cost: number | null
@@ -539,7 +542,7 @@ export interface ShownMessage {
     name: string
     arguments: string
     result: string | null
-    /** The record where a fork applies another result. Null if there is none yet. */
+    /** The record where a fork applies another result. Null if there is no such record yet. */
     forkAt: number | null
     media: ShownMedia[]
     status: string | null

@@ -158,7 +158,7 @@ type FailureEvent = Extract<
   { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }
 >
 
-/** A memory search fails like a request, but the machine's event type does not include it. */
+/** A memory search fails like a request, but the machine's event type does not include this failure. */
 const failureTypes: ReadonlySet<string> = new Set([
   'xstate.error.actor.model',
   'xstate.error.actor.conclusion',
@@ -293,7 +293,7 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
   return findNameInTranscript(callId, contexts.at(-1) ?? null) ?? 'call'
 }
 
-/** A batch that was refused as a whole was never the current batch. */
+/** Finds the name in the transcript, because a batch that was refused as a whole was never the current batch. */
 function findNameInTranscript(callId: string, context: AgentContext | null): string | undefined {
   if (context === null) return undefined
   for (let at = context.messages.length - 1; at >= 0; at -= 1) {

@@ -10,7 +10,7 @@ export const paths = {
     `/api/sessions?${new URLSearchParams({ q, sort, offset: String(offset), ...(limit !== undefined && { limit: String(limit) }) }).toString()}`,
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
-  /** For a session of a `statewright/durable` machine. */
+  /** The address for the session of a `statewright/durable` machine. */
   machine: (id: string): string => `${paths.session(id)}/machine`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
   /** `all` includes messages that were already in earlier requests. */

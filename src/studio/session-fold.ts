@@ -205,7 +205,7 @@ export class SessionFold {
     }
   }
 
-  /** Another program may have written an impossible state. */
+  /** Checks the state, because another program may have written an impossible one. */
   #checkState(): void {
     const fault = findSessionFault(this.#now.session)
     if (fault === null) return
@@ -238,7 +238,7 @@ export class SessionFold {
   /**
    * Records where a fork can apply an edit: a message where it first appears, instructions at the start of the run, and
    * a result where its batch is complete, so that no other call in the batch runs again. A result that ended the run
-   * has none, because no model would read the other result.
+   * has no fork point, because no model would read the other result.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // In a partial log, it is unknown where earlier messages first appeared.

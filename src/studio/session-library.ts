@@ -190,8 +190,8 @@ export class SessionLibrary {
   }
 
   /**
-   * The prefetched end with the records written since. Null if there is none, or if too many records were written. Each
-   * end is returned once.
+   * The prefetched end with the records written since. Null if there is no prefetched end, or if too many records were
+   * written. Each end is returned once.
    */
   async #takeEnd(id: string): Promise<SessionFold | null> {
     const known = this.#ends.get(id)

@@ -49,7 +49,7 @@ export function toShownValue(value: unknown, options = { maxText: 4_000, maxItem
 export interface GrantNote {
   /** The record in which the grant was given. */
   seq: number
-  /** How many calls it allows in total. Undefined if unlimited, or if the record is not known. */
+  /** How many calls the grant allows in total. Undefined if unlimited, or if the record is not known. */
   uses: number | undefined
   /** The grant when it was removed, and the time. Undefined while the session still has it. */
   removed?: { grant: Grant; seq: number; at: number }

@@ -190,7 +190,7 @@ function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
-/** Another server may also have set a cookie with this name. */
+/** Lists all cookies with this name, because another server may also have set one. */
 function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
   const all = cookie.split(';').map((one) => one.trim())
   return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))

@@ -50,7 +50,7 @@ const columnGap = 20
 
 interface Row {
   ids: string[]
-  /** The conditions of its transitions. */
+  /** The conditions of the row's transitions. */
   words: string[]
   target: string
   y: number

@@ -215,7 +215,7 @@ interface GrantsProps extends Pick<PendingProps, 'isBusy' | 'send'> {
 /** The approvals for later calls, including ended ones. */
 function Grants({ grants, mayRevoke, isBusy, send }: GrantsProps) {
   const active = grants.filter(({ ended }) => ended === null).length
-  // It stays open when the last grant ends.
+  // The section stays open when the last grant ends.
   const [isOpen] = useState(active > 0)
   return (
     <details class="grants" open={isOpen}>
@@ -309,7 +309,10 @@ interface ElicitationProps {
   send: (answer: Answer) => Promise<void>
 }
 
-/** A question from a tool's server. Its text is framed, so that it is not mistaken for ours. */
+/**
+ * A question from a tool's server. The text of the question is framed, so that it is not mistaken for the studio's own
+ * text.
+ */
 function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const { name, elicitation } = call
   const { server, message, mode, url, schema } = elicitation

@@ -251,7 +251,7 @@ function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: 
   }
 }
 
-/** The time that a person took, which says nothing about the run. */
+/** The time that people took to answer, which says nothing about the run. */
 function measureWaits({ bars }: SessionView, from: number, to: number): number {
   return measureUnion(
     bars.filter((bar) => bar.from >= from),

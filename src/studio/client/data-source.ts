@@ -24,14 +24,14 @@ import { type ListRequest, paths } from '../routes.js'
 
 /** The data source of the page, which is a server or an exported file. */
 export interface Source {
-  /** An exported file has one session and is read-only. */
+  /** Whether the source is an exported file, which has one session and is read-only. */
   isFile: boolean
   chart(): Promise<ChartView>
   sessions: (list: Partial<ListRequest>) => Promise<SessionsView>
   visits(): Promise<VisitsView>
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
-  /** For a machine's session. An exported file has none. */
+  /** Loads the session of a machine. An exported file has no such session. */
   machine: (id: string) => Promise<MachineView>
   /** `all` includes the messages of earlier requests. An exported file has no requests. */
   request: (id: string, seq: number, all: boolean) => Promise<RequestView>

@@ -58,7 +58,7 @@ export function ForkDialog(props: ForkProps) {
 interface FormProps extends ForkProps {
   choices: readonly Choice[]
   chosen: number
-  /** The list of choices then keeps the focus. */
+  /** Whether the reader has chosen a change. The list of choices then keeps the focus. */
   hasChosen: boolean
   onChoose: (wanted: WhatIf | null) => void
 }

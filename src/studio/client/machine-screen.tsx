@@ -12,7 +12,7 @@ const reloadMs = 2_000
 interface MachineProps {
   source: Source
   id: string
-  /** An import would move the head of the run page into a separate file. */
+  /** The component is a prop, because an import would move the head of the run page into a separate file. */
   Pill: typeof RowPill
 }
 

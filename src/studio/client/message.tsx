@@ -11,7 +11,7 @@ import type { WhatIf } from './what-if.js'
 export interface ShownAs {
   isLast: boolean
   isRaw: boolean
-  /** Whether the message matches the search and is fully expanded. */
+  /** Whether the message matches the search and is therefore shown in full. */
   isFound: boolean
   isCurrent: boolean
 }
@@ -30,7 +30,7 @@ const names: Record<ShownMessage['role'], string> = {
   system: 'Loop',
 }
 
-/** Why the loop sends a message to the model. */
+/** The reasons why the loop sends a message to the model. */
 const loopReasons: Readonly<Record<string, string>> = {
   max_tokens_recovery: 'asks for the rest of a truncated answer',
   output_repair: 'asks for an answer that matches the schema',

@@ -3,7 +3,10 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 
 let shown: string | null = null
 
-/** A new object for each navigation, because `replaceAddress` may have changed the address in between. */
+/**
+ * Returns the hash of the address, in a new object for each navigation. A new object is necessary because
+ * `replaceAddress` may have changed the address in the meantime.
+ */
 export function useAddressHash(): { hash: string } {
   const [state, setState] = useState(() => ({ hash: location.hash }))
   useLayoutEffect(() => {
@@ -26,13 +29,13 @@ export function replaceAddress(hash: string): void {
   shown = location.hash
 }
 
-/** Keeps the address in sync with the screen, so that it can be shared. Null does not change the address. */
+/** Keeps the address in sync with the screen, so that the address can be shared. Null does not change the address. */
 export function useWrittenAddress(hash: string | null): void {
-  // A layout effect, because other effects of the old screen end only after the next screen has rendered and would
-  // overwrite its address.
+  // This is a layout effect. Other effects of the old screen end only after the next screen has rendered, and they
+  // would overwrite the next screen's address.
   useLayoutEffect(() => {
     if (hash === null) return undefined
-    // Debounced, because typing and the slider change it often.
+    // Debounced, because typing and the slider change the address often.
     const timer = setTimeout(() => replaceAddress(hash), 250)
     return () => clearTimeout(timer)
   }, [hash])

@@ -34,7 +34,7 @@ export class Picture {
   readonly svg: SVGSVGElement
   /** Whether innermost states are drawn as chips inside their outer states. */
   readonly isOverview: boolean
-  /** Whether it is drawn at text size for a narrow pane. */
+  /** Whether the picture is drawn at text size for a narrow pane. */
   readonly isNarrow: boolean
   /** The size in the picture's units. */
   readonly size: { readonly width: number; readonly height: number }
@@ -199,7 +199,7 @@ export class Picture {
     return spot
   }
 
-  /** Points along a transition's line. Empty if it has no line. */
+  /** Points along a transition's line. Empty if the transition has no line. */
   #followLine(id: string): readonly Point[] {
     const known = this.#lines.get(id)
     if (known) return known

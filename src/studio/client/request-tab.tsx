@@ -7,7 +7,7 @@ import { JsonTree, LongText } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 
 interface RequestProps {
-  /** The record that ends the request. 0 if the step has none yet. */
+  /** The record that ends the request. 0 if the step has no such record yet. */
   seq: number
   load: (seq: number, all: boolean) => Promise<RequestView>
 }

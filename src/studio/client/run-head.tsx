@@ -111,7 +111,7 @@ export function RowPill({ row: { status, value, state } }: { row: SessionRow }) 
 interface VerdictProps {
   view: SessionView
   steps: readonly RunStep[]
-  /** The current time of an active run. */
+  /** The current time while the run is active. Otherwise undefined. */
   now: number | undefined
   /** Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
@@ -127,7 +127,7 @@ interface VerdictProps {
 
 type ChipTab = 'cost' | 'guards' | 'transcript'
 
-/** The stop reason and the usage of the session. Each part links to its records, one after another. */
+/** The stop reason and the usage of the session. Each part links to its records in turn. */
 export function VerdictStrip({
   view,
   steps,
@@ -233,7 +233,7 @@ function Chips({
 }: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace' | 'onTab'>) {
   const { rows, bars, verdict, session } = view
   const { inherited } = session
-  // The slider moves often and does not change these.
+  // The slider moves often and does not change the chips.
   const chips = useMemo(
     () => listChips({ rows, bars, verdict, inherited }, steps, now),
     [rows, bars, verdict, inherited?.tokens, steps],
@@ -378,7 +378,7 @@ function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: numb
   )
 }
 
-/** If some prices are unknown, the sum is a minimum. */
+/** The cost of the session. If some prices are unknown, the sum is a minimum. */
 function Cost({ verdict: { cost } }: { verdict: VerdictView }) {
   if (cost.usd === 0 && !cost.isWhole) return <>cost unknown (no prices)</>
   return (
@@ -394,7 +394,7 @@ interface ChipProps {
   /** The records that the chip links to. Without records, it opens the costs. */
   places?: readonly number[]
   title?: string
-  /** The tab that shows its records. */
+  /** The tab that shows the chip's records. */
   tab?: ChipTab
   onPlace: (place: number) => void
   onTab: (tab: ChipTab) => void

@@ -140,7 +140,7 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
   }, [])
 }
 
-/** Whether a media query matches, as it changes. */
+/** Whether a media query matches. The value is updated when the result changes. */
 export function useMedia(query: string): boolean {
   const list = useMemo(() => matchMedia(query), [query])
   const [isMatch, setMatch] = useState(list.matches)

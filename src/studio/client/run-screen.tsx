@@ -210,7 +210,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const at = before === -1 ? rows.findIndex(matches) : before
     if (at !== -1) go(at)
   }
-  /** Another process that holds a session acts on it with its own agent. */
+  /** Whether this studio's agent acts on the session. A process that holds the session acts with its own agent. */
   const isOwn = !session.isAttached && session.holder === null
   const canAct = !source.isFile && readOnly === null
   const openFork = (wanted: WhatIf | null, seq = row?.seq ?? 1): void => {
@@ -462,7 +462,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   )
 }
 
-/** The record that ends the request of the step, at or before this record if there are several. 0 without one. */
+/**
+ * The record that ends the request of the step. If there are several, the last one at or before this record, or else
+ * the first. 0 if there is none.
+ */
 function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, place: number): number {
   if (!step) return 0
   const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)

@@ -10,8 +10,8 @@ export interface RunStep {
   from: number
   to: number
   /**
-   * The record that completes the step, which is its last result or otherwise the answer. For an active step, the
-   * latest record.
+   * The record that completes the step, which is the last result of the step's calls, or otherwise the answer. For an
+   * active step, the latest record.
    */
   place: number
   /** Milliseconds spent on requests, on calls, waiting, and in total. */
@@ -222,7 +222,7 @@ export type StepLine = { steps: readonly [RunStep, ...RunStep[]]; isMerged: bool
 const mostUnmerged = 3
 const fewSteps = 12
 
-/** Merges consecutive steps that look alike into one line, unless the reader opened it. */
+/** Merges consecutive steps that look alike into one line, unless the reader has opened the line. */
 export function mergeSteps(steps: readonly RunStep[], opened: ReadonlySet<string>): StepLine[] {
   const groups: [RunStep, ...RunStep[]][] = []
   let alike = ''

@@ -12,7 +12,7 @@ interface RunTabProps extends Omit<CostProps, 'budget'> {
   tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
   moment: MomentView
   row: RecordRow
-  /** The record that ends the request of the step. 0 without one. */
+  /** The record that ends the request of the step. 0 if there is no such record. */
   request: number
   loadRequest: (seq: number, all: boolean) => Promise<RequestView>
 }

@@ -5,7 +5,10 @@ import type { BudgetView, DayView } from '../protocol.js'
 import { formatWord } from './format.js'
 
 const height = 36
-/** Colors do not depend on counts, which change. Reasons after these share the last one. */
+/**
+ * The number of colors. Colors do not depend on counts, because counts change. All further reasons share the last
+ * color.
+ */
 const colours = 4
 
 export function SessionDays({

@@ -59,7 +59,7 @@ interface FiltersProps {
   onSort: (sort: string) => void
 }
 
-/** Filters as menus. The search field shows their values as words that can also be typed. */
+/** Filters as menus. The search field shows the values of the filters as words, which can also be typed. */
 export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProps) {
   const keys = (Object.keys(names) as QueryKey[]).filter((key) => {
     const values = facets[key] ?? []

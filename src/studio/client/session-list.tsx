@@ -202,7 +202,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
   )
 }
 
-/** The origin first, because a generated id fills a narrow column. */
+/** Describes the origin first, because a generated id fills a narrow column. */
 function describeOrigin({
   id,
   name,

@@ -63,7 +63,7 @@ export function SessionsScreen({
   const isBadQuery = error instanceof SourceError && error.code === 'invalid_option'
   if (error !== null && !isBadQuery && !found) return <Trouble error={error} onRetry={reload} />
   if (!found && !isBadQuery) return <Loading what="Loading the sessions" />
-  // The first search is invalid.
+  // If the first search is invalid, there are no sessions to show.
   const view = found ?? noSessions
   const { sessions, total, store, readOnly } = view
   const hidden = [
@@ -277,7 +277,7 @@ function useFoundSessions(
         Math.max(50, loadedAt + newsMs - performance.now()),
       )
     }
-    /** Once per frame, so that many active runs cost no more than one. */
+    /** Updates the page once per frame, so that many active runs cost no more than one. */
     const put = (): void => {
       frame = 0
       const now = new Map(changed)

@@ -88,7 +88,7 @@ interface Inspected {
   context: object
 }
 
-/** Excludes all text from the conversation. */
+/** The data of a moment, without any text from the conversation. */
 function numbersOf({ record, context }: MomentView): Inspected {
   const { event } = record as { event?: { type: string } }
   const { state, reason, steps, usage } = context as Record<string, unknown> & {

@@ -15,7 +15,7 @@ import {
   toStepKey,
 } from './run-steps.js'
 
-/** All lines have the same height in pixels, so that only visible lines are rendered. */
+/** The height of a line in pixels. All lines have the same height, so that only visible lines have to be rendered. */
 const lineHeight = 46
 const linesAround = 12
 
@@ -310,7 +310,7 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
   )
 }
 
-/** Unknown prices are short, because they can appear on every line. */
+/** The price of a step. An unknown price is shown in a short form, because it can appear on every line. */
 function Price({ cost }: { cost: CostSum }) {
   return cost.isWhole || cost.usd > 0 ? (
     <span>{formatCost(cost)}</span>

@@ -11,7 +11,7 @@ export interface PlacedBar {
 /** Positions on the timeline, from 0 (left) to 1 (right). */
 export interface Axis {
   at(place: number): number
-  /** The left edge of the stretch that starts with this record. The number of records gives the end. */
+  /** The left edge of the stretch that starts with this record. For the number of records, returns the right end. */
   edge(place: number): number
   span(placed: Pick<PlacedBar, 'bar' | 'from' | 'to'>): readonly [from: number, to: number]
   placeAt(x: number): number

@@ -19,7 +19,7 @@ interface TimelineProps {
   view: SessionView
   place: number
   areLanesShown: boolean
-  /** The current time of an active run. */
+  /** The current time while the run is active. Otherwise undefined. */
   now: number | undefined
   load: (id: string) => Promise<SessionView>
   loadMoment: (seq: number) => Promise<MomentView | null>

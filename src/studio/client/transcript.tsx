@@ -34,7 +34,7 @@ export function Transcript(props: TranscriptProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   const box = useRef<HTMLDivElement>(null)
   const last = messages.at(-1)
-  // A layout effect, because otherwise each record is painted twice.
+  // This is a layout effect, because otherwise each record would be painted twice.
   useLayoutEffect(() => {
     const panel = box.current?.closest('.panel')
     if (!panel || words !== '') return
