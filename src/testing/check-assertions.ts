@@ -42,7 +42,7 @@ export function checkSkippedNames(names: readonly string[], checks: readonly { n
 
 /** Random choices, reproducible by seed. */
 export interface RandomChoices {
-  /** From 0 to `most`, inclusive. */
+  /** A whole number from 0 to `most`, inclusive. */
   whole: (most: number) => number
   one: <Value>(values: readonly [Value, ...Value[]]) => Value
   /** Text of up to `most` characters of all kinds, including control characters, quotes and unpaired surrogates. */
@@ -51,7 +51,7 @@ export interface RandomChoices {
 
 export function createRandomChoices(seed: number): RandomChoices {
   let state = seed >>> 0
-  /** From 0 (inclusive) to 1 (exclusive). */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   const next = (): number => {
     state = (state + 0x9e3779b9) >>> 0
     let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad)

@@ -25,7 +25,7 @@ export interface LogViolation {
   rule: string
   /** The rule as a sentence. */
   law: string
-  /** How the record violates it. */
+  /** How the record violates the rule. */
   message: string
 }
 
@@ -106,7 +106,7 @@ export interface CheckedLog {
 
 const pageSize = 500
 
-/** Checks the logs of all sessions in a store one by one, including those of sub-agents. Read-only. */
+/** Checks the logs of all sessions in a store one by one, including the logs of sub-agents. Read-only. */
 export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<CheckedLog> {
   for await (const entry of listSessions(store, { children: true }, pageSize)) {
     // The reference model describes agents, not durable machines.

@@ -23,7 +23,7 @@ export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStat
 
 /** Paths and their coverage. */
 export interface GeneratedPaths {
-  /** In the order of the inputs, then of discovery. Deterministic. */
+  /** The paths, first in the order of the inputs, then in the order of discovery. Deterministic. */
   paths: MachinePath[]
   /** Plain JSON for `formatCoverage` or a diagram overlay. */
   coverage: Coverage
@@ -98,8 +98,8 @@ interface Walk {
 /**
  * Finds a small set of walks that collects every reachable item.
  *
- * Starts with the shortest walk to the deepest item, which collects shallow ones on the way, and extends it to the
- * nearest missing item while that is cheaper than a new walk. Finally, drops walks whose items are all collected by
+ * Starts with the shortest walk to the deepest item, which collects shallow ones on the way, and extends this walk to
+ * the nearest missing item while that is cheaper than a new walk. Finally, drops walks whose items are all collected by
  * others. Enumerating simple paths instead would take six times as long per step.
  */
 function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
@@ -305,9 +305,9 @@ export interface Coverage {
   /** All states except history states. */
   states: { id: string; reached: boolean }[]
   transitions: (DeclaredTransition & {
-    /** How often the paths take it. */
+    /** How often the paths take the transition. */
     count: number
-    /** Set if it cannot be taken with these inputs and this alphabet. */
+    /** Set if the transition cannot be taken with these inputs and this alphabet. */
     uncovered?: UncoveredTransition
   })[]
   /** All reachable pairs of consecutive transitions. Only with `transition-pairs`. */
@@ -370,12 +370,12 @@ function countNames(names: readonly string[]): Map<string, number> {
 export interface UncoveredTransition {
   /**
    * - `source_unreached`: the declaring state is never active
-   * - `guard_false`: its guard never passed
-   * - `event_absent`: its event never happens while its source is active
+   * - `guard_false`: the guard of the transition never passed
+   * - `event_absent`: the event of the transition never happens while the declaring state is active
    * - `shadowed`: another branch or a nested state always handles the event
    */
   reason: 'source_unreached' | 'guard_false' | 'event_absent' | 'shadowed'
-  /** With `guard_false`: the guard that blocked it. */
+  /** With `guard_false`: the guard that blocked the transition. */
   guard?: string
   /** With `guard_false`: how often the guard was false. */
   timesFalse?: number

@@ -30,7 +30,7 @@ import { getStateName, type DefinedTransition, describeState } from '../core/cha
 export interface ExploredState<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The first of the snapshots with the same key. */
   snapshot: SnapshotFrom<TMachine>
-  /** Label of the input that led to it. */
+  /** Label of the input that led to the state. */
   input: string
   /** Length of the shortest path. */
   depth: number
@@ -51,7 +51,7 @@ export interface ExploredMove<TMachine extends AnyStateMachine = AnyStateMachine
 }
 
 export interface ExploredGraph<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** One per input. */
+  /** The start states, one per input. */
   starts: ExploredState<TMachine>[]
   /** In breadth-first order. */
   states: ExploredState<TMachine>[]

@@ -38,7 +38,7 @@ export interface RecordedCall {
  * const { findings } = replaySteps(steps)
  */
 export interface RecordedStep {
-  /** Whether it follows a user message and therefore starts a turn. */
+  /** Whether the response follows a user message and therefore starts a turn. */
   user?: boolean | undefined
   calls: readonly RecordedCall[]
 }
@@ -48,9 +48,9 @@ export type RecordedTools = Readonly<Record<string, Partial<Pick<ToolTraits, 're
 
 /** A guard finding. */
 export interface ReplayedFinding {
-  /** Index of the response among those with calls, from 0. */
+  /** Index of the response among all responses with calls, from 0. */
   step: number
-  /** `before` or `after` its calls. */
+  /** `before` or `after` the calls of the response. */
   when: 'before' | 'after'
   action: 'nudge' | 'block' | 'halt'
   guard: GuardName
@@ -74,7 +74,7 @@ export interface GuardReplay {
 /**
  * Applies guards with another configuration to a recorded session. The guards inspect the recorded calls and results
  * as in a live run. The model's behavior is fixed, so findings after a nudge are an upper bound. A halt ends the turn,
- * and the next user message starts a new one.
+ * and the next user message starts a new turn.
  *
  * Throws a ConfigError for an invalid configuration.
  *
@@ -210,7 +210,7 @@ function toText(content: unknown): string {
 export interface GuardStop {
   /** Index of the response, from 0. */
   step: number
-  /** `before` or `after` its calls. */
+  /** `before` or `after` the calls of the response. */
   when: ReplayedFinding['when']
   /** The guard or limit. */
   by: ReplayedFinding['guard'] | 'max_steps'
@@ -249,7 +249,7 @@ export interface CompareGuardsOptions {
 /**
  * Finds where the guards and step caps of several configurations would have stopped a session, and the resulting
  * savings. As in `replayGuards`, the model's behavior is fixed. A stopped turn ends, and the next user message starts a
- * new one.
+ * new turn.
  *
  * Throws a ConfigError for an invalid configuration.
  *

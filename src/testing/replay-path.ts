@@ -85,7 +85,7 @@ const platformClock: ReplayClock = {
 
 /**
  * Replays a path on the live machine and compares states up to the first difference. Never rejects or hangs, because
- * errors and timeouts in the harness count as failures of that step.
+ * errors and timeouts in the harness count as failures of the step.
  *
  * ```ts
  * for (const path of paths) expect(await replay(path, createHarness())).toMatchObject({ ok: true })

@@ -138,7 +138,7 @@ export const featureOutcomes = {
   },
 } satisfies Record<string, Record<string, ModelOutput>>
 
-/** The policies' decisions on changed arguments. The last entry has none. */
+/** The policies' decisions on changed arguments. The last entry has no decisions. */
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
   allow: [verdict('allow')],
   ask: [verdict('ask')],

@@ -336,7 +336,7 @@ function listPlanEvents({ steps }: AgentContext): Events {
   }
 }
 
-/** Also true for agents that received the conversation. */
+/** Whether the active agent can hand off. Also true for an agent that received the conversation. */
 function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   return (
     speaker !== null || calls.some(({ handoff }) => handoff) || tools['transfer_to_billing'] !== undefined

@@ -77,7 +77,8 @@ function createWatchingInput(
 }
 
 /**
- * Inputs for exploring the agent machine. Each enables one feature, with limits that are small enough to be reached.
+ * Inputs for exploring the agent machine. Each input enables one feature, with limits that are small enough to be
+ * reached.
  *
  * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */

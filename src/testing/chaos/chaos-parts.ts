@@ -218,7 +218,7 @@ function createRing(): object {
  * - `disk_full`, `lease_lost`: writes nothing and throws that error
  * - `hangs`: writes nothing and never settles
  * - `dies`: writes nothing, and no later call settles, as if the process had died before the write
- * - `dies_after`: the same, after the write
+ * - `dies_after`: the same, but after the write
  */
 export type StoreFault =
   | 'refused'

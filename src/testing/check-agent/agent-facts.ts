@@ -80,8 +80,8 @@ function inputError(name: string, why: string): StatewrightError {
 }
 
 /**
- * Generates a value for a JSON Schema, different for each `n` if the schema allows. The tool's own validation
- * decides whether it is valid.
+ * Generates a value for a JSON Schema, different for each `n` if the schema allows. The tool's own validation decides
+ * whether the value is valid.
  */
 export function sampleValue(schema: JsonObject, n = 0, root: JsonObject = schema, depth = 0): Json {
   const read = (key: string): Json | undefined => schema[key]

@@ -90,8 +90,8 @@ export class AgentScene {
   }
 
   /**
-   * Checks the requests with a strict provider and the log with the reference model, and that all planned faults
-   * occurred.
+   * Checks the requests with a strict provider, checks the log with the reference model, and checks that all planned
+   * faults have occurred.
    */
   async judge(): Promise<void> {
     for (const [at, { messages }] of this.requests.entries()) {

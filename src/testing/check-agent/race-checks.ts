@@ -47,7 +47,7 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
   },
 })
 
-/** The session may be busy, so the run can be refused. */
+/** Sends a message. The session may be busy, so the run can be refused. */
 async function trySaying(process: AgentProcess, text: string) {
   try {
     const result = await process.say(text)

@@ -142,7 +142,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   ),
 ]
 
-/** After this many requests, the script answers. Reaching it means that nothing stopped the run. */
+/** After this many requests, the script answers. A run that reaches this number was not stopped by anything. */
 const cap = 300
 
 const capped =

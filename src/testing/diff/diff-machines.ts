@@ -43,7 +43,7 @@ export interface MachineDifference {
   before: MachinePath
   /** The same events in the new version. */
   after: MachinePath
-  /** Where the contexts diverge, if they diverge earlier. This is often the cause. */
+  /** Where the contexts diverge, if they diverge before the behavior does. This is often the cause. */
   contexts: ContextParting | null
   /** Title and trace as text. */
   toString(): string
@@ -70,7 +70,7 @@ export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyState
   inputs?: NamedValues<InputFrom<TMachine>>
   /** Maximum number of state pairs. Defaults to 20,000. */
   limit?: number
-  /** As in `generatePaths`, for both machines. */
+  /** Serializes the snapshots of both machines, as in `generatePaths`. */
   serializeState?: ((snapshot: SnapshotFrom<TMachine>) => string) | undefined
   /** Called at the end. */
   onProgress?: (progress: ExploreProgress) => void
@@ -306,7 +306,7 @@ function isAlike(one: object, other: object): boolean {
 
 type Side = 'before' | 'after'
 
-/** The effect of a step on one machine. Without transitions if the event cannot happen. */
+/** The effect of a step on one machine. Has no transitions if the event cannot happen. */
 interface SideStep {
   vertex: Vertex
   transitions: readonly DefinedTransition[]

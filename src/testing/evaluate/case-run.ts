@@ -127,7 +127,7 @@ class SessionCalls implements PlayedSession {
   }
 }
 
-/** Parses recorded arguments with the current schema. Calls that no longer match are dropped. */
+/** Parses recorded arguments with the current schema. Calls that no longer match the schema are dropped. */
 async function readCalls(
   tool: Tool,
   calls: readonly RecordedResult[],

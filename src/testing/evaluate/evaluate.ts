@@ -57,8 +57,8 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   /** The app context passed to tools. Required if a tool requires one. */
   context?: unknown
   /**
-   * Shared budgets in addition to the agent's. They also pay for judges. A case that they cannot pay for is an error,
-   * not a zero.
+   * Shared budgets in addition to the agent's. The budgets also pay for judges. A case that the budgets cannot pay for
+   * is an error, not a zero.
    */
   budgets?: BudgetsOption
   /** Stops the evaluation. The report then contains the scored runs and is marked `interrupted`. */
@@ -151,7 +151,7 @@ class Evaluation {
   readonly #clock: Clock
   readonly #model: string
   readonly #stop = new AbortController()
-  /** By case, in repeat order. */
+  /** The runs of each case, in repeat order. */
   readonly #runs = new Map<string, (EvaluatedRun | undefined)[]>()
   readonly #startedAt: number
   readonly #tally: Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'> = {
@@ -235,7 +235,7 @@ class Evaluation {
     this.#report({ case: one.id, run })
   }
 
-  /** Null if it was stopped. */
+  /** Runs and scores a case. Null if the run was stopped. */
   async #runAndScore(one: EvaluationCase, repeat: number): Promise<EvaluatedRun | null> {
     const outcome = await this.#runner.run(one, repeat)
     if (outcome === null) return null
@@ -355,7 +355,7 @@ function describeInput(input: EvaluationCase['input']): string {
 const toText = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
 
-/** Sortable by time. */
+/** Creates an id that can be sorted by time. */
 function createEvaluationId(clock: Clock): string {
   const time = new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+Z/g, '')
   return `eval-${time}-${createId().slice(0, 4)}`

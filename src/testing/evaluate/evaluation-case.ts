@@ -211,8 +211,8 @@ export interface SessionCasesOptions {
  * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the last answer as
  * `expected`. Forks, machines, evaluation sessions, and sessions without user input cleared by shields are skipped.
  *
- * With `marked`, each step that a person has marked is a case, with the conversation up to there. Only an answer that was
- * marked as good is `expected`. The tags `mark` and `note` contain the mark.
+ * With `marked`, each step that a person has marked is a case, with the conversation up to that step. Only an answer
+ * that was marked as good is `expected`. The tags `mark` and `note` contain the mark.
  *
  * @example
  * const kept = memoryStore()

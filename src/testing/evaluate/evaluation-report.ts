@@ -44,7 +44,7 @@ export interface EvaluatedRun {
   /** Null if the session is not stored. */
   session: string | null
   verdict: CaseVerdict
-  /** The mean of its scores, or null. */
+  /** The mean of the run's scores, or null. */
   score: number | null
   scores: Record<string, GivenScore>
   /** Set with the verdict `error`; `scorer` names the scorer that failed. */
@@ -72,9 +72,9 @@ export interface EvaluatedCase {
   /** Input and expected answer as text, truncated to 2,000 characters. */
   input: string
   expected?: string
-  /** The mean over its scored runs, or null. */
+  /** The mean over the case's scored runs, or null. */
   score: number | null
-  /** The fraction of its scored runs that passed, or null. */
+  /** The fraction of the case's scored runs that passed, or null. */
   passRate: number | null
   runs: EvaluatedRun[]
 }

@@ -28,14 +28,14 @@ import {
   formatSigned,
 } from './format-report.js'
 
-/** The JSON report contains all rows. */
+/** The maximum number of rows in a table. The JSON report contains all rows. */
 const mostRows = 1000
 
 const mostFailures = 200
 
 /**
- * Renders a report as one self-contained HTML page with plots, without scripts or external resources, light and
- * dark.
+ * Renders a report as one self-contained HTML page with plots. The page has a light and a dark theme, but no scripts or
+ * external resources.
  *
  * @example
  * const report = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })

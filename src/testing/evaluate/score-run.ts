@@ -56,7 +56,7 @@ export type Scorers = Readonly<Record<string, Scorer>>
 
 const completed: Scorer = ({ state }) => state === 'COMPLETED'
 
-/** Names are part of session ids. */
+/** Matches the valid names of scorers, which become part of session ids. */
 const namePattern = /^\w[\w-]{0,39}$/
 
 export function checkScorers(value: unknown): Scorers {
@@ -168,8 +168,8 @@ const instructions = (rubric: string): string =>
   `The rubric:\n${rubric}`
 
 /**
- * Creates a scorer that asks a model. Its verdict is structured output, and its requests count as the cost of judges.
- * If the evaluation is stored, the verdict is stored as a session and requested only once.
+ * Creates a scorer that asks a model. The model's verdict is structured output, and its requests count as the cost of
+ * judges. If the evaluation is stored, the verdict is stored as a session and requested only once.
  *
  * @example
  * const polite = judge({ model, rubric: 'The answer is polite, and it answers the question.' })

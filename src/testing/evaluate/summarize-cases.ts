@@ -123,7 +123,7 @@ function measureSpread(values: readonly number[]): Spread | null {
   }
 }
 
-/** More resamples would move a bound by less than a hundredth of the interval. */
+/** The number of resamples. More resamples would move a bound by less than a hundredth of the interval. */
 const resamples = 2000
 
 /** The mean with a percentile bootstrap interval, reproducible by seed. Null without values. */
@@ -202,7 +202,7 @@ export interface ReportComparison {
   tokens: Interval | null
   steps: Interval | null
   durationMs: Interval | null
-  /** Largest first. */
+  /** The cases that got worse, largest change first. */
   regressions: CaseChange[]
   improvements: CaseChange[]
   /** Cases scored by only one of the evaluations. */

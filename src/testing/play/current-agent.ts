@@ -315,7 +315,7 @@ export class LiveTools {
     }
   }
 
-  /** Undefined if the call was not executed here. */
+  /** The result of a call. Undefined if the call was not executed here. */
   getResult(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
     return this.#running.get(toKey(context, callId))?.result
   }
@@ -334,7 +334,7 @@ function toKey({ runId, batchNumber }: AgentContext, callId: string): string {
   return `${runId}.${batchNumber}:${callId}`
 }
 
-/** The parts of the current agent, or of the first agent if it is unknown. */
+/** The parts of the current agent, or of the first agent if the current agent is unknown. */
 export function getSpeakerParts(parts: AgentParts, speaker: string | null | undefined): AgentParts {
   return isLostSpeaker(parts.tools, speaker) ? parts : toSpeaker(parts, speaker)
 }

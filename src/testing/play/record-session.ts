@@ -102,7 +102,7 @@ export async function takeRecording(
   })
 }
 
-/** Drops redundant snapshots. A fork starts with one. */
+/** Drops redundant snapshots. Keeps the snapshot at the start of a fork. */
 function removeNeedless(records: readonly ClearedRecord[]): ClearedRecord[] {
   let isBegun = false
   return records.filter((record) => {

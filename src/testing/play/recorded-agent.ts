@@ -24,9 +24,9 @@ export interface StandIn {
 export const standInByAgent = new WeakMap<object, StandIn>()
 
 /**
- * Creates an agent from a recording, with the recorded prompt, tools, settings and limits. Its model is never
- * called, and its tools only replay. `changes` override recorded options. Use it for sessions whose agent you
- * cannot import, or to see the effect of a change.
+ * Creates an agent from a recording, with the recorded prompt, tools, settings and limits. The agent's model is never
+ * called, and its tools only replay recorded results. `changes` override recorded options. Use such an agent for
+ * sessions whose agent you cannot import, or to see the effect of a change.
  *
  * @example
  * const { state } = await replaySession(createRecordedAgent(recording), recording)

@@ -40,7 +40,7 @@ export type DifferenceKind =
 /** A difference between a recording and its replay. */
 export interface SessionDifference {
   by: DifferenceKind
-  /** Number of the run, from 1. Null if it applies to all runs. */
+  /** Number of the run, from 1. Null if the difference applies to all runs. */
   run: number | null
   /** Number of the step, from 1. Null before the first. */
   step: number | null
@@ -96,7 +96,7 @@ export class ReplayError extends StatewrightError {
   }
 }
 
-/** Version of the recording format. Its records have the version of the log. */
+/** Version of the recording format. The records in a recording have the version of the log. */
 export const recordingVersion = 1
 
 /** A tool as it was recorded. */
@@ -148,7 +148,7 @@ export interface Recording {
   messages: string[] | null
   /** Sub-agent sessions by calling tool. After a handoff, `speaker` is the calling agent. */
   subAgents: { tool: string; callId: string; speaker?: string; recording: Recording }[]
-  /** Checksum of the other fields. Without it, damage is not detected. */
+  /** Checksum of the other fields. Without a checksum, damage is not detected. */
   check?: string
 }
 

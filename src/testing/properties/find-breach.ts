@@ -180,7 +180,7 @@ function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boo
   return { breach: createBreach(reason, moves, start), begun: origins.length }
 }
 
-/** A step that raises the rank, or a cycle to the same state value that does not lower it. */
+/** A step that raises the rank, or a cycle to the same state value that does not lower the rank. */
 function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
   const isIdle = ({ to, isEffective }: MomentMove): boolean => isEffective && to.verdict.step === 0
   const rise = nodes.find((node) => node.verdict.step > 0)

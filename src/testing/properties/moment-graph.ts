@@ -119,7 +119,7 @@ export interface MomentNode {
 export interface MomentMove {
   event: NamedEvent
   to: MomentNode
-  /** Whether it takes a transition. Ignored events do not. */
+  /** Whether the event takes a transition. An ignored event does not. */
   isEffective: boolean
   from?: MomentNode
 }
@@ -170,7 +170,7 @@ export function judgeMachine(
     return before ? (Math.sign(compareRanks(judge.rank(moment), before)) as Verdict['step']) : 0
   }
 
-  /** The rank of a state is that of its representative snapshot. */
+  /** The rank of a state is the rank of its representative snapshot. */
   function noteRanks(vertex: Vertex, moment: Moment): void {
     for (const [i, judge] of judges.entries()) {
       const known = ranks[i]

@@ -92,7 +92,7 @@ export async function checkProvider(
 
 const all: readonly ProviderCheckSpec[] = [...answerChecks, ...failureChecks]
 
-/** A request that was rejected is the cause of any later failure. */
+/** Describes the first rejected request, or returns null. A rejected request is the cause of any later failure. */
 function findRefusal({ requests }: ProviderServer): string | null {
   const refused = requests.find((request) => request.refused !== null)?.refused
   return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`

@@ -67,7 +67,7 @@ const withCounts = (run: Run, change: Partial<Counts>): Run => ({
 /** Decides what the table in spec/ leaves open: budgets, clocks, call caps, and the verdicts of shields and guards. */
 export const details: Details = {
   answers: {
-    // Tools are tracked here. After a handoff, they are those of the active agent.
+    // Tools are tracked here. After a handoff, they are the tools of the active agent.
     hasOtherTools: () => false,
     isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
     isForLater: (_run, moment) => isForLater(moment),
@@ -315,7 +315,7 @@ const isOfQuestion = ({ what, ids, question }: Json): boolean => what === 'messa
 const isKnownRefusal = ({ refused }: Counts, refusal: Json): boolean =>
   refused.some((one) => JSON.stringify(one) === JSON.stringify(refusal))
 
-/** Remembers refused content. If a question is refused again, the messages that were omitted for it in vain are restored. */
+/** Remembers refused content. If a question is refused again, the messages that were omitted in vain are restored. */
 function noteRefusal(run: Run, { error }: Json): Run {
   const refusal: Json = error?.refusal
   if (!refusal || isKnownRefusal(countsOf(run), refusal)) return run
@@ -324,7 +324,7 @@ function noteRefusal(run: Run, { error }: Json): Run {
   return withCounts(run, { refused: [...countsOf(run).refused.filter((one) => !isInVain(one)), refusal] })
 }
 
-/** A run with sleeping sub-agents sleeps too. The table only models that it pauses. */
+/** A run with sleeping sub-agents sleeps too. The table models only that the run pauses. */
 function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
   const sleep = moveSleep(countsOf(run), run, next, moment, row)
   const isSleeping = row.place === 'dispatching' && next.place === 'PAUSED' && sleep.wakeAt !== null
@@ -353,7 +353,7 @@ function settleCalls(run: Run, next: Run): Run {
 
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 
-/** `next` contains the policies' decisions on its new arguments. */
+/** `next` contains the policies' decisions on the call's new arguments. */
 function screenCall(call: Call, next: Call | undefined, event: Json, hosted: readonly string[]): Call {
   const verdict = verdictOn(event, call)
   const isRefused = verdict === 'block' || (hosted.includes(call.id) && verdict === 'redact')

@@ -81,7 +81,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
 
 /**
  * Keeps the runs that are still possible. If there are none, the error of the last run is reported, because the earlier
- * ones assume that guards have acted.
+ * runs assume that guards have acted.
  */
 function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
   let last: Broken | undefined

@@ -75,8 +75,8 @@ export const storeChecks: readonly StoreCheckSpec[] = [
 /**
  * Checks a `SessionStore` against the requirements of sessions: records, leases, the list, deletion, the inbox, timers,
  * concurrent writers, and several stores at one place. `open` creates a store at an empty place. A check may open
- * several. Optional methods (`renewAll`, `setTitle`, `setMark`, `purge`, `timers`, `inbox`, its `findUnread` and
- * `listUnread`) are skipped if missing.
+ * several. Optional methods (`renewAll`, `setTitle`, `setMark`, `purge`, `timers`, `inbox`, and `findUnread` and
+ * `listUnread` of the inbox) are skipped if missing.
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })

@@ -103,7 +103,7 @@ export interface CheckTime {
   readonly now: () => number
   readonly ms: (hundredths: number) => number
   readonly pass: (hundredths: number) => Promise<void>
-  /** Advances all but the last millisecond, or half the time with a store's own clock. */
+  /** Lets the time pass, except for the last millisecond. With a store's own clock, lets only half of the time pass. */
   readonly passAlmost: (hundredths: number) => Promise<void>
   /** Compares two moments, with tolerance for a store's own clock. @throws CheckFailure */
   readonly same: (what: string, found: number, wanted: number) => void

@@ -477,7 +477,7 @@ function listRunnable({ calls }: AgentContext): string[] {
   return calls.filter(isRunnable).map(({ id }) => id)
 }
 
-/** Includes the questions of sub-agents. */
+/** Lists the pending calls, including the questions of sub-agents. */
 function listPending(needs: PendingCall['needs'], context: AgentContext): string[] {
   return listPendingCalls(context)
     .filter((one) => one.needs === needs)

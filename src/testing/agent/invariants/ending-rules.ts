@@ -232,7 +232,7 @@ function findLastResult(context: AgentContext): string | undefined {
   return (results.find(({ ends }) => ends) ?? results.at(-1))?.content
 }
 
-/** This state sets the reason before the run ends. */
+/** Whether the run is about to end. This state sets the reason before the run ends. */
 function isAboutToEnd({ state }: Change): boolean {
   return state === 'RUNNING.asking.screeningOutput'
 }

@@ -127,7 +127,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
         announced.length !== (change.state === 'BLOCKED' ? 1 : 0) &&
         `${formatCount(announced.length, 'blocked answer was', 'blocked answers were')} announced`
       )
-    // Its calls may still be pending review.
+    // The calls of the answer may still be pending review.
     if (after.unemittedStep !== null) return announced.length > 0 && 'the calls of the answer are announced'
     return (
       (announced.length !== 1 || announced[0]?.message.data?.['withheld'] === true) &&

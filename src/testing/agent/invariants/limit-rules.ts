@@ -180,7 +180,7 @@ export const limitRules: readonly AgentInvariant[] = [
     if (after.response === 'calls' && finishBatch) return null
     const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
     if (isEnd && onOvershoot === 'complete') return null
-    // Shields screen it first.
+    // Shields screen the answer first.
     if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `the event led to ${state}`
     return state !== 'BUDGET_EXCEEDED' && `the event led to ${state}`
   }),
