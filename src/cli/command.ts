@@ -66,7 +66,7 @@ export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): vo
 
 /** One option of a command, for parsing and for `--help`. */
 export interface OptionSpec {
-  /** The name of its value (`FILE`). Absent for a flag. */
+  /** The name of the option's value, such as `FILE`. Absent for a flag. */
   value?: string
   /** Whether the value may be omitted. If present, it is written as `--name=VALUE`. */
   optional?: true
@@ -124,7 +124,7 @@ interface CommandSpec<Specs extends OptionSpecs> extends Omit<Command, 'options'
   /** Completes the error for a missing argument. */
   missing?: string
   options: Specs
-  /** Without an exit code, the command completed. */
+  /** Executes the command. Returns no exit code if the command completed. */
   execute(parsed: ParsedOptions<Specs>, io: CliIO): Promise<ExitCode | void>
 }
 

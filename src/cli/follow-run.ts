@@ -28,7 +28,10 @@ export interface FollowOptions {
   opening?: string | undefined
   /** The options that a later command needs. Null if the session is not stored. */
   carried: string | null
-  /** Whether the studio also shows the run. The first answer applies, whether from the page or the terminal. */
+  /**
+   * Whether the studio also shows the run. The first answer applies, whether it comes from the page or from the
+   * terminal.
+   */
   isWatched?: boolean
   /** How long the run continues after SIGTERM if its session is stored. */
   drainMs: number
@@ -318,8 +321,8 @@ async function answerBesideStudio(
 }
 
 /**
- * Handles Ctrl-C for a run with `--studio`. The first Ctrl-C cancels an active run. While the run rests, it ends the
- * command, so that the session can be resumed.
+ * Handles Ctrl-C for a run with `--studio`. The first Ctrl-C cancels an active run. While the run rests, Ctrl-C ends
+ * the command, so that the session can be resumed.
  */
 class RunInterrupts {
   readonly #abort = new AbortController()

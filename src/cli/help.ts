@@ -1,10 +1,10 @@
 import { wrapWords } from '../core/format/format-words.js'
 import type { Command, CommandGroup, OptionSpec, OptionSpecs } from './command.js'
 
-/** Wide enough for most terminals. */
+/** The maximum width of a line, which fits most terminals. */
 const maxColumns = 80
 
-/** A wider left column gets its own line. */
+/** The maximum width of the left column. Wider text gets its own line. */
 const maxLeft = 26
 
 interface CommandSection {

@@ -120,9 +120,9 @@ interface Jiti {
 }
 
 /**
- * Imports a TypeScript module. Uses jiti if it is installed, because jiti supports all of TypeScript, and resolves
- * './other.js' to other.ts. Otherwise Node loads the module, which can strip types since version 22.18.
- * @throws {StatewrightError} `missing_package` if only jiti can load it, and the errors of the module
+ * Imports a TypeScript module. Uses jiti if it is installed, because jiti supports all of TypeScript and resolves
+ * './other.js' to other.ts. Otherwise Node loads the module. Node can strip types since version 22.18.
+ * @throws {StatewrightError} `missing_package` if only jiti can load the module, and the errors of the module
  */
 async function importTypeScript(file: string): Promise<unknown> {
   const { href } = pathToFileURL(file)

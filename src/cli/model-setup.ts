@@ -46,7 +46,10 @@ export interface AgentSpec {
   overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
 }
 
-/** Creates the agent for the options with its model, tools and MCP servers, and closes them afterwards. */
+/**
+ * Creates the agent for the options, with its model, tools and MCP servers. Closes the model and the servers
+ * afterwards.
+ */
 export async function withAgent<Value>(
   { options, file, store, overrides = {} }: AgentSpec,
   io: CliIO,
@@ -135,7 +138,7 @@ async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Pro
 
 const defaultModel = 'gpt-5-mini'
 
-/** Used as the key for a server without one, because OpenAI's key must not be sent there. */
+/** The placeholder key for a server that needs no key. OpenAI's key must not be sent to such a server. */
 const noKey = 'no-key-needed'
 
 /**

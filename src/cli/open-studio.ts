@@ -51,6 +51,6 @@ export function openPage(url: string): void {
 
 const openers: Partial<Record<NodeJS.Platform, string[]>> = {
   darwin: ['open'],
-  // Avoids `cmd /c start`, because it treats the & of an address as the end of the command.
+  // Avoids `cmd /c start`, because `cmd` treats the & in an address as the end of the command.
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }

@@ -87,8 +87,8 @@ export class ProgressLine {
   #timer: unknown
 
   /**
-   * `hasData` means that stdout prints data. If it is piped, the data may still reach the same terminal, where a
-   * redrawn line would mix with it. If stdout is the terminal, no progress is shown.
+   * `hasData` means that stdout prints data. If stdout is piped, the data may still reach the same terminal, where a
+   * redrawn line would mix with the data. If stdout is the terminal, no progress is shown.
    */
   constructor(
     { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
@@ -163,10 +163,10 @@ export function watchOutput(stream: Writable): { end(): Promise<string | null> }
   }
   stream.on('error', note)
   return {
-    /** Waits for all writes. Returns why one failed. */
+    /** Waits for all writes. Returns the reason if a write failed, otherwise null. */
     async end() {
       await waitForWrites(stream)
-      // A failure reaches listeners later, and the next write to stdout clears it.
+      // Listeners receive a failure later, and the next write to stdout clears `errored`.
       note(stream.errored)
       return fault === null ? null : fault.message
     },

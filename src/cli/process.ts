@@ -10,8 +10,8 @@ const interrupt = new AbortController()
 const sigterm = new SigtermHandler()
 
 /**
- * Commands that compute without a pause. A signal handler would not run before they end, and they write only at the
- * end.
+ * Commands that compute without a pause. A signal handler would run only after such a command ends, and the command
+ * writes only at its end.
  */
 const computing = ['diagram', 'diff', 'paths', 'properties']
 

@@ -11,7 +11,7 @@ import { escapeInvisible, formatArguments, formatCallId, formatCallPath } from '
 import { shorten } from '../core/format/format-words.js'
 import { formatShellOption } from '../core/format/shell-words.js'
 
-/** Long enough that no other arguments have the same digits. */
+/** The number of digits to show, which is large enough that no other arguments have the same digits. */
 const shownFingerprintLength = 16
 
 /**
@@ -84,8 +84,8 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
 }
 
 /**
- * The command that continues a run, or the session of a cancelled run, or null. `carried` contains the options that
- * the command needs, or is null if the session is not stored.
+ * Formats the hint about how to continue a run, or the session of a cancelled run. Returns null if there is no hint.
+ * `carried` contains the options that the command in the hint needs. It is null if the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,
@@ -110,7 +110,7 @@ export function formatExample({ elicitation }: PendingCall): string {
   return JSON.stringify({ action: 'accept', ...(fields.length > 0 && { content }) })
 }
 
-/** Includes example answers to the pending calls. */
+/** Formats the command that resumes a run, with example answers to the pending calls. */
 export function formatResumeCommand(
   sessionId: string,
   { state, pending = [] }: Pick<RunResult, 'pending'> & { state: AgentState },

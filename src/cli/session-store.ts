@@ -135,7 +135,7 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
   throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
 }
 
-/** Ids with this prefix, or otherwise the most similar id. */
+/** Returns the ids with this prefix. If there are none, returns the most similar id. */
 function findSimilarIds(id: string, ids: readonly string[]): string[] {
   const withPrefix = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
   if (withPrefix.length > 0) return withPrefix.slice(0, 3)

@@ -64,8 +64,8 @@ export function createResultStream(stdout: Writable): Results {
 }
 
 /**
- * Opens the results file. Lines from an earlier command are kept as long as they are equal. The file is rewritten from
- * the first different line, such as a torn line or an item that was waiting.
+ * Opens the results file. Lines from an earlier command are kept as long as they equal the new lines. The file is
+ * rewritten from the first line that differs, such as a torn line or the line of an item that was waiting.
  * @throws {CliError} `foreign_results` for a file with other content, `unwritable_file`
  */
 export async function openResultsFile(

@@ -130,7 +130,7 @@ function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, i
   if (more > 0) writeNotice(io, `${more} more ${more === 1 ? 'line is' : 'lines are'} damaged.`)
 }
 
-/** Finds problems that would make every line fail, before the first one starts. */
+/** Finds problems that would make every line fail, before the first line starts. */
 async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptions): Promise<void> {
   const { store, parts } = internalsByAgent.get(agent) as AgentInternals
   if (store === undefined)

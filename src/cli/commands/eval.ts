@@ -67,7 +67,7 @@ const optionSpecs = {
 } as const
 
 export interface EvalOptions {
-  /** If undefined, the sessions of `source` are replayed. */
+  /** The file with the cases. If undefined, the sessions of `source` are replayed. */
   cases: string | undefined
   source: { last: number; prefix: string | undefined; tags: SessionTags; marked: boolean } | undefined
   agent: string

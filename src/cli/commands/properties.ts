@@ -59,7 +59,7 @@ export const propertiesCommand = defineCommand({
             `import * as ofProperties from ${specify(folder, path)}`,
           ],
           properties: 'ofProperties.properties',
-          // A story contains its own events.
+          // A story contains its own events, so the alphabet is empty.
           options: '{ ...ofMachine, ...ofProperties, alphabet: [] }',
         })
       await emitTests({ dir, machine, kind: 'properties', count: stories.length, header, format }, io)

@@ -41,7 +41,7 @@ interface AnswerOption {
 
 interface ResumeCommandOptions extends CommonOptions {
   id: string
-  /** Undefined if there is none. `-` means stdin. */
+  /** The message. Undefined if there is none. `-` means stdin. */
   message: string | undefined
   answers: readonly AnswerOption[]
 }
@@ -232,8 +232,8 @@ function parseArguments(
 }
 
 /**
- * The error for an answer without the fingerprint. Without it, the answer could apply to arguments that the user has not
- * seen.
+ * The error for an answer without the fingerprint. Without the fingerprint, the answer could apply to arguments that
+ * the user has not seen.
  */
 function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {
   const id = formatCallId(call.callId)

@@ -23,7 +23,7 @@ export const runOptionSpecs = {
 } as const
 
 export interface RunCommandOptions extends CommonOptions {
-  /** Undefined if there is none. `-` means stdin. */
+  /** The prompt. Undefined if there is none. `-` means stdin. */
   prompt: string | undefined
   session: string | undefined
   limits: { maxSteps?: number; timeoutMs?: number }

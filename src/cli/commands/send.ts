@@ -29,7 +29,7 @@ interface MessageSpec {
   args: string
 }
 
-/** Messages to one or more sessions, with the number of their arguments. */
+/** Messages that can be sent to one or more sessions, with the number of their arguments. */
 const commonSpecs: Readonly<Record<string, MessageSpec>> = {
   cancel: { min: 0, max: 1, args: '[WHY]' },
   pause: { min: 0, max: 0, args: '' },

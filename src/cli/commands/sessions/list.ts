@@ -122,7 +122,7 @@ function getListedStyle(state: ListedState): Style {
 }
 
 /**
- * - `interrupted` – its run was active, and no process has its lease
+ * - `interrupted` – the session's run was active, and no process holds the lease
  * - `new` – no run has started
  * - `corrupt_log` and other codes – why the session cannot be read
  * - the state of a machine
