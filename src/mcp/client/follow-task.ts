@@ -72,7 +72,7 @@ export async function followTask(
       if (status === 'input_required') {
         const { inputRequests = {} } = state
         const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(answers, key))
-        // In the older form, the server requests input over the connection while the result is requested.
+        // In the older form, the server requests input over the connection while the client requests the result.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
         // The person is asked again, up to the limit for every call.
@@ -188,7 +188,7 @@ async function readOutcome(
   return ask('tasks/result', id, following)
 }
 
-/** Sends a request. Reconnects to an unreachable server, because the task survives there. */
+/** Sends a request. Reconnects to an unreachable server, because the task survives on the server. */
 async function ask(
   method: string,
   taskId: string,

@@ -26,8 +26,8 @@ const reconnectionOptions = {
 const shutDownMs = 1_000
 
 /**
- * Connects to a server over HTTP. Unlike the SDK, it reports streams that end before their answer, and limits the size
- * of bodies.
+ * Connects to a server over HTTP. Unlike the SDK, this connection reports streams that end before their answer, and
+ * limits the size of bodies.
  */
 export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },

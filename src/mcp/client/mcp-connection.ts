@@ -43,7 +43,7 @@ export interface McpCall {
   onProgress: (progress: JsonObject) => void
   /** Whether the call requests a task, which is necessary in the older form. */
   isTask: boolean
-  /** Stays the same if the call is repeated after a crash. */
+  /** The idempotency key of the call. It stays the same if the call is repeated after a crash. */
   key: string
   /** The handle that was stored before a crash. */
   handle: unknown
@@ -68,7 +68,7 @@ export interface McpConnection {
   listTools(cursor: string | undefined): Promise<JsonObject>
   /** @throws {SessionExpiredError}, and an Error (possibly a ToolError) for the model */
   callTool(call: McpCall): Promise<JsonObject>
-  /** Sends any other request. Throws like `callTool`. */
+  /** Sends any other request. Throws the same errors as `callTool`. */
   ask(method: string, params: JsonObject, options?: AskOptions): Promise<JsonObject>
   close(): Promise<void>
 }
@@ -124,7 +124,10 @@ async function connectAnyWay(
   }
 }
 
-/** An older way to connect, because some servers exit on an unknown request, and others offer only an event stream. */
+/**
+ * Returns an older way to connect, or undefined if none applies. Some servers exit on an unknown request, and others
+ * offer only an event stream.
+ */
 function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
   const { cause } = error as Error
   if ('command' in options) {
@@ -188,7 +191,7 @@ async function beginConnection(
   })
   client.setRequestHandler('elicitation/create', ({ params }) => events.onElicitation(params))
 
-  /** The SDK knows its transport only after the initialization. */
+  /** Closes the client. The SDK knows the client's transport only after the initialization. */
   const closeClient = async (): Promise<void> => {
     await client.close().catch(() => undefined)
     await wire.transport.close().catch(() => undefined)
@@ -269,7 +272,9 @@ async function beginConnection(
   }
 }
 
-/** The call has a separate timer, which stops while a person is asked. */
+/**
+ * Creates options with the longest timeout, because the call has a separate timer that stops while a person is asked.
+ */
 function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   return {
     signal,
@@ -285,7 +290,7 @@ function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   }
 }
 
-/** 0 = off. */
+/** Limits a timer to the maximum of the platform. 0 = off. */
 const limitTimer = (ms: number): number => (ms === 0 ? maxTimerMs : Math.min(ms, maxTimerMs))
 
 function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
@@ -355,7 +360,10 @@ function createChangeListener(
   }
 }
 
-/** Servers report a lost session by status or by a JSON-RPC error. A tool may use the same words, so a ping decides. */
+/**
+ * Whether the server has lost the session. Servers report this with a status or a JSON-RPC error. A tool may use the
+ * same words, so a ping decides.
+ */
 async function isSessionLost(error: unknown, client: Client, timeout: number): Promise<boolean> {
   if (expiredStatuses.includes(findHttpStatus(error))) return true
   if (!saysSessionLost(error)) return false
@@ -379,5 +387,8 @@ function saysSessionLost(error: unknown): boolean {
   )
 }
 
-/** 404 according to the specification, 400 in the example that many servers follow. */
+/**
+ * The statuses for an expired session: 404 according to the specification, and 400 in the example that many servers
+ * follow.
+ */
 const expiredStatuses: readonly (number | undefined)[] = [404, 400]

@@ -24,9 +24,9 @@ import { findToolFault, type McpToolParts, toTool } from './to-tool.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
 /**
- * Starts an MCP server, or connects to one over HTTP, and offers its tools to agents. Close it after its last use,
- * because a child process keeps this process alive. If the connection is lost, the next call restarts or reconnects to
- * the server.
+ * Starts an MCP server, or connects to one over HTTP, and offers its tools to agents. Close the server after its last
+ * use, because a child process keeps this process alive. If the connection is lost, the next call restarts or
+ * reconnects to the server.
  *
  * ```ts
  * const files = await mcpTools({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv'] })
@@ -38,8 +38,8 @@ import { sha256 } from '../../../guards/lib/sha256.js'
  * Needs the optional package `@modelcontextprotocol/client`.
  *
  * @throws {ConfigError} `invalid_config`
- * @throws {StatewrightError} `mcp_unavailable` if it cannot be started or reached, `mcp_timeout` if it does not answer
- * within `startTimeoutMs`, `mcp_sign_in` if the user does not sign in, `missing_package`
+ * @throws {StatewrightError} `mcp_unavailable` if the server cannot be started or reached, `mcp_timeout` if it does not
+ * answer within `startTimeoutMs`, `mcp_sign_in` if the user does not sign in, `missing_package`
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
   const server = new ReconnectingServer(checkMcpOptions(options))
@@ -171,7 +171,7 @@ class ReconnectingServer implements McpServer {
   async #callOnce(call: McpCall): Promise<JsonObject> {
     const connection = await this.#getConnection()
     const result = await connection.callTool(call)
-    // A call may have changed the list, and the next request must contain the new one.
+    // A call may have changed the list, and the next request must contain the new list.
     await this.#refreshing
     return result
   }
@@ -262,10 +262,10 @@ class ReconnectingServer implements McpServer {
   }
 }
 
-/** No model can use more tools. */
+/** The maximum number of tools, because no model can use more. */
 const maxTools = 1_000
 
-/** Limits lists with empty pages. */
+/** The maximum number of pages, which limits lists with empty pages. */
 const maxPages = 100
 
 /**
@@ -295,7 +295,7 @@ async function listTools(
   return tools.slice(0, maxTools)
 }
 
-/** JSON.stringify fails for very deep nesting. */
+/** Whether a tool can be converted to JSON. `JSON.stringify` fails for very deep nesting. */
 function isSerializable(tool: Json): boolean {
   try {
     JSON.stringify(tool)

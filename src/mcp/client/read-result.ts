@@ -74,7 +74,9 @@ function countJson(data: JsonObject): number {
 
 const ofProtocol = 'io.modelcontextprotocol/'
 
-/** Converts the content to media. Returns null if there is only text, or if it exceeds the size of a request. */
+/**
+ * Converts the content to media. Returns null if there is only text, or if the content exceeds the size of a request.
+ */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const parts = content.flatMap(toParts)
   if (parts.every(({ type }) => type === 'text')) return null

@@ -17,8 +17,8 @@ const ofUris: ArgumentRule = {
 }
 
 /**
- * Reads resources from a server as message parts: text, and images, audio and documents for models that accept them. The
- * text of each part starts with its address.
+ * Reads resources from a server as message parts: text, and images, audio and documents for models that accept them.
+ * The text of each part starts with the address of the resource.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })

@@ -45,7 +45,7 @@ export function loadClientSdk(): Promise<typeof ClientSdk> {
   return loadPeer<typeof ClientSdk>('@modelcontextprotocol/client', 'Using MCP servers')
 }
 
-/** Separate, because this module needs Node. */
+/** Loads the SDK's stdio module. It is loaded separately, because it needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/client/stdio', 'Using MCP servers')
 }
@@ -59,7 +59,7 @@ export class ServerLostError extends Error {
   }
 }
 
-/** The error if the server no longer knows this session, so that it has not executed the call. */
+/** The error for a session that the server no longer knows. The server has not executed the call. */
 export class SessionExpiredError extends Error {}
 
 /** Converts an error to `mcp_unavailable`, or to `mcp_timeout` if the server did not answer in time. */

@@ -39,7 +39,7 @@ export async function createStdioWire(
   })
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
   transport.onerror = (error) => {
-    // After this error, the SDK abandons the child, which takes seconds.
+    // After this error, the SDK takes seconds to abandon the child.
     if (!error.message.startsWith('ReadBuffer exceeded')) return onComplaint(error)
     onLost({
       reason: `sent a message larger than ${maxMessageBytes} bytes and was stopped`,

@@ -45,7 +45,7 @@ export interface TaskState {
   /** Human-readable. */
   message: string | undefined
   pollMs: number
-  /** Milliseconds since its creation, or null for no limit. */
+  /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
   ttlMs: number | null
   updatedAt: string | undefined
   /** Only in the extension. */

@@ -168,7 +168,7 @@ function readInputSchema(listed: Json | undefined): Json | undefined {
   }
 }
 
-/** Why models cannot use this input schema, as the end of a sentence about it. `fitTools` adapts all others. */
+/** Why models cannot use this input schema, as the end of a sentence about it. `fitTools` adapts all other schemas. */
 function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`

@@ -167,7 +167,7 @@ export interface CallName {
   words: string
 }
 
-/** Includes the session, so that a fork does not answer calls to the original session. */
+/** Creates a name that includes the session, so that a fork does not answer calls to the original session. */
 export function createCallName(
   session: string,
   { agent, key, digest }: { agent: string; key: string | undefined; digest: string },
@@ -198,5 +198,5 @@ export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: num
   })
 }
 
-/** Keeps 128 bits. */
+/** Shortens a digest to 128 bits. */
 const shorten = (digest: string): string => digest.slice(0, 32)

@@ -51,7 +51,10 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }
 
-/** People must approve only content that they have read, so longer arguments are not asked about in a form. */
+/**
+ * The maximum length of arguments in a form. Longer arguments are not shown in a form, because people must approve only
+ * content that they have read.
+ */
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {

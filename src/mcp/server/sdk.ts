@@ -10,7 +10,7 @@ export function loadServerSdk(): Promise<typeof ServerSdk> {
   return loadPeer<typeof ServerSdk>('@modelcontextprotocol/server', 'Serving agents over MCP')
 }
 
-/** Separate, because this module needs Node. */
+/** Loads the SDK's stdio module. It is loaded separately, because it needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/server/stdio', 'Serving agents over MCP')
 }

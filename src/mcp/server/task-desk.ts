@@ -342,7 +342,7 @@ export class TaskDesk {
         (error: unknown) => {
           if (refused) return refused(error)
           if (!isElsewhere(error)) this.#options.onError(error)
-          // Delays the next check by waiting callers.
+          // Callers that wait for the task check it again only after this delay.
           return wait(this.#clock, lookMs)
         },
       )
@@ -442,7 +442,9 @@ function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): st
   return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
 }
 
-/** A provider may reuse an id, so the message and the fingerprint are compared too. */
+/**
+ * Whether an event answers this call. A provider may reuse an id, so the message and the fingerprint are compared too.
+ */
 function isAnswerTo(event: AnswerEvent, { callId, fingerprint, messageId }: PendingCall): boolean {
   return (
     event.callId === callId &&

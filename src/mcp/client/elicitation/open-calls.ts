@@ -27,7 +27,7 @@ interface CallOptions {
   /** Maximum milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
   timeoutError: () => Error
-  /** Answers to the same questions from an earlier process. */
+  /** The answers that an earlier process received to the same questions. */
   known: readonly KnownAnswer[]
 }
 
@@ -158,7 +158,7 @@ export class OpenCall {
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#onEnd()
     this.#wake()
-    // A run that has ended never reads this result, so it is dropped later.
+    // A run that has ended never reads this result, so the result is dropped later.
     this.#keepFor(this.#forget)
   }
 
@@ -170,7 +170,7 @@ export class OpenCall {
     this.#timer = systemClock.setTimeout(() => this.#abort.abort(timeoutError()), timeoutMs)
   }
 
-  /** The timer does not keep the process alive. */
+  /** Calls `onEnd` after `keptMs`. The timer does not keep the process alive. */
   #keepFor(onEnd: () => void): void {
     this.#stopTimer()
     this.#timer = systemClock.setTimeout(onEnd, keptMs)

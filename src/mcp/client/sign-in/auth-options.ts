@@ -36,7 +36,7 @@ export interface McpAuth {
   /** The secret of a registered client. */
   clientSecret?: string
   /**
-   * The https URL of the client's metadata document, for authorization servers that accept one instead of a
+   * The https URL of the client's metadata document, for authorization servers that accept such a document instead of a
    * registration.
    */
   clientMetadataUrl?: string | URL

@@ -17,8 +17,8 @@ const loopback = ['localhost', '127.0.0.1', '::1']
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
 /**
- * Creates a fetch for addresses that the server at `address` names for the sign-in. They must not be in a private
- * network, unless the server itself is in one.
+ * Creates a fetch for addresses that the server at `address` names for the sign-in. The addresses must not be in a
+ * private network, unless the server itself is in one.
  */
 export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')

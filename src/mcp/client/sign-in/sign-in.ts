@@ -62,7 +62,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   /** Shared by requests that are refused at the same time. */
   let begun: Begun | undefined
   let asking: Promise<void> | undefined
-  /** Requests that were refused before the last sign-in may still ask for one. */
+  /** The state of the last sign-in. Requests that were refused before that sign-in may still ask for one. */
   let endedState: string | undefined
   const refused = new Set<string>()
   const fetchFn = shareRefreshes(createSignInFetch(address), records, refused)

@@ -156,7 +156,7 @@ async function readTexts(path: string): Promise<Record<string, string>> {
   throw unusableFile(path, 'is not a token file. Use another path, or remove it.')
 }
 
-/** Atomic, so that the old file remains if the process dies in between. */
+/** Writes the texts atomically, so that the old file remains if the process dies in the meantime. */
 async function writeTexts(path: string, texts: Record<string, string>): Promise<void> {
   const { writeFile, rename, rm } = process.getBuiltinModule('node:fs/promises')
   const draft = `${path}.${process.pid}.new`
