@@ -17,7 +17,7 @@ type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type
 
 interface AgentPrefix {
   subagentRunId?: string
-  /** The prefix of its message ids, because each session numbers its messages from one. */
+  /** The prefix of the agent's message ids, because each session numbers messages from one. */
   messages: string
   calls: string
 }
@@ -286,7 +286,7 @@ export class PageSubAgents {
     this.#closeAll((id) => isOfCall(id, callId), at)
   }
 
-  /** Closes all sub-agents. `interrupts` holds the interrupt ids of each one. */
+  /** Closes all sub-agents. `interrupts` contains the interrupt ids of each sub-agent. */
   end(at: number, interrupts: ReadonlyMap<string, string[]>): void {
     this.#closeAll(() => true, at, interrupts)
   }
@@ -309,7 +309,7 @@ export class PageSubAgents {
     return member
   }
 
-  /** The innermost sub-agent of a call. Call ids may contain slashes themselves. */
+  /** Finds the innermost sub-agent of a call. Call ids may also contain slashes. */
   #findSubAgent(callId: string): [string, SubAgent | undefined] {
     let found: [string, SubAgent | undefined] = ['', undefined]
     for (const [id, member] of this.#members) {

@@ -32,11 +32,11 @@ interface FoldStart {
   threadId: string
   runId: string
   history: readonly Message[]
-  /** How earlier runs that did not answer in full ended. */
+  /** The end of each earlier run that did not answer in full. */
   ends?: readonly TurnEnd[]
   /** Whether to always send a snapshot. */
   restate?: boolean
-  /** The messages that the page shows, or absent if the page is up to date. A snapshot is sent if they differ. */
+  /** The messages on the page. Absent if the page is up to date. A snapshot is sent if the messages differ. */
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
   /** The state of the run before the first event, if it has started. */
   status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled' | 'wakeAt'>
@@ -237,7 +237,7 @@ export class AGUIEventFold {
     this.#emitState()
   }
 
-  /** Keeps the end of every run in the page's state. */
+  /** Adds the end of a run to the page's state. */
   #addEnd({ state, reason, error }: RunStatus): void {
     const messageId = this.#openingId
     if (isRestState(state) || reason === null || reason === 'end_turn' || messageId === undefined) return

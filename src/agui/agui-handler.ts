@@ -134,7 +134,7 @@ async function readChat({ chats, caller, sessionId }: Chat, branch: number | und
   return Response.json(body, { headers: { 'cache-control': 'no-store' } })
 }
 
-/** The branch points, by the first message that differs, or by the last message if the branch has none yet. */
+/** Lists the branch points by the first message that differs, or by the last message if no message differs yet. */
 function listBranches({ messages, points }: SessionView) {
   return points.map(({ at, position, count, branches }) => {
     const [shown = toAGUIMessages(messages).at(-1)] = toAGUIMessages(messages.slice(at))

@@ -44,7 +44,9 @@ export class CallNames {
     return this.#latestNames.get(callId) ?? callId
   }
 
-  /** The page's name for a call that waits for an answer. For a sub-agent's call, the outer calls come first. */
+  /**
+   * The page's name for a call that waits for an answer. For a sub-agent's call, the name starts with the outer calls.
+   */
   getRequestName(callId: string): string {
     if (this.#latestNames.has(callId)) return this.getLatestName(callId)
     const above = [...this.#latestNames.keys()].filter((id) => callId.startsWith(`${id}/`))
@@ -52,7 +54,7 @@ export class CallNames {
     return `${this.getLatestName(nearest)}${callId.slice(nearest.length)}`
   }
 
-  /** Whether the name refers to a known call, or to a sub-agent's call below one. */
+  /** Whether the name refers to a known call, or to a sub-agent's call below a known call. */
   hasName(name: string): boolean {
     const names = [...this.#messagesByCall].flatMap(([id, owners]) =>
       [...owners].map((owner) => toCallName(id, owner, owners)),
@@ -88,7 +90,7 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
       return [toToolMessage(message, names)]
     default: {
       const { reasoning, tool_calls: calls } = message
-      // Connected pages did not receive the text of an unscreened message either.
+      // Withheld text is omitted, because connected pages did not receive it either.
       const content = message.data?.['withheld'] === true ? '' : message.content || message.refusal || ''
       const toolCalls = calls?.map((call) => ({
         id: names.nameCall(call.id, id),
@@ -113,8 +115,8 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
 }
 
 /**
- * How runs that did not answer in full ended, for a page that loads a conversation. Paused runs have an interrupt
- * instead.
+ * Lists the end of each run that did not answer in full, for a page that loads a conversation. A paused run has an
+ * interrupt instead.
  *
  * @example
  * const { messages, ends = [] } = await agent.replay('ann')
@@ -196,8 +198,8 @@ function parseSource(address: string): AGUISource {
 }
 
 /**
- * Matches user messages in the transcript with those on the page by text, from the end, and returns a lookup of the
- * page's ids.
+ * Matches the user messages in the transcript with the user messages on the page by their text, from the end. Returns a
+ * lookup of the page's ids.
  */
 export function matchClientIds(
   history: readonly Message[],
@@ -217,7 +219,10 @@ export function matchClientIds(
   return ({ id }) => names.get(id) ?? id
 }
 
-/** The text of a screened message may differ from what the page sent. */
+/**
+ * Whether the texts match. A screened message always counts as a match, because its text may differ from what the page
+ * sent.
+ */
 function hasSameText({ content, data }: Message, shown: unknown): boolean {
   return data?.['screened'] === true || joinTextParts(content) === joinTextParts(shown)
 }

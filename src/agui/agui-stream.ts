@@ -19,7 +19,7 @@ export interface AGUIRunInput {
   runId: string
   /** Only the ids of user messages are read, so that the events use the page's ids. */
   messages?: readonly { id: string; role: string; content?: unknown }[]
-  /** `STATE_DELTA` is only sent if this is an object or absent. */
+  /** The state of the page. `STATE_DELTA` is sent only if the state is an object or absent. */
   state?: unknown
 }
 
@@ -95,14 +95,14 @@ function findContext(run: Run): AgentContext | null {
   }
 }
 
-/** The page that reads an answer. `shown` lists the messages it shows, or is null if it shows none. */
+/** The page that reads an answer. `shown` lists the messages on the page, or is null if the page shows none. */
 export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
   shown: AgentInput['shown'] | null
 }
 
 /**
  * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns
- * the session once it rests.
+ * the session once the session rests.
  */
 export function createAGUIProtocol(
   { threadId, runId, shown, state }: AGUIPage,

@@ -183,7 +183,7 @@ export class PageMessages {
     for (const id of ids) if (!messages.some((message) => message.id === id)) this.#messages.delete(id)
     for (const message of messages) this.#messages.set(message.id, message)
     const all = this.all
-    // A page keeps its reasoning messages unless the snapshot has at least one.
+    // A page keeps its reasoning messages unless the snapshot has at least one reasoning message.
     const reasoning = shown.find((id) => id.endsWith('.reasoning'))
     if (reasoning !== undefined && !all.some(({ role }) => role === 'reasoning'))
       all.push({ id: reasoning, role: 'reasoning', content: '' })

@@ -82,7 +82,10 @@ export type AGUIOutcome =
   | { type: 'interrupt'; interrupts: AGUIInterrupt[] }
   | { type: 'cancelled' }
 
-/** A request that a run waits for. Answer it in `resume[]` of the next input by its `id`, which is valid only for this call and these arguments. */
+/**
+ * A request that a run waits for. Answer the request by its `id`, in `resume[]` of the next input. The id is valid only
+ * for this call and these arguments.
+ */
 export interface AGUIInterrupt {
   id: string
   /**
@@ -134,7 +137,10 @@ export interface AGUICall {
   function: { name: string; arguments: string }
 }
 
-/** How a run that did not answer in full ended. Listed in a thread's `ends` and under `/statewright` in the page's state. */
+/**
+ * The end of a run that did not answer in full. Listed in a thread's `ends` and under `/statewright` in the page's
+ * state.
+ */
 export interface AGUIEnd {
   /** The id of the user message. */
   messageId: string

@@ -91,7 +91,7 @@ export async function readInput(body: Fields, files: PageFiles): Promise<AgentIn
   refuseSender(forwarded, 'forwardedProps')
   const regenerateFrom = optional(shortText)(forwarded['regenerateFrom'], 'forwardedProps.regenerateFrom')
   const input = { ...ids, shown, resume, regenerateFrom, branch: readBranch(forwarded['branch']) }
-  // The last message is the edit of the earlier one, or still the previous answer.
+  // The last message is either the edited version of the earlier message, or still the previous answer.
   if (regenerateFrom !== undefined && (last?.['role'] !== 'user' || last['id'] !== regenerateFrom))
     return { ...input, message: null, outputs: [] }
   if (last?.['role'] === 'user') return { ...input, message: await readMessage(last, at, files), outputs: [] }
@@ -162,7 +162,8 @@ type PageAnswers =
   | { type: 'resume'; messages: number; steer: string | undefined }
 
 /**
- * Matches the answers from a page with the open interrupts. Each interrupt must be answered by its id.
+ * Matches the answers from a page with the open interrupts. Each open interrupt needs an answer with the interrupt's
+ * id.
  *
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is not open;
  * `waiting_for_answers` if an interrupt is not answered; `invalid_input`

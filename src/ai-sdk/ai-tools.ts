@@ -54,8 +54,8 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   : unknown
 
 /**
- * Converts AI SDK tools to tools for an agent: `tool({ … })` from `ai` 6 or 7 by name, as for `generateText`. A tool
- * without `execute` is executed by the page.
+ * Converts AI SDK tools to tools for an agent: `tool({ … })` from `ai` 6 or 7, keyed by name as for `generateText`. A
+ * tool without `execute` is executed by the page.
  *
  * `execute` receives `toolCallId`, `abortSignal`, and the `context` of the run as `context` and `experimental_context`;
  * `messages` is empty. The values of a generator are emitted as `tool_progress`, and the last one is the result.

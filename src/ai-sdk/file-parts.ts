@@ -39,7 +39,7 @@ export function toFilePart(part: MediaPart, target: FileTarget): PromptPart {
   }
 }
 
-/** `data:` and base64 are sent unchanged, addresses only if the provider can fetch them. */
+/** `data:` URLs and base64 data are sent unchanged. An address is sent only if the provider can fetch it. */
 function toLocatedPart(
   data: string,
   mediaType: string,
@@ -108,13 +108,16 @@ const mediaTypes: Readonly<Record<string, string>> = {
   mp4: 'video/mp4',
 }
 
-/** Derived from the file extension. The default is PDF, which every provider supports. */
+/** Derives the media type from the file extension. Defaults to PDF, which every provider supports. */
 function getMediaType(filename: string | undefined): string {
   const [, extension = ''] = /\.(\w+)$/.exec(filename ?? '') ?? []
   return mediaTypes[extension.toLowerCase()] ?? 'application/pdf'
 }
 
-/** Follows the specification: address patterns are lower case, and media types can be wildcards. */
+/**
+ * Whether the provider can fetch an address. As in the specification, address patterns are lower case, and media types
+ * can be wildcards.
+ */
 function canFetch(urls: SupportedUrls, mediaType: string, url: string): boolean {
   const [kind] = mediaType.split('/')
   return Object.entries(urls).some(([pattern, addresses]) => {

@@ -107,7 +107,7 @@ async function readStream(
   try {
     for (;;) {
       const { done, value } = await reader.read()
-      // A cancelled reader ends like a finished one.
+      // A cancelled reader ends like a finished one, so the signal is checked first.
       signal.throwIfAborted()
       if (done) return
       const before = fold.progress
@@ -135,7 +135,7 @@ function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unk
   })
 }
 
-/** Reads to the end, because a wrapper around the model may wait for it. Stops after a timeout. */
+/** Reads the stream to its end, because a wrapper around the model may wait for the end. Stops after a timeout. */
 async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
   const timer = setTimeout(() => void reader.cancel().catch(ignore), closeTimeoutMs)
   try {
@@ -223,7 +223,10 @@ function findStructuredOutput(name: string): StructuredOutputSupport | undefined
   return name === 'google' || name === 'mistral' ? 'alone' : undefined
 }
 
-/** Whether the package keeps the tools if calls are forbidden. Anthropic's drops them, and Gemini's own tools cannot be forbidden. */
+/**
+ * Whether the package keeps the tools if calls are forbidden. Anthropic's package drops the tools, and Gemini's own
+ * tools cannot be forbidden.
+ */
 function canForbidCalls(name: string, { providerTools }: LanguageModelOptions): boolean {
   return ['openai', 'azure', 'xai'].includes(name) || (name === 'google' && providerTools === undefined)
 }
@@ -354,7 +357,7 @@ function refuseExtraBody(extraBody: JsonObject): void {
 }
 
 /**
- * While calls are answered, Anthropic requires the reasoning that led to them, and otherwise rejects the request. If another
+ * While calls are being answered, Anthropic rejects a request without the reasoning that led to the calls. If another
  * model made the calls, or a shield or an edit removed the reasoning, thinking is disabled until the batch is answered.
  */
 function disableThinkingWithoutThoughts(call: CallOptions): CallOptions {

@@ -132,8 +132,8 @@ export interface LanguageModelOptions {
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
   /**
-   * Whether to mark the stable part of each request for the provider's cache if the provider needs marks (Anthropic). `'1h'`
-   * keeps it for an hour instead of five minutes. Defaults to true.
+   * Whether to mark the stable part of each request for the provider's cache if the provider needs marks (Anthropic).
+   * `'1h'` keeps the cached part for an hour instead of five minutes. Defaults to true.
    */
   cache?: boolean | '5m' | '1h' | undefined
   /**

@@ -175,7 +175,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
     return { ...noDelta, calls: [{ index, id: key, name, arguments: added }] }
   }
 
-  /** A provider only returns results for calls that it executes, even if it did not mark them. */
+  /** A provider returns results only for calls that it executes, even if the calls are not marked as such. */
   function answeredCall(part: JsonObject): Delta {
     const id = asText(part['toolCallId'])
     const call = blocks.findLast(

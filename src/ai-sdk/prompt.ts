@@ -58,7 +58,7 @@ export function toPrompt(
   return [{ role: 'system', content: toWellFormed(systemText), ...cached }, ...stable]
 }
 
-/** Messages are immutable and repeated in every request, so each one is converted once. */
+/** The converted messages. Messages are immutable and repeated in every request, so each one is converted once. */
 type Translations = WeakMap<Message, Turn>
 
 function toTurns(messages: readonly Message[], target: PromptTarget, translated: Translations): Turn[] {
@@ -77,7 +77,7 @@ function toTurns(messages: readonly Message[], target: PromptTarget, translated:
   return turns
 }
 
-/** For apps that greet their users first, because most providers require a user message at the start. */
+/** The first turn for apps that greet their users first. Most providers require a user message at the start. */
 const openingTurn: Turn = { role: 'user', content: [{ type: 'text', text: 'Begin.' }] }
 
 /** Merges consecutive turns of the same role. */
@@ -223,7 +223,7 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
       const call = calls[Number(part['index'])]
       return call === undefined ? [] : [{ ...call, ...options }]
     }
-    // These keep the provider's ids, which it may look up.
+    // These parts keep the provider's ids, because the provider may look them up.
     case 'tool-call':
       if (!canSendBack(origin, options.providerOptions)) return []
       return [

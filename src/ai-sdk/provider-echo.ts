@@ -26,7 +26,7 @@ export interface Echo {
   parts: EchoPart[]
 }
 
-/** Items from one provider are invalid for another. */
+/** The owner of a provider's items, because items from one provider are invalid for another. */
 const getOwner = (provider: string): string => `ai-sdk/${provider}`
 
 /** The provider items to store with an answer, or null if there is nothing to send back. */

@@ -24,7 +24,10 @@ export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
   policies: string | Readonly<Record<string, string>>
   /** Defaults to `cedar`. */
   id?: string
-  /** Entities of the app. An entity for the requester replaces the default one, whose parents are its roles. */
+  /**
+   * Entities of the app. An entity for the requester replaces the default entity, whose parents are the requester's
+   * roles.
+   */
   entities?: (call: PolicyCall) => readonly CedarEntity[] | Promise<readonly CedarEntity[]>
   /** The initialized module `@cedar-policy/cedar-wasm`. Defaults to its build for Node. */
   engine?: CedarEngine
@@ -33,7 +36,7 @@ export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
 /**
  * A policy that asks Cedar: may `User::"ann"` perform `Action::"transfer"` on `Session::"ann:7"`? The context has
  * `arguments`, `session`, `path` and `approved`. A call that is permitted only with `approved: true` needs approval,
- * and any other call is denied. Errors deny.
+ * and any other call is denied. An error also denies the call.
  *
  * @example
  * const policies = 'permit (principal, action, resource) when { context.approved };'
@@ -87,7 +90,10 @@ export async function cedar(options: CedarOptions): Promise<Policy> {
   return { id, decide, ...limits }
 }
 
-/** Cedar has no null and no fractions, and reads keys such as `__entity` as references. */
+/**
+ * Converts a value for Cedar, which has no null and no fractions, and which reads keys such as `__entity` as
+ * references.
+ */
 function toCedarValue(value: unknown): unknown {
   if (typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)) return value
   if (Array.isArray(value)) return value.map(toCedarValue)

@@ -46,14 +46,14 @@ export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOpt
 export interface DbosSessions {
   /**
    * Registers the queue, and starts looking for sessions of dead processes. Call it after `DBOS.launch()`.
-   * @throws {StatewrightError} `engine_unavailable` if DBOS refuses, also from `enqueue` and `answer`
+   * @throws {StatewrightError} `engine_unavailable` if DBOS refuses. `enqueue` and `answer` throw it too
    */
   start(): Promise<void>
   /** Queues a session for any process. A repeated request for the same turn has no effect. */
   enqueue(request: DbosEnqueueRequest): Promise<void>
   /**
-   * Answers a resting session, and queues it. An answer to a call needs the call's `fingerprint`, or `at`, which is
-   * the `head` that it answers. Calls with the same `id` count once. Returns the receipts.
+   * Answers a resting session, and queues it. An answer to a call needs either the call's `fingerprint` or `at`, the
+   * `head` of the log to which the answer refers. Requests with the same `id` count once. Returns the receipts.
    * @throws {StoreError} `unknown_session`
    * @throws {UsageError} `unbound_answer`, `unknown_call`, `already_answered`, `stale_answer`, `run_ended`, `not_waiting`,
    * `invalid_input`

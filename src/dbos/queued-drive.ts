@@ -76,7 +76,9 @@ export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): 
   return { ...next, base, attempt }
 }
 
-/** The request that wakes a sleeping session. Each sleep has one, and a second one if the first came too early. */
+/**
+ * The request that wakes a sleeping session. Each sleep has one request, and a second one if the first came too early.
+ */
 export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const base = `sleep:${rest.session}:${rest.head}:${rest.wakeAt}`
   return { session: rest.session, base, attempt: base === queued.base ? queued.attempt + 1 : 0 }

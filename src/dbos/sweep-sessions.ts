@@ -55,7 +55,7 @@ export async function sweepSessions(
   }
 }
 
-/** Compares two clocks, so a time far in the future is not recent. */
+/** Whether a time is recent. The two times come from different clocks, so a time far in the future is not recent. */
 function isRecent(at: number, now: number): boolean {
   const age = now - at
   return age >= 0 && age < graceMs

@@ -28,8 +28,8 @@ export interface DotOptions {
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
 /**
- * Above this count, edges to final states are omitted because they would cover the others. The rows still name
- * the target.
+ * Above this count, edges to final states are omitted because they would cover the other edges. The rows still name the
+ * target.
  */
 const maxTransitionsWithLines = 30
 

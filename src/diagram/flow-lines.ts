@@ -56,7 +56,7 @@ export function drawLine(line: Line, points: readonly Point[], words: readonly s
   const half = line.main ? 6 : 4.5
   const [bx, by] = [end[0] - dx * length, end[1] - dy * length]
   const head = `M${end[0]},${end[1]}L${bx + dy * half},${by + dx * half}L${bx - dy * half},${by - dx * half}z`
-  // The line ends inside the arrowhead, so its blunt end stays hidden.
+  // The line ends inside the arrowhead, so that the blunt end of the line is hidden.
   const drawn = [...points.slice(0, -1), [bx + dx * 2, by + dy * 2] as const]
   return [
     `<g class="way${line.main ? ' main' : ''}" ${formatWay(line)}>`,

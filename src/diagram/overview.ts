@@ -31,7 +31,7 @@ export interface OverviewTransition {
   to: string
   /** The distinct events or conditions. */
   events: readonly string[]
-  /** Whether it is part of the look's main path. */
+  /** Whether the transition is part of the look's main path. */
   main: boolean
   /** The ids of the transitions behind each entry of `events`. */
   causes: readonly (readonly string[])[]

@@ -26,7 +26,7 @@ function withholding(): <Event extends object>(event: Event) => Event {
     if (agent !== null) known.set(rootId, anyOf(known.get(rootId), agent.features))
     const features = known.get(rootId)
     if (features === undefined || !Object.values(looksOf(features)).includes(true)) return event
-    // Actors of a call reveal its result.
+    // The actors of a call reveal the call's result.
     const isHidden = features.resultShields && sessionId !== rootId
     return {
       ...event,
@@ -91,7 +91,7 @@ export interface RedactOptions {
 /** No machine config nests this deep. Deeper values are omitted. */
 const maxDepth = 24
 
-/** Bounds the time it takes to scrub any input. */
+/** The maximum number of characters to scrub, which bounds the time for any input. */
 const longestScrubbed = 8000
 
 const secretKey =

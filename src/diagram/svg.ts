@@ -96,7 +96,7 @@ function finishSvg(svg: string, title: string): string {
         /font-size="([\d.]+)"/g,
         (_, size: string) => `font-size="${(Number(size) * fontScale).toFixed(2)}"`,
       )
-      // The padding has served its purpose in the layout.
+      // The padding was needed only for the layout.
       .replaceAll(/(?:&#160;|[ \u00a0])+<\/text>/g, '</text>')
       .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
       .replace(

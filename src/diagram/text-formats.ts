@@ -15,8 +15,8 @@ import { getGuardName } from '../core/chart/state-labels.js'
 /**
  * Renders the machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Mermaid drops
  * edges at the border of a compound state. Transitions declared by a compound state therefore start at a "from
- * anywhere" state inside it, and transitions to one end at its initial state. Transitions without a target go
- * into a note.
+ * anywhere" state inside it, and transitions to a compound state end at its initial state. Transitions without a target
+ * go into a note.
  *
  * @example await writeFile('machine.mmd', toMermaid(toChart(machine)))
  */
@@ -265,7 +265,7 @@ export function toMachineJson(machine: AnyStateMachine): string {
 }
 
 /**
- * The machine config as a complete module for Stately's editors, which look for `createMachine`. It runs, but
+ * The machine config as a complete module for Stately's editors, which look for `createMachine`. The module runs, but
  * its actions, guards and actors have no implementations.
  *
  * @example await writeFile('machine.stately.js', toStately(machine))

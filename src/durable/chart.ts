@@ -240,7 +240,9 @@ function listInvokedIds(snapshot: AnyMachineSnapshot): ReadonlySet<string> {
   return new Set(nodes.flatMap(({ invoke }) => invoke.map(({ id }) => id)))
 }
 
-/** Only actors that states invoke have a name, and a state in which a restart can start them again. */
+/**
+ * Refuses spawned actors. Only an invoked actor has a name, and a state in which a restart can start the actor again.
+ */
 function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: ReadonlySet<string>): void {
   const spawned = Object.entries(children).find(([id]) => !invoked.has(id))
   if (status !== 'active' || spawned === undefined) return
@@ -342,7 +344,7 @@ function sortActions(
   return { effects, sent, delays, queue }
 }
 
-/** After a removal, the count alone could repeat an id. */
+/** Creates an id for a delay. After a removal, the count alone could repeat an id. */
 function createDelayId(delays: readonly StoredDelay[], now: number): string {
   let n = delays.length
   while (delays.some(({ id }) => id === `delay.${n}.${now}`)) n += 1
@@ -350,7 +352,7 @@ function createDelayId(delays: readonly StoredDelay[], now: number): string {
 }
 
 /**
- * Checks that the chart can be stored. `provided` has the names of the actors that the caller passed.
+ * Checks that the chart can be stored. `provided` contains the names of the actors that the caller passed.
  * @throws {ConfigError} `invalid_machine`, `missing_actor`, `unsupported_actor`, `invalid_config`
  */
 export function checkChart(
@@ -432,7 +434,7 @@ function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: 
   ]
 }
 
-/** Returns the ids of the actors. An actor replaces one with the same id that is still running. */
+/** Returns the ids of the actors. An actor replaces a running actor with the same id. */
 function checkActorIds({ type, invoke, states }: RootNode): ReadonlySet<string> {
   const inner = Object.values(states).map(checkActorIds)
   const below = inner.flatMap((ids) => [...ids])
@@ -446,7 +448,10 @@ function checkActorIds({ type, invoke, states }: RootNode): ReadonlySet<string> 
   )
 }
 
-/** XState does not mark the logic of `fromPromise`, but only that logic ends with this event. */
+/**
+ * Whether the logic was created by `fromPromise`. XState does not mark such logic, but no other logic ends with this
+ * event.
+ */
 function isPromiseLogic(logic: AnyActorLogic): boolean {
   if (typeof logic !== 'object' || !('config' in logic) || typeof logic.start !== 'function') return false
   try {

@@ -25,7 +25,9 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
    * their error event instead, and `event.error.code` is `in_doubt`.
    */
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
-  /** Measures the waits in this process. Defaults to the system clock. Delays follow the store's clock. */
+  /**
+   * The clock that measures the waits in this process. Defaults to the system clock. Delays follow the store's clock.
+   */
   clock?: Clock
   /**
    * Returns the state to open if the chart has another `version`, or lacks a state or an actor that the session uses.
@@ -48,8 +50,8 @@ export type PendingAgentCall = PendingCall & {
 }
 
 /**
- * A message for a running agent, such as an answer to one of its calls. `session` names the agent, if there are
- * several.
+ * A message for a running agent, such as an answer to one of its calls. `session` names the agent, if several agents
+ * are running.
  */
 export type AgentMessage = Exclude<SessionMessage, { type: 'message' | 'cancel' }> & { session?: string }
 

@@ -69,8 +69,8 @@ import { copyJson } from './plain-json.js'
 const keysByActor = new WeakMap<object, string>()
 
 /**
- * The idempotency key of a promise actor, the same whenever the actor runs again: `claim-17:pay.12`. Pass it to a service
- * that must not act twice.
+ * Returns the idempotency key of a promise actor, such as `claim-17:pay.12`. The key stays the same when the actor runs
+ * again. Pass the key to a service that must not act twice.
  * @example
  * const transfer = fromPromise(async ({ self }) => `The bank was called with the key ${idempotencyKey(self)}.`)
  * @throws {UsageError} `no_key` for an actor that no durable machine runs
@@ -313,7 +313,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       .map(({ source, key }) => ({ source, id: getChildId(id, key) }))
     if (agents.length > 0 && !isLast) throw agentRunsError(from, at)
     const copies = await Promise.all(agents.map(async (agent) => this.#readCopy(agent, id)))
-    // The agents may have continued since the record was read, and the machine with them.
+    // The agents, and the machine with them, may have continued since the record was read.
     if (agents.length > 0 && (await this.#readEnd(from)).head !== at) return this.fork(sessionId, options)
     await acquireSessionLog(store, id, by, async (lease) => {
       // oxlint-disable-next-line no-await-in-loop -- rarely more than one
@@ -349,7 +349,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   /**
    * Reads the session of an agent, and returns the function that writes its copy. Returns null for an agent without
-   * records, which starts in the fork.
+   * records, because such an agent starts in the fork.
    */
   async #readCopy(
     agent: { source: string; id: string },
@@ -649,7 +649,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
   }
 
-  /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
+  /**
+   * The stored state, migrated if necessary.
+   * @throws {UsageError} `chart_changed` if the chart lacks a part of the state
+   */
   async #fit(id: string, { state, chart: from }: MachineRecord): Promise<StoredMachineState> {
     const { migrate } = this.#options
     const hasChanged = from !== this.machine.version || this.#chart.findMisfits(state).length > 0

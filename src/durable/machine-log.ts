@@ -15,7 +15,7 @@ import { type LogEnd, WriteAheadLog, type WriteAheadLogParts } from '../core/ses
 import type { InboxMessage } from '../core/sessions/store/inbox.js'
 import type { SessionStore, SessionSummary } from '../core/sessions/store/store.js'
 
-/** A message in the inbox of a machine's session. Without an event it only wakes the session. */
+/** A message in the inbox of a machine's session. A message without an event only wakes the session. */
 export interface MachineMessage {
   event: MachineEvent | null
   key?: string

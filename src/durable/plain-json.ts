@@ -1,7 +1,7 @@
 import { describeError, UsageError } from '../core/base/errors.js'
 
 /**
- * Copies a value that JSON keeps unchanged, or undefined. A value that would be different after a restart is refused.
+ * Copies undefined, or a value that JSON keeps unchanged. Refuses a value that would be different after a restart.
  * Undefined properties are left out.
  * @throws {UsageError} `not_json`, naming the path
  */

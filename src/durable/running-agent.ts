@@ -51,7 +51,7 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
   }
 }
 
-/** A running agent with its own session. Another process continues it from there. */
+/** A running agent with its own session, from which another process can continue the agent. */
 export class RunningAgent implements RunningActor {
   isResting = false
   wakeAt: number | undefined

@@ -30,7 +30,7 @@ import {
 export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
   /** The input item, unchanged. */
   item: Item
-  /** Its session id. */
+  /** The session id of the item. */
   session: string
   /** The run at its end or while it waits. Null if it could not run (see `error`). */
   result: RunResult<Output, Tools> | null
@@ -79,7 +79,7 @@ const itemCodes: ReadonlySet<string> = new Set([
 interface Slot<Item, Output, Tools> {
   item: Item
   session: string
-  /** Null if the batch was parked first. If it is a function, it reads the result from the store. */
+  /** The result, or a function that reads the result from the store. Null if the batch was parked first. */
   outcome: Promise<Outcome<Item, Output, Tools>>
 }
 
@@ -255,7 +255,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     const read = async (): Promise<BatchResult<Item, Output, Tools>> => {
       try {
         const { run } = await agent.replay(session)
-        // Another process may have started it in the meantime.
+        // Another process may have started the run in the meantime.
         this.#expectInput((run as RunResult).messages, slot)
         return { item, session, result: await agent.withObject(run as RunResult) }
       } catch (error) {
@@ -300,7 +300,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     return { item, session, result }
   }
 
-  /** Frees the slot temporarily. */
+  /** Waits before the next attempt at a session that another process holds. Frees the slot while waiting. */
   async #waitForOther(): Promise<void> {
     const { clock, concurrency } = this.#parts
     this.#counter.addHeld(1)
@@ -345,7 +345,7 @@ function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   )
 }
 
-/** The stored result would answer a different question. */
+/** The error for an item whose input has changed, because the stored result would answer a different question. */
 function createChangedInputError(session: string, batch: string): UsageError {
   return new UsageError(
     'input_changed',

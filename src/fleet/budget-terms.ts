@@ -21,11 +21,11 @@ export interface CreateBudgetOptions {
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
   /** The output tokens to reserve for a request without `sampling.maxTokens`. Defaults to 8192. */
   reserveOutputTokens?: number
-  /** How to count the reservation of a dead process. Its request may have cost money, so the default is `spent`. */
+  /** How to count the reservation of a dead process. The request may have cost money, so the default is `spent`. */
   lostReservations?: 'spent' | 'free'
   /**
-   * The effect on a run that the budget cannot pay for. `end` (default) ends it in BUDGET_EXCEEDED. `wait` pauses it
-   * until the next window and requires `per`.
+   * The effect on a run that the budget cannot pay for. `end` (default) ends the run in BUDGET_EXCEEDED. `wait` pauses
+   * the run until the next window and requires `per`.
    */
   onEmpty?: 'end' | 'wait'
   /** How long the reservation of a dead process stays valid, in milliseconds. Defaults to 60,000. */

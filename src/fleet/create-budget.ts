@@ -45,7 +45,7 @@ interface Asked {
  * @example
  * const tenant = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
  * const { left } = await tenant.status() // { usd: 20 }
- * @throws {ConfigError | UsageError} for an invalid option. The error names it
+ * @throws {ConfigError | UsageError} for an invalid option. The error names the option
  */
 export function createBudget(options: CreateBudgetOptions): SharedBudget {
   expectArgument(

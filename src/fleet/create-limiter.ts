@@ -73,8 +73,8 @@ const maxPauseMs = 600_000
 
 /**
  * Sends the requests of all runs in this process as fast as a provider allows, first come, first served by run. A
- * waiting request emits `waiting_for_slot`. The wait ends at the run's cancel or deadline and does not count as an
- * attempt. After a 429, all requests wait for the time that the provider requests.
+ * waiting request emits `waiting_for_slot`. The wait ends when the run is cancelled or reaches its deadline, and does
+ * not count as an attempt. After a 429, all requests wait for the time that the provider requests.
  *
  * @example
  * const limiter = createLimiter({ id: 'openai', requestsPerMinute: 600, tokensPerMinute: 200_000 })
@@ -107,7 +107,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     },
     clock,
   )
-  /** A wrong estimate blocks other requests for at most a minute. */
+  /** Limits an estimate, so that a wrong one blocks other requests for at most a minute. */
   const limitTokens = (tokens: number): number => Math.min(tokens, tokensPerMinute ?? 0)
   const countTokens = (request: ModelRequest): number =>
     tokensPerMinute === undefined

@@ -31,7 +31,7 @@ export interface RunAllOptions {
   /** The application's context, passed to `execute`. */
   context?: unknown
   /**
-   * Shared budgets in addition to the agent's, as in `agent.run`. An item that they cannot pay for ends in
+   * Shared budgets in addition to the agent's, as in `agent.run`. An item that the budgets cannot pay for ends in
    * `BUDGET_EXCEEDED`, and starting the batch again retries it. Needs an agent with a store.
    */
   budgets?: BudgetsOption

@@ -34,8 +34,8 @@ export type MessageForAll = Extract<
 /** Options for `sendAll`. */
 export interface SendAllOptions {
   /**
-   * Idempotency key, 1 to 200 characters. A session receives a message with the same key once. Use it for `steer` and
-   * `message` so that the call can be repeated after an error.
+   * Idempotency key, 1 to 200 characters. Each session receives messages with the same key only once. Use it for
+   * `steer` and `message` so that the call can be repeated after an error.
    */
   key?: string
   /** The number of sessions to send to at once. Defaults to 16. */
@@ -71,7 +71,7 @@ const optionRules: OptionRules<SendAllOptions> = {
   onProgress: callbackRule,
   signal: signalRule,
 }
-/** Default for a message that needs an unfinished run. A queued message also goes to ended runs. */
+/** The default states for a message that needs an unfinished run. A queued message also goes to ended runs. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 const mostRefusals = 100
@@ -81,7 +81,7 @@ const mostRefusals = 100
  * matching session has the message in its inbox or has ended. A process that holds a session stops starting work for it
  * within one second. After an error, repeat the call. With a `key`, each session receives the message once.
  *
- * By default it reaches unfinished runs, and for a `message` also ended ones.
+ * By default, the message reaches unfinished runs. A `message` also reaches ended runs.
  *
  * @example
  * const receipt = await sendAll(memoryStore(), { tags: { tenant: 'acme' } }, { type: 'cancel', why: 'The contract has ended.' })
@@ -136,7 +136,7 @@ export async function sendAll(
     // Sessions written during the listing move to its front. Another pass finds them.
     const listed = listSessions(store, selection, pageSize)
     const sendToListed = async (): Promise<void> => {
-      // A failing worker ends the list for the others.
+      // A failing worker ends the list for the other workers.
       for await (const entry of listed) {
         const { id } = entry
         if (seen.has(id) || isMachineSession(entry)) continue

@@ -24,7 +24,7 @@ export interface SlotRequest {
 }
 
 interface Waiter extends Pick<SlotRequest, 'tokens'> {
-  /** Position of its run. Earlier runs come first. */
+  /** The position of the waiter's run. Earlier runs come first. */
   order: number
   grant: (slot: Slot) => void
 }

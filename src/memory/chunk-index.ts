@@ -39,7 +39,7 @@ export class ChunkIndex {
     this.#database = database
   }
 
-  /** `vectorSize` is the length of its vectors, or undefined for an index without vectors. */
+  /** `vectorSize` is the length of the vectors, or undefined for an index without vectors. */
   static async create(vectorSize: number | undefined): Promise<ChunkIndex> {
     const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
     const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer

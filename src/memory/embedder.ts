@@ -139,7 +139,7 @@ export class Embedder {
   }
 }
 
-/** The order of the vectors in the answer is not guaranteed. */
+/** Reads the vectors by their `index`, because their order in the answer is not guaranteed. */
 function readVectors(data: unknown, count: number): Vector[] {
   if (!Array.isArray(data) || data.length !== count) {
     throw invalidEmbeddingsError(

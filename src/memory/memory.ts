@@ -48,7 +48,7 @@ export interface MemoryOptions extends SearchOptions {
 /** Documents that can be searched. The first search creates the index. */
 export interface Memory extends Retriever {
   /**
-   * Like the method on a retriever. Both options are optional.
+   * Like `retrieve` of a `Retriever`, except that both options are optional.
    *
    * @example
    * const [best] = await memory({ documents }).retrieve('vacation', { limit: 1, signal })
@@ -355,7 +355,7 @@ export interface SearchOptions {
   chunkChars?: number
   /**
    * The number of characters that a chunk shares with the previous one, less than half of `chunkChars`. Defaults to a
-   * tenth of it.
+   * tenth of `chunkChars`.
    */
   overlap?: number
   /** Adds a search by meaning. By default, only words are searched. */

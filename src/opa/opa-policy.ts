@@ -16,7 +16,7 @@ export interface OpaOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
 
 /**
  * A policy that asks an Open Policy Agent server. The rule returns `true`, `false` or a decision, such as
- * `{"decision": "ask", "approvers": {"count": 2}}`. An undefined result denies, and so does any error.
+ * `{"decision": "ask", "approvers": {"count": 2}}`. An undefined result or an error denies the call.
  *
  * @example
  * const policy = opa({ url: 'http://127.0.0.1:8181/v1/data/agent/decision' })

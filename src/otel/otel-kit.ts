@@ -31,5 +31,5 @@ export function forEachThenThrow<T>(all: Iterable<T>, act: (one: T) => void): vo
   if (thrown) throw thrown.error
 }
 
-/** A monotonic clock, in milliseconds. The SDK accepts them as span times. */
+/** Reads a monotonic clock, in milliseconds. The SDK accepts these values as span times. */
 export const readMonotonicMs = (): number => performance.now()

@@ -206,7 +206,10 @@ function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void 
   }, gauges)
 }
 
-/** Created again when another provider is registered, because meters, unlike tracers, do not switch to it. */
+/**
+ * Returns a lookup that creates the metrics again when another provider is registered. Unlike tracers, meters do not
+ * switch to the new provider.
+ */
 export function createMetricsLookup(
   meterProvider: MeterProvider | undefined,
   names: SemconvNames,

@@ -21,15 +21,15 @@ interface OpenRequest {
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
-  /** For the span's name, because a fallback may change the model. */
+  /** The model for the span's name. It is stored separately, because a fallback may change the model. */
   shown: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
   endedAt: number | null
   completed: CompletedInference | null
 }
 
 /**
- * The spans for one run's requests. A request ends with its step, or when a fallback model is requested. Its span
- * ends later, when the run has counted the attempt's usage, because spans report only counted tokens.
+ * The spans for one run's requests. A request ends with its step, or when a fallback model is requested. The span of
+ * the request ends later, when the run has counted the attempt's usage, because spans report only counted tokens.
  */
 export class RequestSpans {
   readonly #kit: OtelKit
@@ -44,7 +44,7 @@ export class RequestSpans {
     this.#metrics = metrics
   }
 
-  /** The context for the request's own work. Starts its span if there is none. */
+  /** The context for the request's own work. Starts the request's span if there is none. */
   getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
     const known = this.#requests.find((one) => one.request === request)
     if (known) {
@@ -112,7 +112,10 @@ export class RequestSpans {
     else this.#endShared(all, spent)
   }
 
-  /** The usage of each replaced model is known. The last model has used the rest. */
+  /**
+   * Ends the spans of all models in an attempt, and divides the usage. The usage of each replaced model is known. The
+   * last model has used the rest.
+   */
   #endShared(all: readonly OpenRequest[], spent: Usage | null): void {
     let left = spent
     forEachThenThrow(all.entries(), ([i, request]) => {
@@ -184,7 +187,10 @@ export class RequestSpans {
 
 const noRequests: readonly OpenRequest[] = []
 
-/** The time that a request waited for limiters. A request that was stopped while waiting waited until its end. */
+/**
+ * The time that a request waited for limiters. If a request was stopped while it waited, the wait lasted until the end
+ * of the request.
+ */
 function listWaits(
   { sentAt, waits }: TelemetryRequestInfo,
   durationS: number,

@@ -139,7 +139,7 @@ export class StepSpans {
   }
 }
 
-/** An unknown name may be content from the model. */
+/** Returns the name of a known tool. An unknown name is replaced, because it may be content from the model. */
 function getToolName(name: string, tools: object): string {
   return Object.hasOwn(tools, name) ? name : 'unknown_tool'
 }

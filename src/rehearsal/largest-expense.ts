@@ -3,8 +3,8 @@ import type { Scenario } from './scenario.js'
 const chunkDelayMs = 15
 
 /**
- * An agent finds the largest expense in `examples/notes`. It is rate limited once,
- * calls tools in parallel, and runs out of output tokens in the middle of its answer.
+ * An agent finds the largest expense in `examples/notes`. The agent is rate limited once, calls tools in parallel, and
+ * runs out of output tokens in the middle of its answer.
  *
  * Expects the tools `list_files {}`, `read_file { path }` and `calculate { expression }`.
  *

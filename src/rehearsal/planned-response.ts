@@ -12,7 +12,7 @@ export interface ProviderApi {
   limits?: CallLimits
   idPrefix: string
   /**
-   * Reads a body as a Chat Completions request. In some APIs, the path contains parts of it.
+   * Reads a body as a Chat Completions request. In some APIs, the path contains parts of the request.
    *
    * @throws Refusal
    */

@@ -63,7 +63,7 @@ export interface Rehearsal {
  * // …
  * await rehearsal.close()
  *
- * @throws RehearsalError before anything listens; `cannot_listen` when the port is taken
+ * @throws RehearsalError before the server listens, with the code `cannot_listen` if the port is taken
  */
 export async function startRehearsal(scenario: Scenario | RehearsalOptions): Promise<Rehearsal> {
   const settings = parseOptions(scenario)
@@ -340,7 +340,7 @@ function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promi
 }
 
 /**
- * Waits until the bytes are sent and an in-process client could read them. Otherwise it would see two writes as
+ * Waits until the bytes are sent and an in-process client could read them. Otherwise the client would see two writes as
  * one.
  */
 async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<void> {

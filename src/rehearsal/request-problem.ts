@@ -22,9 +22,9 @@ export interface CallLimits {
 }
 
 /**
- * The first thing some provider would reject, or null. The rules combine those of OpenAI, Mistral, the
- * compatible APIs of Anthropic and Google, and chat templates of open models, so a request that passes works
- * everywhere.
+ * The first problem for which some provider would reject the request, or null. The rules combine those of OpenAI,
+ * Mistral, the compatible APIs of Anthropic and Google, and chat templates of open models, so a request that passes
+ * works everywhere.
  *
  * In addition to `findHistoryProblem`: valid call and tool names, arguments that are JSON objects, unique ids,
  * no blank content, complete surrogate pairs, the system message first, alternating user and assistant turns, a

@@ -312,7 +312,7 @@ function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item
   ]
 }
 
-/** A text in an item, as its events identify it. */
+/** A text in an item, as the item's events identify it. */
 interface Part {
   /** One of `output_text`, `refusal`, `reasoning_summary_text` and `function_call_arguments`. */
   name: string
@@ -361,8 +361,8 @@ function toTextParts(item: Item, { reasoning = '', text, refusal }: Turn): Part[
 }
 
 /**
- * Groups the events of an item by delta, including the events that start or end it, so a cut stream breaks off
- * between two deltas.
+ * Groups the events of an item by delta, including the events that start or end the item, so that a cut stream breaks
+ * off between two deltas.
  */
 function toDeltas(item: Item, output_index: number, turn: Turn): Event[][] {
   const place = { output_index, item_id: item.id }

@@ -52,8 +52,8 @@ const raw = z.strictObject({
    */
   headers: headers.optional(),
   /**
-   * Sent byte for byte, as `text/event-stream` or (not streaming) `application/json` unless `headers` override
-   * it.
+   * The body, which is sent byte for byte. Unless `headers` override the type, it is `text/event-stream`, or
+   * `application/json` if the request does not stream.
    */
   body: z.string(),
   /** The encoding of `body`. Defaults to `utf8`. */
@@ -67,7 +67,7 @@ const expect = z.strictObject({
   systemIncludes: z.string().optional(),
   /** The trailing tool results in order, by call id or tool name. `[]` expects none. */
   toolResultsFor: z.array(z.string()).optional(),
-  /** Texts that must each appear in one of those results. */
+  /** Texts, each of which must appear in one of the trailing tool results. */
   toolResultsInclude: z.array(z.string()).optional(),
   /** Names of tools that the request must offer. */
   tools: z.array(z.string()).optional(),
@@ -109,16 +109,25 @@ const fields = z.strictObject({
 
   /** Destroys the socket after this many deltas. */
   cutAfter: count.optional(),
-  /** `true` never responds. A number stops sending after this many deltas and keeps the connection open. */
+  /**
+   * With `true`, the turn never responds. With a number, it stops sending after that many deltas and keeps the
+   * connection open.
+   */
   hang: z.union([z.literal(true), count], 'expected true or a number of deltas').optional(),
-  /** Ends the stream without its finish reason, without `[DONE]`, or without both (and without usage). */
+  /**
+   * Ends the stream without its finish reason (`finish`), without `[DONE]` (`done`), or without both and without usage
+   * (`both`).
+   */
   endWithout: z.enum(['finish', 'done', 'both']).optional(),
   /** Sends an `error` object after this many deltas and ends the stream. */
   errorInStream: z.strictObject({ after: count, error: errorObject }).optional(),
   /** An exact response instead of one built from the fields above. */
   raw: raw.optional(),
 
-  /** Expectations about the request. If one is not met, the response has status 400 and names it. */
+  /**
+   * Expectations about the request. If an expectation is not met, the response has status 400 and names the
+   * expectation.
+   */
   expect: expect.optional(),
 })
 
@@ -145,7 +154,7 @@ export const turnSchema = fields.check(({ value, issues }) => {
 
 /**
  * One HTTP response from the model. All fields are optional: `{}` is an empty answer. A delta is one piece of
- * reasoning, text, refusal or a tool call. A request that does not stream gets the same content in one body.
+ * reasoning, of text, of a refusal or of a tool call. A request that does not stream gets the same content in one body.
  * `cutAfter` and `hang` send half of that body.
  *
  * @example const limited: Turn = { status: 429, retryAfter: 1 }

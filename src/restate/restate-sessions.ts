@@ -43,7 +43,8 @@ export interface RestateTurn {
 /** The object to serve, and its shutdown. */
 export interface RestateSessions {
   /**
-   * For `restate.serve({ services: [object] })`. Its handlers are `run`, and `send`, which may be called at any time.
+   * The object for `restate.serve({ services: [object] })`. Its handlers are `run` and `send`. `send` may be called at
+   * any time.
    */
   object: object
   /** Stops starting sessions; see `SessionRunner`. */
@@ -64,8 +65,8 @@ const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'No answer arrived 
 const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
 /**
- * Runs each session as a Restate virtual object. `run` settles when its run has ended, even across process failures.
- * While a session waits for people or a provider, it is suspended. `send` also reaches active sessions.
+ * Runs each session as a Restate virtual object. `run` settles when the session's run has ended, even across process
+ * failures. While a session waits for people or a provider, it is suspended. `send` also reaches active sessions.
  *
  * @example
  * const host = (restate: RestateLike) =>

@@ -105,7 +105,7 @@ export const maxBodyChars = 100_000
 export const maxSkillBytes = 500_000
 /** The maximum length of the front matter of a SKILL.md, in characters. */
 export const maxFrontMatterChars = 20_000
-/** The limit in the Agent Skills format. */
+/** The maximum length of a description in the Agent Skills format, in characters. */
 const maxDescriptionChars = 1_024
 /** The maximum size of a file in the folder of a skill, in bytes. */
 export const maxFileBytes = 1_000_000

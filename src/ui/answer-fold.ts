@@ -135,8 +135,8 @@ interface ChildState {
 }
 
 /**
- * Writes the activity of sub-agents as one `data-child` per call, which is sent again on each change. Their streamed
- * text is sent as transient chunks, and their calls that need approval as calls of the message.
+ * Writes the activity of sub-agents as one `data-child` per call, which is sent again on each change. The streamed text
+ * of sub-agents is sent as transient chunks. Their calls that need approval are sent as calls of the message.
  */
 class ChildFold {
   readonly #write: (chunk: UIMessageChunk) => void

@@ -50,7 +50,7 @@ type CallItem = {
   result?: string
   media?: MediaPart[]
   progress?: unknown
-  /** The transcript of its sub-agent. */
+  /** The transcript of the call's sub-agent. */
   child?: Transcript
 }
 
@@ -211,7 +211,10 @@ function addCallDelta(
   return { ...before, items: [...items, added], openCalls: openCalls + 1 }
 }
 
-/** The index of a call with streaming arguments, or -1. Skips the search through a long transcript if there are none. */
+/**
+ * The index of a call with streaming arguments, or -1. Skips the search through a long transcript if there are no such
+ * calls.
+ */
 function findOpenCall({ items, openCalls }: Transcript, id: string): number {
   return openCalls === undefined ? -1 : items.findLastIndex((item) => isOpenCall(item) && item.id === id)
 }

@@ -18,9 +18,9 @@ export interface UIStreamOptions {
 }
 
 /**
- * Converts a run, up to its next rest, into the chunks of one message for `useChat`. Call it right after `run()`, or after
- * answering a resting run; the chunks then continue the message with the request. The run continues even if the stream is
- * not read.
+ * Converts a run, up to its next rest, into the chunks of one message for `useChat`. Call this function right after
+ * `run()`, or after answering a resting run. In the second case, the chunks continue the message with the request. The
+ * run continues even if the stream is not read.
  *
  * @example
  * const run = agent.run('What changed?')
@@ -85,8 +85,8 @@ const bufferByRun = new WeakMap<AnyRun, ReplayBuffer>()
 
 /**
  * Sends the events of a run as server-sent events, each as JSON with its `id`, until the run ends. A page that reconnects with
- * `Last-Event-ID` receives the events that it missed, with missed text as one chunk. If there are none, it receives 204 and
- * stops reconnecting. Call it right after `run()`; earlier events are lost.
+ * `Last-Event-ID` receives the events that it missed, with missed text as one chunk. If there are no such events, the
+ * page receives 204 and stops reconnecting. Call this function right after `run()`, because earlier events are lost.
  *
  * `source` can also be an iterable of events, such as the return value of `agent.watch`.
  *

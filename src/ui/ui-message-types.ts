@@ -100,8 +100,9 @@ export type ChunkOf<Version extends Protocol> = Version extends 'v7'
       | { type: 'finish'; finishReason: Exclude<FinishReason, 'interrupted'> }
 
 /**
- * The messages of an agent for `useChat`, with its tools. Parts of the tool `transfer` have the type `tool-transfer`, and its
- * argument type as `input`. The page does not know the results of tools, so `output` is unknown. For `ai` 6 and 7.
+ * The messages of an agent for `useChat`, with its tools. A part for the tool `transfer` has the type `tool-transfer`,
+ * and its `input` has the type of the tool's arguments. The page does not know the results of tools, so `output` is
+ * unknown. For `ai` 6 and 7.
  *
  * `Agent`: type of an agent, such as one that the server exports.
  *

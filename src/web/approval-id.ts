@@ -9,7 +9,9 @@ export interface CallReference {
   fingerprint: string
 }
 
-/** Whether an id belongs to the call itself, or to a request or call made by its tool or sub-agent. */
+/**
+ * Whether an id belongs to the call itself, or to a request or a call that the call's tool or sub-agent has made.
+ */
 export function isOfCall(id: string, callId: string): boolean {
   return id === callId || id.startsWith(`${callId}/`)
 }

@@ -15,7 +15,8 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  *   are checked against it. Pages cannot set it
  * - `tags`: the tags of a session that this request starts, for `store.list({ tags })`
  * - `mayContinue`: whether opening a stream may continue a run whose process has died. The run then works with this `context`,
- *   so set it only if that is the context of the person who started the run. Default: false, which only watches
+ * so set it only if that is the context of the person who started the run. By default, opening a stream only watches
+ * the run
  */
 export type Grant<Context = unknown> =
   | (IsContextFree<Context> extends true ? string : never)

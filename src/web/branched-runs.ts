@@ -65,7 +65,7 @@ export class BranchedRuns {
   }
 
   /**
-   * Switches a session to a branch. Returns false if it is already on that branch.
+   * Switches a session to a branch. Returns false if the session is already on that branch.
    *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch`
    */

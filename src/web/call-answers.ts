@@ -17,8 +17,8 @@ export interface PageAnswers {
 }
 
 /**
- * Returns the answers to apply. Pages repeat earlier answers with each new one, so these are dropped if there is a new
- * answer.
+ * Returns the answers to apply. Pages repeat earlier answers with each new one, so the earlier answers are dropped if
+ * there is a new one.
  *
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`. In these cases, no answer
  * is applied

@@ -58,9 +58,9 @@ export interface SessionView {
   state: AgentState | null
   /** When a sleeping run continues. */
   wakeAt: number | null
-  /** How each run that did not answer in full ended, by user message. */
+  /** The end of each run that did not answer in full, by user message. */
   ends: readonly TurnEnd[]
-  /** The points where its messages diverge from other branches. */
+  /** The points where the session's messages diverge from other branches. */
   points: readonly BranchPoint[]
 }
 
@@ -112,8 +112,8 @@ export class ChatService {
   }
 
   /**
-   * Sends a user message, which starts a run or replies to one. While the session is working, `caller.whenBusy` decides: see
-   * `HandlerOptions`.
+   * Sends a user message, which starts a run or replies to a waiting run. While the session is working,
+   * `caller.whenBusy` decides: see `HandlerOptions`.
    *
    * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
    * `unknown_branch`
@@ -146,7 +146,7 @@ export class ChatService {
 
   /**
    * Resumes a paused run, optionally with a steering message. `messages` is the length of the transcript at the pause.
-   * @throws {UsageError} `already_answered` if the run is no longer paused there
+   * @throws {UsageError} `already_answered` if the run is no longer paused at that point
    */
   resumePaused(
     sessionId: string,
@@ -424,7 +424,7 @@ export class ChatService {
 
   /**
    * Resumes a run with answers in its inbox, unless the process that holds the session reads them. If that process has
-   * not read them after three seconds, they stay in the inbox until it releases the session.
+   * not read the answers after three seconds, they stay in the inbox until the process releases the session.
    */
   async #resumeAnswered(
     sessionId: string,
@@ -457,7 +457,10 @@ export class ChatService {
     }
   }
 
-  /** The result of a run that was not active in this process. Null if the process that runs it cancels it. */
+  /**
+   * Cancels a run. Returns the result of a run that was not active in any process. Returns null if the process that
+   * runs the session cancels the run.
+   */
   async #cancelRun(sessionId: string, caller: Caller): Promise<RunResult | null> {
     const why = 'The user stopped it.'
     const live = this.#runs.get(sessionId)

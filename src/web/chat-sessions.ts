@@ -113,7 +113,7 @@ export class ChatSessions {
    * Adds answers to the inbox of a session. An answer that is already there is a retry by its sender and counts as
    * sent.
    *
-   * @throws {UsageError} `already_answered`, `run_ended` if none of them is in the inbox afterwards
+   * @throws {UsageError} `already_answered`, `run_ended` if none of the answers is in the inbox afterwards
    */
   async sendAnswers(sessionId: string, answers: readonly AnswerMessage[]): Promise<void> {
     const refusal = await sendAnswers(this.agent, sessionId, answers)

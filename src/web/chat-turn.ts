@@ -50,7 +50,7 @@ export interface Turn {
   error: RunFailure | null
   /** When a sleeping run continues. */
   wakeAt: number | null
-  /** How each run up to this turn ended, if it did not answer in full. */
+  /** The end of each run up to this turn that did not answer in full. */
   ends: readonly TurnEnd[]
 }
 

@@ -80,8 +80,8 @@ export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): 
 }
 
 /**
- * Prevents a failing function from breaking the chat. Reports only its first failure, because it is called for every
- * message.
+ * Prevents a failing function from breaking the chat. Reports only the function's first failure, because the function
+ * is called for every message.
  */
 function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailure): SafeFormatter {
   let isReported = false

@@ -94,7 +94,9 @@ export class LiveRuns {
     return live
   }
 
-  /** Resumes a resting run here and applies a message or answers to it. `isNewTurn` means that they start a turn. */
+  /**
+   * Resumes a resting run here, and applies a message or answers to the run. `isNewTurn` means that they start a turn.
+   */
   async resumeWith(
     sessionId: string,
     caller: Caller,
@@ -111,7 +113,7 @@ export class LiveRuns {
     return isNewTurn ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
   }
 
-  /** Resumes an interrupted run. Follows it if another process holds it or another agent started it. */
+  /** Resumes an interrupted run. Follows the run if another process holds it or another agent started it. */
   async resumeOrFollow(sessionId: string, caller: Caller): Promise<Subscription> {
     try {
       return await this.#resumeInterrupted(sessionId, caller)
@@ -130,7 +132,7 @@ export class LiveRuns {
   /**
    * Subscribes to a run in another process, or of another agent, through its log until it settles.
    *
-   * - `caller`: resumes the run here once no process holds it, unless null
+   * - `caller`: if not null, the run is resumed here once no process holds it
    * - `isAnswered`: the run settled with unread answers, so the subscription continues
    */
   followRemote(
@@ -200,7 +202,7 @@ async function copyEvents(events: AsyncIterable<WatchedEvent>, buffer: ReplayBuf
   let restRecord: number | null = null
   try {
     for await (const event of events) {
-      // Events recorded after a rest may arrive together with it.
+      // Events that were recorded after a rest may arrive together with the rest.
       if (restRecord !== null && event.record > restRecord) break
       buffer.push(event as AgentEvent)
       if (event.type === 'state_changed') restRecord = isWorkState(event.to) ? null : event.record

@@ -81,7 +81,7 @@ export class MessageQueue {
 
   /**
    * Queues a message. Resolves once the message is durable. If the message is already queued, its original sender is
-   * kept, so that another request with the same id cannot change its rights.
+   * kept, so that another request with the same id cannot change the rights of the message.
    *
    * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
    */
@@ -108,7 +108,7 @@ export class MessageQueue {
 
   /**
    * Whether a message may steer the run. A steered run keeps its own context, so steering is allowed only if the sender
-   * does not gain rights by it.
+   * does not gain rights by steering.
    */
   maySteer(sessionId: string, caller: Caller): boolean {
     const initiator = this.#runs.get(sessionId)?.caller

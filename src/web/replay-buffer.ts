@@ -14,7 +14,7 @@ interface TextEntry {
   last: Chunk | CallDelta
   firstSeq: number
   kind: 'text' | 'reasoning' | 'arguments'
-  /** Joined into one text once the entry is complete. */
+  /** The chunks of the text, which are joined once the entry is complete. */
   chunks: string[]
   isJoined: boolean
 }
@@ -254,8 +254,8 @@ function belongsTo({ last }: TextEntry, event: Chunk | CallDelta): boolean {
 const getCallKey = (callId: string): string => `call ${callId}`
 
 /**
- * The key of an event that replaces earlier ones, such as progress, or of a complete message or call that replaces its
- * chunks.
+ * The key of an event that replaces earlier events. Progress replaces earlier progress, and a complete message or call
+ * replaces its chunks.
  */
 function getTransientKey(event: AgentEvent): { key: string; isStored: boolean; adds: boolean } | null {
   switch (event.type) {

@@ -33,7 +33,8 @@ export interface HandlerOptions<Context = unknown> extends PageFileOptions, Hand
    * How to handle a message while the previous answer is in progress.
    *
    * - `'queue'`: the message waits and is answered next
-   * - `'steer'`: the active run reads its text at the next safe point, but messages with files are queued
+   * - `'steer'`: the active run reads the text of the message at the next safe point, but messages with files are
+   *   queued
    * - `'refuse'`: the request fails with 409 `run_in_progress`
    *
    * A store without an inbox and an interactive agent always refuse. Defaults to `'queue'`.

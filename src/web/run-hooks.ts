@@ -7,7 +7,7 @@ export interface HookContext {
   session: string
   runId: string
   /**
-   * The return value of `authorize` for the request that started or continued the run, or that stopped it while it
+   * The return value of `authorize` for the request that started or continued the run, or that stopped the run while it
    * waited.
    */
   principal: { prefix: string; context: unknown }
@@ -32,7 +32,7 @@ export interface HandlerHooks {
    * wait for.
    */
   onSettle?: (result: RunResult, at: HookContext) => unknown
-  /** Called when a run has ended, after `onSettle`. Both are awaited together. */
+  /** Called when a run has ended, after `onSettle`. The promises of both functions are awaited together. */
   onFinish?: (result: RunResult, at: HookContext) => unknown
 }
 

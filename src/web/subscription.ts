@@ -48,16 +48,16 @@ export interface Caller {
 
 export interface LiveRun {
   run: AnyRun
-  /** Its events since this process started or resumed it. */
+  /** The run's events since this process started or resumed the run. */
   buffer: ReplayBuffer
   /** The turn before those events. Null for a run that started here. */
   turn: Turn | null
   /** The page's ids for the messages that the run received here. */
   clientIds: Set<string>
   caller: Caller
-  /** Whether it has been active since this process started or resumed it. */
+  /** Whether the run has been active since this process started or resumed it. */
   hasWorked: boolean
-  /** The point where its answer diverges from other branches. */
+  /** The point where the run's answer diverges from other branches. */
   point?: BranchPoint | undefined
   closing: Promise<void> | undefined
 }
@@ -66,7 +66,7 @@ export interface LiveRun {
 export interface Subscription {
   /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** How each run that did not answer in full ended. */
+  /** The end of each run that did not answer in full. */
   ends: readonly TurnEnd[]
   /** The answer before the reader's first event. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null

@@ -30,7 +30,7 @@ export interface FileAttachment {
 export interface UrlAttachment {
   url: string
   mimeType?: string
-  /** Defaults to the last part of the URL's path, or its host. */
+  /** Defaults to the last part of the URL's path, or otherwise to the URL's host. */
   name?: string
 }
 
@@ -64,8 +64,8 @@ export interface AttachmentOptions {
   /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal
   /**
-   * The base folder for paths. Resolved links must stay inside it. Without it, any file that the process can access is
-   * readable, so set it if paths come from users or models.
+   * The base folder for paths. Resolved links must stay inside it. Without a base folder, any file that the process can
+   * access is readable, so set this option if paths come from users or models.
    */
   root?: string
   /** Private addresses that URLs may lead to, as addresses, CIDR blocks or host names. None by default. */

@@ -87,7 +87,7 @@ function cutText(text: string, maxChars: number): string {
   return `${truncate(text, maxChars)}\n\n[Truncated: only the first ${maxChars} characters are included.]`
 }
 
-/** Runs `work` for at most `ms`. Its signal aborts at the deadline or when `outer` aborts. */
+/** Runs `work` for at most `ms`. The signal for `work` aborts at the deadline, or when `outer` aborts. */
 async function runWithDeadline<Result>(
   ms: number,
   outer: AbortSignal,

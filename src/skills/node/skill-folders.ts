@@ -62,7 +62,7 @@ export function skills(options: SkillFoldersOptions | ListedSkillsOptions): Agen
 
 /** Skills in folders, in the Agent Skills format. */
 export interface SkillFoldersOptions {
-  /** Folders with one subfolder with a SKILL.md for each skill, or folders of single skills. */
+  /** Folders that contain one subfolder with a SKILL.md for each skill, or the folders of single skills. */
   dirs: readonly string[]
   /** The skills of the agent, as names or a function. Defaults to all skills. */
   allow?: readonly string[] | ((skill: SkillInfo) => boolean)

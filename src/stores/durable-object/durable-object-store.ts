@@ -19,7 +19,7 @@ import {
 
 /** Options for `durableObjectStore`. */
 export interface DurableObjectStoreOptions {
-  /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. The store uses its alarm. */
+  /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. The store uses the object's alarm. */
   storage: ObjectStorage
   /** Returns the time in milliseconds since the epoch. Defaults to `Date.now`. */
   now?: () => number

@@ -18,13 +18,13 @@ const busyMs = 5000
 /** Size of the write-ahead log (in 4 KiB pages) at which a checkpoint is made. A checkpoint waits for the disk. */
 const checkpointPages = 4000
 
-/** In `user_version` of the database. */
+/** The schema version, which is stored in `user_version` of the database. */
 const schemaVersion = 1
 
 /**
  * Records are clustered by session, so that a log is read from neighboring pages. A session without records was
- * acquired but not written yet. `listed_at` is the time of the last write. It lags behind while a lease is held, so
- * that appends do not have to update its indexes.
+ * acquired but not written yet. `listed_at` is the time of the last write. This column lags behind while a lease is
+ * held, so that appends do not have to update its indexes.
  */
 const schemaSql = `
   CREATE TABLE log.sessions (

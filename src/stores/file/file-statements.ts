@@ -27,8 +27,8 @@ const recordColumns = [
 ].join(', ')
 
 /**
- * The prepared statements of the file store. Every read runs to completion, because an open statement keeps its files
- * open.
+ * The prepared statements of the file store. Every read runs to completion, because an open statement keeps the
+ * database files open.
  */
 export function prepareStatements(database: SqliteDatabase) {
   const one = (sql: string) => database.prepare(sql)

@@ -18,8 +18,8 @@ interface BudgetRow {
 }
 
 /**
- * Budgets in Postgres. A reservation or settlement is a single statement. It locks the budget's row, and evaluates it
- * again if it had to wait for another writer.
+ * Budgets in Postgres. A reservation or settlement is a single statement. It locks the budget's row, and evaluates the
+ * row again if the statement had to wait for another writer.
  */
 export async function openPostgresBudgets(
   query: Query,
@@ -122,7 +122,7 @@ function createStatements(schema: string) {
   const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
   /** Like `limitTotal`, because Postgres totals can exceed safe JavaScript integers. */
   const limit = (total: string) => `least(${Number.MAX_SAFE_INTEGER}, greatest(0, ${total}))`
-  /** For the budget's current window. */
+  /** The amount of the lost reservations in the budget's current window. */
   const lost = (what: string) =>
     `(SELECT coalesce(sum(${what}), 0)::bigint FROM expired e WHERE e.window_at = b.window_at AND b.window_at = $4::bigint)`
   /** A window in the future was opened by a wrong clock, so its spending counts in the current window. */

@@ -248,7 +248,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     client.off('error', ignoreError)
     client.release()
   } catch (error) {
-    // Closed instead of returned to the pool, which also ends open transactions.
+    // The connection is closed instead of returned to the pool. Closing also ends open transactions.
     client.release(true)
     throw error
   }
@@ -280,9 +280,9 @@ async function currentVersion(client: Pool | PoolClient, schema: string): Promis
 }
 
 /**
- * `listed_at` is the time of the last write. It lags behind while a lease is held, so that appends do not have to
- * update its indexes. `inbox` is the last message in the inbox, and `last_message` is the last message ever added to
- * it.
+ * `listed_at` is the time of the last write. This column lags behind while a lease is held, so that appends do not have
+ * to update its indexes. `inbox` is the last message in the inbox, and `last_message` is the last message ever added to
+ * the inbox.
  */
 const createSchemaSql = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS "${schema}";

@@ -59,7 +59,10 @@ export type PostgresStoreOptions = (
    * `statewright`.
    */
   schema?: string
-  /** Milliseconds since the epoch. Defaults to the server's clock, so that all machines agree on leases. */
+  /**
+   * Returns the time in milliseconds since the epoch. Defaults to the server's clock, so that all machines agree on
+   * leases.
+   */
   now?: () => number
 }
 

@@ -89,7 +89,7 @@ interface RequestSettings {
   signal?: AbortSignal | undefined
   /** Whether the request may reach the server twice. Defaults to true. */
   repeatable?: boolean
-  /** Called when an attempt fails, because the server may have received it. */
+  /** Called when an attempt fails, because the server may still have received the request. */
   onRepeat?: () => void
 }
 

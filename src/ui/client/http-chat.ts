@@ -46,7 +46,7 @@ export interface SendOptions extends ReconnectOptions {
 
 interface OpenAnswer {
   onClose?: () => void
-  /** Sends the message again, which the server answers once. Absent if it must not be sent twice. */
+  /** Sends the message again. The server answers the message once. Absent if the message must not be sent twice. */
   source?: RequestSource | undefined
   isCut: boolean
   requested: Set<string>
@@ -95,7 +95,7 @@ export class HttpChat {
       const response = await this.#connection.request(source, { signal, repeatable, onRepeat })
       return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: false }))
     } catch (error) {
-      // The first of two attempts may have arrived. The chat then has its answer.
+      // The first of two attempts may have arrived. The chat then has the answer.
       const hasArrived = isRepeated && error instanceof ChatError && error.status === 409
       if (!hasArrived && !isLostError(error)) this.#close(chatId, answer)
       else answer.isCut = true
@@ -229,7 +229,10 @@ export class HttpChat {
     })
   }
 
-  /** `useChat` considers a chat ready if a reconnect finds nothing, so this waits for an answer that started in the meantime. */
+  /**
+   * Waits for an answer that started in the meantime, because `useChat` considers a chat ready if a reconnect finds
+   * nothing.
+   */
   #waitForEnd(chatId: string, signal: AbortSignal | undefined): Promise<void> {
     const newer = this.#answers.get(chatId)
     return new Promise((resolve) => {
@@ -284,8 +287,8 @@ const toStreamPath = (chatId: string, of: string | undefined): string =>
   `${toPath(chatId)}/stream${of === undefined ? '' : `?of=${encodeURIComponent(of)}`}`
 
 /**
- * Finds the message to send, which is the last one or the one whose calls are answered. An assistant message is reduced to
- * the calls of its last step.
+ * Finds the message to send, which is the last message, or the message whose calls are answered. An assistant message
+ * is reduced to the calls of its last step.
  */
 function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMessage | undefined {
   const named = trigger === 'submit-message' ? messages.find(({ id }) => id === messageId) : undefined
@@ -387,8 +390,8 @@ type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 
 /**
  * Passes on the chunks of a replayed answer so that `useChat` calls `onToolCall` only for calls without a result,
- * because the others would run twice. It sets `providerExecuted` on every call, and clears it for calls that have no
- * result when the answer rests. `requested` holds the calls that this page was already asked to execute.
+ * because the other calls would run twice. Sets `providerExecuted` on every call, and clears it for calls that have no
+ * result when the answer rests. `requested` contains the calls that this page was already asked to execute.
  */
 async function* replayCalls(
   chunks: AsyncIterable<UIMessageChunk> | Iterable<UIMessageChunk>,
