@@ -245,7 +245,7 @@ interface SubAgent {
 export class PageSubAgents {
   readonly #page: PageMessages
   readonly #lead: AgentOutput
-  /** By call id, in start order. */
+  /** The sub-agents by call id, in start order. */
   readonly #members = new Map<string, SubAgent>()
   readonly #closed = new Set<string>()
 

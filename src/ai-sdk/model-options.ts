@@ -129,7 +129,7 @@ export interface LanguageModelOptions {
    * are reported as `hosted` steps and stay part of the answer. Guards and approvals do not apply to them.
    */
   providerTools?: Record<string, object> | undefined
-  /** Sent with every request. */
+  /** Headers to send with every request. */
   headers?: Record<string, string> | undefined
   /**
    * Whether to mark the stable part of each request for the provider's cache if the provider needs marks (Anthropic).

@@ -40,7 +40,7 @@ export class SigtermHandler {
     }
   }
 
-  /** Calls the listener. Returns false if there is none. */
+  /** Calls the listener. Returns false if there is no listener. */
   raise(): boolean {
     if (this.#listener === undefined) return false
     this.#hasArrived = true

@@ -102,7 +102,7 @@ export interface CommonOptions {
   baseURL: string | undefined
   api: ModelApi | undefined
   instructions: string | undefined
-  /** True for the built-in scenario, or the path of a scenario file. */
+  /** The path of a scenario file, or true for the built-in scenario. */
   rehearsal: boolean | string
   store: string | undefined
   by: string | undefined

@@ -43,7 +43,7 @@ export async function choosePrompt(
 
 const maxBytes = 10 * 1024 * 1024
 
-/** Reads stdin to its end. Ctrl-C stops it. */
+/** Reads stdin to its end. Ctrl-C stops reading. */
 export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0

@@ -11,7 +11,7 @@ export interface DbosEnqueueRequest {
   /** The turn to run; see `runSession`. Defaults to the first. */
   turn?: number
   agent?: string
-  /** 0 is the highest priority. Defaults to 10 for new sessions and 5 for started ones. */
+  /** The priority, of which 0 is the highest. Defaults to 10 for new sessions and 5 for started ones. */
   priority?: number
 }
 

@@ -199,7 +199,7 @@ class CardRenderer {
   readonly #counts: TransitionCounts | undefined
   readonly #order: ReadonlyMap<string, number> | undefined
 
-  /** With `order`, row cells link to `#t3` by transition index. */
+  /** With `order`, row cells have links such as `#t3`, with the index of the transition. */
   constructor(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
     this.#look = look
     this.#counts = counts

@@ -520,7 +520,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         await cancelChild(this.#store, this.#clock, child.id).catch(this.#reportDamage(id))
   }
 
-  /** For `catch`: a damaged log of an agent must not block the machine. */
+  /** Returns a handler for `catch`, because the damaged log of an agent must not block the machine. */
   #reportDamage(id: string): (error: unknown) => undefined {
     return (error) => {
       if (error instanceof StatewrightError && error.retryable) throw error
@@ -792,7 +792,7 @@ function toCanonical(value: unknown): string {
   return canonicalForms(text)?.exact ?? text
 }
 
-/** For `catch`. Returns null if another process holds the session, or has taken it over. */
+/** Handles errors in `catch`. Returns null if another process holds the session or has taken it over. */
 function nullIfTakenOver(error: unknown): null {
   if (error instanceof StoreError && ['session_busy', 'lease_lost', 'out_of_order'].includes(error.code))
     return null

@@ -9,10 +9,10 @@ export function copyJson<Value>(value: Value, path: string): Value {
   return (value === undefined ? value : copy(value, path, new Set(), { left: mostValues })) as Value
 }
 
-/** Deeper values overflow the stack of programs that parse or compare them. */
+/** The maximum depth. Deeper values overflow the stack of programs that parse or compare them. */
 const mostLevels = 500
 
-/** JSON repeats shared objects, so a small graph can become an endless text. */
+/** The maximum number of values. JSON repeats shared objects, so a small graph can become an endless text. */
 const mostValues = 1_000_000
 
 function copy(value: unknown, path: string, above: Set<object>, count: { left: number }): unknown {

@@ -160,7 +160,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     void this.#beginItems()
   }
 
-  /** Never rejects. */
+  /** Starts items while there is room. Never rejects. */
   async #beginItems(): Promise<void> {
     try {
       /* oxlint-disable no-await-in-loop -- one item after the other */

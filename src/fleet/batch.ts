@@ -11,7 +11,7 @@ import { type AgentState, isRestState } from '../../machines/agent/run-result.js
  * @example const item: BatchItem = { id: 'q1', input: 'Summarise the report on May.', tags: { team: 'sales' } }
  */
 export interface BatchItem {
-  /** Unique in the batch. Letters (A-Z, a-z), digits and `. _ : @ -`. */
+  /** The id of the item, which is unique in the batch. Allowed are letters (A-Z, a-z), digits and `. _ : @ -`. */
   id: string
   /** See `agent.run`. */
   input: RunInput

@@ -7,7 +7,7 @@ import { checkOptions, choiceRule, countRule, type OptionRules } from '../core/c
 
 /** Options for `createBudget`. `usd`, `tokens`, or both are required. */
 export interface CreateBudgetOptions {
-  /** Unique in its store. All processes that use one id share the budget. */
+  /** The id of the budget, which is unique in its store. All processes that use one id share the budget. */
   id: string
   /** The limit in US dollars, more than 0. */
   usd?: number
@@ -39,13 +39,13 @@ export interface BudgetTerms {
   usd: number | null
   /** Input and output tokens. */
   tokens: number | null
-  /** Null for a single window that never ends. */
+  /** The length of a window. Null for a single window that never ends. */
   per: BudgetPeriod | null
   /** IANA time zone for the start of days and months, such as `Europe/Zurich`. */
   timezone: string
 }
 
-/** Larger amounts cannot be counted exactly. */
+/** The maximum amount in USD. Larger amounts cannot be counted exactly. */
 const mostUsd = 9_000_000
 const mostPerMs = 366 * 86_400_000
 

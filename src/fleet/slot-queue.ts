@@ -15,7 +15,7 @@ export interface Slot {
 }
 
 export interface SlotRequest {
-  /** Undefined for a request without a run. */
+  /** The id of the run. Undefined for a request without a run. */
   runId: string | undefined
   tokens: number
   abort: AbortSignal | CallAbort

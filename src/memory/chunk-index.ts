@@ -4,7 +4,7 @@ import { loadPeer } from '../core/base/platform.js'
 import type { Vector } from './embedder.js'
 
 export interface IndexedChunk {
-  /** Unique in the index. */
+  /** The id of the chunk, which is unique in the index. */
   id: string
   source: string
   text: string
@@ -24,7 +24,7 @@ export interface IndexQuery {
   limit: number
 }
 
-/** Above 0, because Orama divides by the best similarity. */
+/** The lowest similarity, which is above 0 because Orama divides by the best similarity. */
 const leastSimilarity = 1e-6
 
 type Database = Orama<{ source: 'string'; text: 'string' }>

@@ -57,7 +57,7 @@ export interface StoredMemory {
   /** The version of the schema. Newer versions are refused. */
   version: 1
   documents: StoredDocument[]
-  /** Null without embeddings. Vectors by the SHA-256 of their text, as base64 of 32-bit floats (little-endian). */
+  /** The vectors by the SHA-256 of their text, as base64 of 32-bit floats (little-endian). Null without embeddings. */
   embeddings: { model: string; vectors: Record<string, string> } | null
 }
 

@@ -89,7 +89,7 @@ export interface Memory extends Retriever {
   toJSON(): StoredMemory
 }
 
-/** Longer queries do not improve results, and embeddings refuse them. */
+/** The maximum length of a query. Longer queries do not improve results, and embeddings refuse them. */
 const maxQueryChars = 4000
 
 /**

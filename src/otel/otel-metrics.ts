@@ -231,7 +231,7 @@ function isNoopProvider(provider: MeterProvider): boolean {
 
 /**
  * The names that differ between versions of the GenAI conventions. The conventions are still in development, and no
- * package has the latest. Names that both versions share are inlined.
+ * package contains the latest version. Names that both versions share are inlined.
  */
 export interface SemconvNames {
   cacheWrite: string

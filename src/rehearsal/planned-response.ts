@@ -141,7 +141,7 @@ function formatHeaders({ headers, retryAfter, retryAfterMs }: Turn): Record<stri
 
 const framingHeaders = ['content-length', 'transfer-encoding', 'connection', 'keep-alive']
 
-/** Lower-cases header names, so that later ones override earlier ones, and drops framing headers. */
+/** Converts header names to lower case, so that later headers override earlier ones, and drops framing headers. */
 function removeFraming(headers: Record<string, string>): Record<string, string> {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
   return Object.fromEntries(lower.filter(([name]) => !framingHeaders.includes(name)))

@@ -128,7 +128,7 @@ class ScenarioPlayer {
     this.#completions = 0
   }
 
-  /** Never rejects. */
+  /** Answers a request. Never rejects. */
   async answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', ignoreError)
     try {

@@ -7,11 +7,11 @@ import type { ChatRequest, WireMessage } from './chat-request.js'
 export interface RequestProblem {
   /** A sentence that starts with the path. */
   message: string
-  /** For example `messages[2].tool_calls[0].function.name`. */
+  /** The path of the problem, such as `messages[2].tool_calls[0].function.name`. */
   param: string
 }
 
-/** Limits of OpenAI. */
+/** The limits of OpenAI. */
 const maxTextLength = 10_485_760
 const maxTools = 128
 const chatLimits = { calls: 128, id: 40 }

@@ -75,7 +75,7 @@ const expect = z.strictObject({
 
 const fields = z.strictObject({
   text: z.string().optional(),
-  /** Sent before the text as `reasoning_content`, and as signed thoughts in Anthropic's API. */
+  /** The reasoning, which is sent before the text as `reasoning_content`, or as signed thoughts in Anthropic's API. */
   reasoning: z.string().optional(),
   refusal: z.string().optional(),
   toolCalls: z.array(toolCall).optional(),
@@ -131,7 +131,7 @@ const fields = z.strictObject({
   expect: expect.optional(),
 })
 
-/** Also rejects fields that would be silently ignored. */
+/** The schema of a turn. Also rejects fields that would be silently ignored. */
 export const turnSchema = fields.check(({ value, issues }) => {
   const refuse = (keys: readonly (keyof Turn)[], why: string): void => {
     for (const key of keys) {

@@ -23,7 +23,7 @@ export interface LoadedSkill {
 export interface SkillSource {
   list: readonly SkillInfo[]
   load: (name: string) => LoadedSkill | Promise<LoadedSkill>
-  /** Absent when skills have no files. */
+  /** Returns a file of a skill. Absent when skills have no files. */
   readFile?: ((name: string, path: string) => string | Promise<string>) | undefined
 }
 

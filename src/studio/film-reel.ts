@@ -53,7 +53,7 @@ export class FilmReel<Scene extends Shown = Shown> {
     return this.#show([[place, this.scenes.length]], content, late)
   }
 
-  /** One part per distinct scene content. */
+  /** Adds one part for each distinct content of the scenes. */
   showEach(draw: (scene: Scene) => string, late = false): string[] {
     const places = new Map<string, number[]>()
     for (const [place, scene] of this.scenes.entries()) {

@@ -14,14 +14,14 @@ export interface LocalInspectorOptions extends RedactOptions {
 }
 
 export interface LocalInspector {
-  /** Pass to `createAgent`, to `run()`, or to XState's `createActor`. */
+  /** The observer to pass to `createAgent`, to `run()`, or to XState's `createActor`. */
   inspect: Observer<InspectionEvent>
   /**
    * The page to open in a browser on this machine. The address contains a token, and anyone who has the address can
    * watch.
    */
   url: string
-  /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
+  /** The address of the inspector's events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
   socketUrl: string
   /** Resolves when the first viewer connects. */
   viewed: Promise<void>
@@ -188,7 +188,7 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
     (socket) =>
       new Promise<void>((resolve) => {
         socket.on('close', resolve)
-        // Sent after all pending messages.
+        // The close frame is sent after all pending messages.
         socket.close(1000)
       }),
   )

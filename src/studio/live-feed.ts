@@ -8,7 +8,7 @@ import { createVerdict } from './verdict.js'
 
 const pollMs = 500
 
-/** Limits log reading per poll, so that a long list is sent over several polls. */
+/** The maximum time for reading logs per poll, in milliseconds. A long list is sent over several polls. */
 const readingMs = 100
 
 /** Maximum time between a page's list request and its subscription, in milliseconds. */

@@ -66,9 +66,9 @@ function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number
 }
 
 export interface MomentOptions {
-  /** Undefined without an agent. */
+  /** The tools of the agent. Undefined without an agent. */
   tools: ToolSet | undefined
-  /** Undefined if the agent is not the session's agent, or has none. */
+  /** The instructions of the agent. Undefined if the agent is not the session's agent, or has no instructions. */
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']

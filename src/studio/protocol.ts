@@ -74,7 +74,7 @@ export interface SessionRow {
   steps: number | null
   /** Milliseconds from the first record to the last. Approximate until the log has been read. */
   duration: number
-  /** 0 until the log has been read. */
+  /** The number of failed calls. 0 until the log has been read. */
   failedCalls: number
   /** The session's own tokens. For a fork, includes inherited tokens until its log has been read. */
   tokens: number
@@ -124,7 +124,7 @@ export interface RecordRow {
   /** Totals up to this record, without inherited usage. */
   tokens: number
   cost: number | null
-  /** USD of this record alone. Null if its usage has no price. */
+  /** The cost of this record alone, in USD. Null if its usage has no price. */
   paid: number | null
   /** What this record spent tokens on. Absent for most records. */
   spent?: Spending
@@ -180,12 +180,12 @@ export interface VerdictView {
 }
 
 export interface Bar {
-  /** Unique in the session. A bar with the same id replaces the earlier one. */
+  /** The id of the bar, which is unique in the session. A bar with the same id replaces the earlier bar. */
   id: number
   lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
   label: string
   from: number
-  /** Null while it is active. */
+  /** The end of the bar. Null while the work is active. */
   to: number | null
   fromSeq: number
   toSeq: number | null
@@ -235,9 +235,9 @@ export interface GuardView {
 
 export interface GaugeView {
   name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  /** Null if unknown. */
+  /** The part that has been used. Null if unknown. */
   used: number | null
-  /** Null without a limit. */
+  /** The limit. Null if there is none. */
   limit: number | null
   /** The part used by sub-agents. Null if unknown. */
   children: number | null
@@ -277,11 +277,11 @@ export interface GrantView {
   usesLeft: number | null
   /** How many calls the grant allows in total. Null if unlimited or unknown. */
   uses: number | null
-  /** Milliseconds since the epoch. Null if the grant does not expire. */
+  /** When the grant expires, in milliseconds since the epoch. Null if the grant does not expire. */
   until: number | null
   /** The names of the people who gave the grant. Empty if they are unknown. */
   givers: string[]
-  /** Null while the grant is active. */
+  /** How the grant ended. Null while the grant is active. */
   ended: 'used up' | 'expired' | 'revoked' | null
 }
 
@@ -360,7 +360,7 @@ export interface RequestView {
     cachedTokens: number
     outputTokens: number
     reasoningTokens: number
-    /** USD. Null if the price is unknown. */
+    /** The cost in USD. Null if the price is unknown. */
     cost: number | null
     isEstimated: boolean
   } | null
@@ -504,7 +504,7 @@ export interface ShownMedia {
   picture: string | null
 }
 
-/** Only bitmap formats, because an SVG is a document. */
+/** Matches only bitmap formats, because an SVG is a document. */
 const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
 
 export const isPicture = (address: string): boolean => picture.test(address)
@@ -547,7 +547,7 @@ export interface ShownMessage {
     media: ShownMedia[]
     status: string | null
     durationMs: number | null
-    /** Null without a decision. */
+    /** The decision on the call. Null without a decision. */
     decision: Decision | null
     /** The part that the fork changed. Absent for other calls. */
     edited?: 'arguments' | 'result'

@@ -18,7 +18,7 @@ interface RequestOptions {
   seq: number
   /** Whether to include the messages that were already in the previous request. */
   all: boolean
-  /** Undefined unless the studio has the session's agent. */
+  /** The parts of the session's agent. Undefined if the studio does not have the agent. */
   parts: AgentParts | undefined
 }
 

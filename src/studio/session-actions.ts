@@ -106,7 +106,7 @@ export class SessionActions {
     )
   }
 
-  /** Undefined unless the studio's agent is the run's agent. */
+  /** Returns the tools of the agent, or undefined if the studio's agent is not the run's agent. */
   findTools(id: string): ToolSet | undefined {
     const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
@@ -114,13 +114,13 @@ export class SessionActions {
     return internalsByAgent.get(agent)?.parts.tools
   }
 
-  /** Undefined unless the agent may continue the session. */
+  /** Returns the parts of the agent, or undefined if the agent may not continue the session. */
   findParts({ definition }: Pick<FoldedSession, 'definition'>): AgentParts | undefined {
     const parts = this.#agent && internalsByAgent.get(this.#agent)?.parts
     return parts && acceptsDefinition(this.#label, definition) ? parts : undefined
   }
 
-  /** Undefined unless the agent may continue the session. */
+  /** Returns the instructions of the agent, or undefined if the agent may not continue the session. */
   findInstructions(session: Pick<FoldedSession, 'definition'>): string | undefined {
     const parts = this.findParts(session)
     if (!parts?.instructions) return undefined

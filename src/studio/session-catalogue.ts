@@ -24,7 +24,7 @@ const openStates: readonly AgentState[][] = [
   ['PAUSED'],
   ['RUNNING', 'WAITING_FOR_TOOL'],
 ]
-/** Page size for the rest, with requests served in between. */
+/** The page size for all other sessions. Requests are served between two pages. */
 const pageSize = 500
 /**
  * A full listing finds deleted and renamed sessions. A small store is listed every time. A large store is listed after

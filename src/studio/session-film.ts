@@ -173,9 +173,12 @@ export interface Scene {
 
 const nowhere = { to: [], transitionIds: [] }
 
-/** Longer films would be tedious and too large. */
+/** The maximum number of scenes. Longer films would be tedious and too large. */
 const mostScenes = 48
-/** In seconds. A scene lasts as long as the run stayed there, within these bounds. */
+/**
+ * The bounds of a scene and the length of a film, in seconds. A scene lasts as long as the run stayed in its state,
+ * within the bounds.
+ */
 const [shortest, longest, longestFilm] = [0.6, 2, 60]
 /** Longest repeated block, in records. A turn of the loop has about ten, plus one per call. */
 const longestBlock = 40

@@ -109,7 +109,9 @@ export class SessionLibrary {
     return this.#facts.get(id) ?? null
   }
 
-  /** Reads the searchable facts of a log. Null if the session was deleted. `rest` is awaited in between. */
+  /**
+   * Reads the searchable facts of a log. Null if the session was deleted. `rest` is awaited between batches of records.
+   */
   async readFacts(id: string, rest?: () => Promise<boolean>): Promise<SessionRow | null> {
     const row = await this.findRow(id)
     if (row === null) return null
@@ -202,7 +204,7 @@ export class SessionLibrary {
     return this.#addToEnd(known, since)
   }
 
-  /** Null without a snapshot, or if the snapshot is the whole log. */
+  /** Loads the end of a log. Null without a snapshot, or if the snapshot is the whole log. */
   async #loadEnd(id: string): Promise<SessionFold | null> {
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null

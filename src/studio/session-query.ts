@@ -2,7 +2,7 @@ import { agentStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 
-/** In list order, starting with sessions that wait for a person. */
+/** The statuses in list order. Sessions that wait for a person come first. */
 export const sessionStatuses = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
 /** States of a run that a fork can resume. */
@@ -61,7 +61,7 @@ export interface Findable {
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
-  /** USD. Null if unknown. */
+  /** The cost in USD. Null if unknown. */
   cost: number | null
   tokens: number
   steps: number | null
@@ -158,7 +158,7 @@ function readDate(name: 'since' | 'before', value: string): Word {
   return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
 }
 
-/** Lower case, without invisible characters such as bidirectional controls. */
+/** Converts a text to lower case, and removes invisible characters such as bidirectional controls. */
 export function normalizeText(text: string): string {
   return text
     .normalize('NFKC')

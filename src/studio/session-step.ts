@@ -61,7 +61,7 @@ function listLeaves(value: StateValue, above = ''): string[] {
   )
 }
 
-/** The instructions in effect: those of the fork, otherwise of the step, otherwise of the agent. */
+/** The instructions in effect, which come from the fork, or else from the step, or else from the agent. */
 export function findEffectiveInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,

@@ -61,7 +61,7 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** By grant id. */
+  /** The notes on grants, by grant id. */
   grants: ReadonlyMap<string, GrantNote>
   /** Records where forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>
@@ -166,7 +166,10 @@ function listMedia(message: Exclude<Message, { role: 'tool' }>): MediaPart[] {
   return parts.filter((part): part is MediaPart => part.type !== 'text')
 }
 
-/** Larger pictures are described in words, because a page contains all pictures of a session. */
+/**
+ * The maximum size of a picture. Larger pictures are described in words, because a page contains all pictures of a
+ * session.
+ */
 const longestPicture = 300_000
 
 function toShownMedia(part: MediaPart): ShownMedia {

@@ -36,7 +36,7 @@ export interface StudioOptions<Context = unknown> {
   title?: string
   /** A JSON file for the saved views of the list. By default, they are kept as long as the studio runs. */
   viewsFile?: string
-  /** Also shows runs in Stately's editor, in a frame loaded from its site. */
+  /** Options for Stately's editor, which then also shows the runs, in a frame loaded from the editor's site. */
   stately?: StatelyOptions
 }
 

@@ -171,7 +171,7 @@ export class StudioViews {
     }
   }
 
-  /** Null if the store does not have the parent session. */
+  /** Returns the id of the parent session, or null if the store does not have that session. */
   async #findParent({ parent }: SessionRow): Promise<string | null> {
     return parent !== null && (await this.#library.findRow(parent)) !== null ? parent : null
   }

@@ -53,7 +53,7 @@ export interface Counterexample {
 /** The result of `checkInvariants`. */
 export interface InvariantReport {
   holds: boolean
-  /** At most one per invariant. */
+  /** The violations, at most one for each invariant. */
   violations: Counterexample[]
   /** Number of distinct states visited. Exploration stops once every invariant is violated. */
   states: number

@@ -53,7 +53,7 @@ export interface ExploredMove<TMachine extends AnyStateMachine = AnyStateMachine
 export interface ExploredGraph<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The start states, one per input. */
   starts: ExploredState<TMachine>[]
-  /** In breadth-first order. */
+  /** The states in breadth-first order. */
   states: ExploredState<TMachine>[]
   events: number
   /** Why the exploration is incomplete, or null. */
@@ -120,7 +120,7 @@ export interface Start {
 
 export interface Exploration {
   starts: Start[]
-  /** In breadth-first order. */
+  /** The states in breadth-first order. */
   vertices: Vertex[]
   /** Number of leading vertices with all their edges. Smaller than the total only if the limit was reached. */
   expanded: number
@@ -275,7 +275,7 @@ export function nameDelayedEvent(type: string): NamedEvent {
   return { event: { type }, label: `after ${type.split('.')[2] ?? ''}` }
 }
 
-/** Converts an error from the machine to one that names the faulty part and the path to it. */
+/** Converts an error from the machine to an error that names the faulty part and the path to that part. */
 export function toMachineError(
   observed: ObservedMachine,
   error: unknown,

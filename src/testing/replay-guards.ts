@@ -19,14 +19,14 @@ import type { Usage } from '../../machines/agent/usage.js'
 
 export interface RecordedCall {
   name: string
-  /** JSON text, as the model wrote it. */
+  /** The arguments as JSON text, as written by the model. */
   arguments: string
   /** The result sent to the model. */
   result: string
   /** Defaults to `ok`. */
   status?: ResultStatus | undefined
   errorKind?: ToolErrorKind | undefined
-  /** Milliseconds. Defaults to 0 (unknown). */
+  /** The duration in milliseconds. Defaults to 0 (unknown). */
   durationMs?: number | undefined
 }
 
@@ -64,7 +64,7 @@ export interface ReplayedFinding {
 
 export interface GuardReplay {
   findings: ReplayedFinding[]
-  /** Responses with calls. */
+  /** The number of responses with calls. */
   steps: number
   calls: { executed: number; refused: number }
   /** The first halt, or null. */
@@ -223,16 +223,16 @@ export interface GuardStop {
 export interface GuardSavings {
   responses: number
   calls: number
-  /** Null if the usage of a saved response is unknown. */
+  /** The saved tokens. Null if the usage of a saved response is unknown. */
   tokens: number | null
-  /** USD. Null if usage or a price is unknown. */
+  /** The saved cost in USD. Null if usage or a price is unknown. */
   cost: number | null
 }
 
 /** The effect of one configuration on a session. */
 export interface GuardComparison {
   name: string
-  /** At most one per turn. */
+  /** The stops, at most one per turn. */
   stops: GuardStop[]
   saved: GuardSavings
   replay: GuardReplay

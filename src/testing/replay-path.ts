@@ -47,7 +47,7 @@ export interface ReplayHarness {
   snapshot: () => RestingState & { output?: unknown }
   /** Events emitted by the last step. */
   emitted?: () => readonly AnyEventObject[]
-  /** Always called at the end. */
+  /** Ends the replay. Always called at the end. */
   stop: () => unknown
 }
 

@@ -21,7 +21,7 @@ export interface Transcript {
   items: readonly TranscriptItem[]
   /** Calls that wait for approval, and elicitations from tool servers. Send the call back with the answer. */
   questions: readonly (UnansweredCall & { elicitation?: Elicitation })[]
-  /** Tokens, and cost in USD, of the run so far. */
+  /** The tokens of the run so far, and the cost in USD. */
   usage?: { totalTokens: number; cost: number | null }
   /** Why the run failed, as a sentence. */
   error?: string

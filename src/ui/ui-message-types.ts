@@ -41,7 +41,7 @@ export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' |
 
 /** The metadata of a message. */
 export interface MessageMetadata {
-  /** Set on user messages that wait for their turn. */
+  /** Whether the message is queued. Set on user messages that wait for their turn. */
   queued?: true
   /** The run's usage so far. */
   usage?: { inputTokens: number; outputTokens: number; totalTokens: number; cost: number | null }

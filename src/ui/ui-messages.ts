@@ -341,7 +341,7 @@ interface EndPart {
     type: 'run_ended'
     state: AgentState
     reason: Reason
-    /** Absent if a paused run has continued. */
+    /** The message for users. Absent if a paused run has continued. */
     message?: string
     wakeAt?: number
   }

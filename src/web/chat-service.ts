@@ -53,7 +53,7 @@ export interface SessionView {
   messages: readonly Message[]
   queued: readonly UserMessage[]
   pending: readonly PendingCall[]
-  /** Calls that are approved while others still wait for an answer. */
+  /** The calls that are approved while other calls still wait for an answer. */
   approved: readonly string[]
   state: AgentState | null
   /** When a sleeping run continues. */

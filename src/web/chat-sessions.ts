@@ -23,7 +23,7 @@ interface ChatInternals extends Pick<AgentInternals, 'openStored'> {
 
 /** The context of a session after a record in its log. */
 export interface StoredContext {
-  /** Absent if the session has only one branch. */
+  /** The branches of the session. Absent if the session has only one branch. */
   branches?: SessionBranches | undefined
   seq: number
   context: AgentContext

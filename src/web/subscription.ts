@@ -50,7 +50,7 @@ export interface LiveRun {
   run: AnyRun
   /** The run's events since this process started or resumed the run. */
   buffer: ReplayBuffer
-  /** The turn before those events. Null for a run that started here. */
+  /** The turn before the events in `buffer`. Null for a run that started here. */
   turn: Turn | null
   /** The page's ids for the messages that the run received here. */
   clientIds: Set<string>

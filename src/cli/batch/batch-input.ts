@@ -100,11 +100,11 @@ export function toBatchId(path: string): string {
 
 export interface TextLine {
   text: string
-  /** From 1. */
+  /** The number of the line, from 1. */
   number: number
   /** The offset of the next line in bytes. */
   end: number
-  /** False for a last line without a line break. */
+  /** Whether the line is complete. False for a last line without a line break. */
   isWhole: boolean
 }
 

@@ -24,7 +24,7 @@ export interface ResultLine {
   usage: Omit<Usage, 'cost'> | null
   /** Cost of the run in USD. Null if it is unknown. */
   cost: number | null
-  /** Set if an error, a limit or a shield ended the run. */
+  /** The reason for the end. Set if an error, a limit or a shield ended the run. */
   error?: { code: string; message: string }
 }
 

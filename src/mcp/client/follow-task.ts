@@ -116,7 +116,7 @@ class TaskLimit {
     this.#ttlMs = ttlMs
   }
 
-  /** 0 = off. */
+  /** The longest time without a change, in milliseconds. 0 = off. */
   get #silenceMs(): number {
     const { timeoutMs } = this.#following
     return this.#ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs

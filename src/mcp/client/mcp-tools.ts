@@ -345,7 +345,7 @@ const maxLength = 64
 /** Maximum characters of the server's name in the names of its tools. */
 const maxPrefix = 32
 
-/** Limits memory if a server keeps changing its list. */
+/** The maximum number of names, which limits memory if a server keeps changing its list. */
 const maxNames = 10_000
 
 /**

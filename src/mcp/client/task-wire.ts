@@ -42,13 +42,13 @@ function toReadable(message: JSONRPCMessage): JSONRPCMessage {
 export interface TaskState {
   id: string
   status: string
-  /** Human-readable. */
+  /** A message for people. */
   message: string | undefined
   pollMs: number
   /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
   ttlMs: number | null
   updatedAt: string | undefined
-  /** Only in the extension. */
+  /** The result of the task. Only the extension includes it. */
   result: JsonObject | undefined
   error: unknown
   inputRequests: JsonObject | undefined

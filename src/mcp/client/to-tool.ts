@@ -18,7 +18,7 @@ import { isRecord } from '../../../guards/lib/stored.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
 import { isNestedDeeper } from '../../core/models/plain-json.js'
 
-/** Some providers reject longer descriptions. */
+/** The maximum length of a description. Some providers reject longer descriptions. */
 const maxDescription = 1_024
 
 /** Maximum progress notifications per call. */
@@ -147,7 +147,7 @@ function createDescription(listed: Json, toolName: string, server: string): stri
 
 const maxSchema = 64 * 1024
 
-/** No provider accepts deeper schemas. */
+/** The maximum depth of a schema. No provider accepts deeper schemas. */
 const maxDepth = 100
 
 /**

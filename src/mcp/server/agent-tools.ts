@@ -21,7 +21,7 @@ import { findClientId } from '../../core/sessions/find-turn.js'
  * }
  */
 export interface McpAgentTool {
-  /** Human-readable. */
+  /** The title of the tool, for people. */
   title?: string
   /** Describes the agent to the client's model. */
   description?: string

@@ -11,7 +11,7 @@ import type { SessionMessage } from '../../core/sessions/inbox/session-message.j
 export type Question = {
   key: string
   about: string
-  /** False if a form cannot show the complete question. */
+  /** Whether a form can show the complete question. */
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
@@ -46,7 +46,7 @@ export function listQuestions(
   return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), ...describeCall(call) }))
 }
 
-/** Unique even if a model repeats a call with the same id. */
+/** Creates a key that is unique even if a model repeats a call with the same id. */
 function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): string {
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }

@@ -479,9 +479,9 @@ interface TaskView {
   status: 'working' | 'input_required' | 'completed' | 'cancelled'
   /** The current work or question, for people. */
   about: string
-  /** Empty except in `input_required`. */
+  /** The open questions. Empty except in `input_required`. */
   questions: readonly Question[]
-  /** Set in `completed` and `cancelled`. */
+  /** The result of the call. Set only in `completed` and `cancelled`. */
   result: ToolResult | null
 }
 

@@ -19,7 +19,7 @@ export interface AttachmentContent {
 }
 
 export interface AttachmentSource {
-  /** One line of at most 200 characters. */
+  /** The name, as one line of at most 200 characters. */
   name: string
   mimeType: string | undefined
   read(limits: AttachmentLimits, signal: AbortSignal): Promise<AttachmentContent>
@@ -264,7 +264,7 @@ function findRedirect(
   return parseUrl(headers.location, name, from)
 }
 
-/** Some servers compress although they were asked not to. */
+/** The decoders by content encoding. Some servers compress although they were asked not to. */
 const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,

@@ -90,7 +90,7 @@ export interface AttachmentLimits {
   maxChars: number
   maxPages: number
   timeoutMs: number
-  /** Without the option, the signal never aborts. */
+  /** The signal from the options. Without the option, the signal never aborts. */
   signal: AbortSignal
   root: string | undefined
   addresses: AddressPolicy

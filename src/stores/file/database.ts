@@ -110,7 +110,7 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): SqliteDatab
   }
 }
 
-/** Removes deleted content from the write-ahead log. Returns false if another process is reading from it. */
+/** Removes deleted content from the write-ahead log. Returns false if another process is reading from the log. */
 export function emptyWriteAheadLog(database: SqliteDatabase): boolean {
   const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').all([]) as [[number]]
   return row[0] === 0

@@ -2,7 +2,7 @@ import type { DigestTable, LogDigest } from '../../core/sessions/store/log-diges
 import { createdAtSql, headSql } from './list-sessions.js'
 import { decodeText, type Prepare, selectBytes, selectInteger } from './database.js'
 
-/** Created on first use. A trigger deletes digests with their sessions. */
+/** The table for digests, which is created on first use. A trigger deletes digests with their sessions. */
 const digestTableSql = `
   CREATE TABLE IF NOT EXISTS log.digests (
     session_id TEXT PRIMARY KEY,

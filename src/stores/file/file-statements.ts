@@ -78,7 +78,7 @@ export function prepareStatements(database: SqliteDatabase) {
   return {
     begin: () => begin.run([]),
     commit: () => commit.run([]),
-    /** Also works if SQLite has already rolled back by itself, which happens on some errors. */
+    /** Rolls back. Also works if SQLite has already rolled back by itself, which happens on some errors. */
     rollback() {
       try {
         database.exec('ROLLBACK')
@@ -231,7 +231,7 @@ function prepareInboxStatements(one: Prepare) {
   }
 }
 
-/** Created on first use. */
+/** The tables for budgets, which are created on first use. */
 const budgetTablesSql = `
   CREATE TABLE IF NOT EXISTS log.budgets (
     id TEXT PRIMARY KEY,

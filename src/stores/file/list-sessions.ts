@@ -141,7 +141,7 @@ export interface SessionRow extends LeaseRow {
   updatedAt: number
   summary: string | null
   title: string | null
-  /** JSON. */
+  /** The marks as JSON. */
   marks: string | null
 }
 

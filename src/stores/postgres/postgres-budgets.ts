@@ -89,7 +89,10 @@ function toStoredBudget(row: BudgetRow): StoredBudget {
   }
 }
 
-/** Created on first use. The second of two concurrent transactions waits and finds the tables. */
+/**
+ * The tables for budgets, which are created on first use. The second of two concurrent transactions waits and finds the
+ * tables.
+ */
 const createTablesSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".budgets (

@@ -50,7 +50,10 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
   }
 }
 
-/** Created on first use. The second of two concurrent transactions waits and finds the table. */
+/**
+ * The table for digests, which is created on first use. The second of two concurrent transactions waits and finds the
+ * table.
+ */
 const createTableSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".digests (

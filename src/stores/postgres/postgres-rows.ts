@@ -96,7 +96,7 @@ export interface EntryRow extends SessionRow {
   updated_at: string
   summary: string | null
   title: string | null
-  /** JSON. */
+  /** The marks as JSON. */
   marks: string | null
 }
 
@@ -124,7 +124,7 @@ export interface PendingAppend {
   fail(error: unknown): void
 }
 
-/** One group is being written while the next one is collected. */
+/** The maximum number of groups in flight. One group is written while the next one is collected. */
 const maxGroupsUnderWay = 2
 
 /** Maximum number of appends per statement. */

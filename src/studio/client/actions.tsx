@@ -16,7 +16,7 @@ interface ActionsProps {
   readOnly: string | null
   /** Whether the verdict has the button that resumes the run. */
   hasResume: boolean
-  /** See `SessionView.otherAgent`. */
+  /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }

@@ -155,7 +155,7 @@ const zoomStep = 1.25
 export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }: SheetProps) {
   const box = useRef<HTMLDivElement>(null)
   const picture = useMemo(() => new Picture(svg), [svg])
-  /** Null for the width of the pane. */
+  /** The zoom factor. Null fits the chart to the width of the pane. */
   const [zoom, setZoom] = useState<number | null>(null)
   const drag = useRef<{ x: number; y: number; left: number; top: number; hasMoved: boolean } | null>(null)
   useLayoutEffect(() => picture.setZoom(zoom), [picture, zoom])

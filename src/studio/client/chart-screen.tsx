@@ -126,7 +126,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
 }
 
-/** Empty if the visits are unknown. */
+/** Formats the number of visits. Empty if the visits are unknown. */
 function formatVisits(
   visits: VisitsView | null,
   countOf: (visits: VisitsView) => number,

@@ -17,7 +17,7 @@ interface ForkProps {
   moment: MomentView | null
   rows: readonly RecordRow[]
   steps: readonly RunStep[]
-  /** See `SessionView.otherAgent`. */
+  /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
   onFork: (request: ForkRequest, wanted: WhatIf | null) => Promise<void>
   onClose: () => void

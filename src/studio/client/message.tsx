@@ -19,7 +19,7 @@ export interface ShownAs {
 interface MessageProps {
   message: ShownMessage
   as: ShownAs
-  /** Null when forks are not possible. */
+  /** Opens the What if dialog for a change. Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
 

@@ -5,7 +5,7 @@ import { Lexer, type MarkedToken, type Tokens } from 'marked'
  */
 export type MarkdownToken = MarkedToken | { type: 'as-written'; raw: string }
 
-/** Deeper nesting is not useful and may be an attack. */
+/** The maximum depth. Deeper nesting is not useful and may be an attack. */
 const maxDepth = 20
 
 /** Returns null when the text is nested too deeply to render. */

@@ -113,13 +113,13 @@ interface VerdictProps {
   steps: readonly RunStep[]
   /** The current time while the run is active. Otherwise undefined. */
   now: number | undefined
-  /** Null when forks are not possible. */
+  /** Opens the fork dialog at a record. Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
-  /** Null in an exported file. */
+  /** Shares the session. Null in an exported file. */
   onShare: (() => Promise<void>) | null
-  /** See `SessionView.otherAgent`. */
+  /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
-  /** Null if the run cannot be resumed. */
+  /** Resumes the run. Null if the run cannot be resumed. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
   onTab: (tab: ChipTab) => void

@@ -14,7 +14,7 @@ export interface RunStep {
    * active step, the latest record.
    */
   place: number
-  /** Milliseconds spent on requests, on calls, waiting, and in total. */
+  /** The milliseconds spent on requests, on calls and on waiting, and the total. */
   modelMs: number
   toolMs: number
   waitMs: number

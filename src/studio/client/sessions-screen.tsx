@@ -154,7 +154,7 @@ export function SessionsScreen({
   )
 }
 
-/** One group per status in the default order, otherwise one group with all rows. */
+/** Groups the rows by status in the default order. In any other order, one group contains all rows. */
 function groupRows(
   sessions: readonly SessionRow[],
   sort: string,

@@ -189,7 +189,7 @@ function clampPlace(place: number, rows: readonly RecordRow[]): number {
 
 /** Consecutive records in one state. */
 export interface Stretch {
-  /** At most two parts, such as `RUNNING.asking`. `SLEEPING` means paused until a date. */
+  /** At most two parts of the state, such as `RUNNING.asking`. `SLEEPING` means paused until a date. */
   state: string
   /** Record indexes, `to` exclusive. */
   from: number

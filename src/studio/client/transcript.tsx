@@ -22,7 +22,7 @@ interface TranscriptProps {
   /** The error that ended the run. */
   error: string | null
   settled: RecordRow['calls']
-  /** Null when forks are not possible. */
+  /** Opens the What if dialog for a change. Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
 

@@ -69,7 +69,7 @@ export const modelActorEvents = {
   model: createModelEvents('model'),
   conclusion: createModelEvents('conclusion'),
 }
-/** With output shields, partial text is not kept. */
+/** The events for agents with output shields, which do not keep partial text. */
 const screenedActorEvents = {
   model: createModelEvents('model', dropPartialText),
   conclusion: createModelEvents('conclusion', dropPartialText),
@@ -99,7 +99,10 @@ function createModelEvents(
   }
 }
 
-/** With `budget.preflight`, requests are always refused; without it, never. */
+/**
+ * Lists the outcomes of a request. With `budget.preflight`, requests are always refused. Without it, they are never
+ * refused.
+ */
 export function listModelEvents({ config: { budget }, features }: AgentContext, hurried: boolean): Events {
   if (budget.preflight) return refusedRequest
   if (features.structuredOutput) return objectEvents

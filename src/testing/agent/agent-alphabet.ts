@@ -343,7 +343,7 @@ function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   )
 }
 
-/** With input shields, each steering message adds states, so only one is sent. */
+/** Whether to send a steering message. With input shields, each steering message adds states, so only one is sent. */
 function canSteer({ steering, features, messages }: AgentContext): boolean {
   const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
   return steering.length === 0 && !isScreened

@@ -280,7 +280,7 @@ function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
 
 type Methods = Record<string, (...args: unknown[]) => unknown>
 
-/** Supports stores that are class instances. After a death, no call settles. */
+/** Wraps every method of a store, including a store that is a class instance. After a death, no call settles. */
 function guardAll(
   store: SessionStore,
   append: SessionStore['append'],

@@ -13,7 +13,7 @@ export interface RandomFaults<Fault extends string> {
   seed: number
   /** Probability of a fault per request, call or write, from 0 to 1. */
   rate: number
-  /** Faults to draw from. Defaults to those that a run can recover from. */
+  /** Faults to draw from. Defaults to the faults from which a run can recover. */
   faults?: readonly Fault[]
 }
 

@@ -140,7 +140,7 @@ async function play(
   return { process, result: await process.say(scene.input, options) }
 }
 
-/** Stops a run, then sends `Again.`. The scene rejects what a strict provider would reject. */
+/** Stops a run, then sends `Again.`. The scene rejects each request that a strict provider would reject. */
 const after = (
   name: string,
   title: string,

@@ -90,7 +90,9 @@ export const faultChecks: readonly AgentCheckSpec[] = [
   store('lost_reply', 'A store whose reply is lost is reported'),
 ]
 
-/** Two steps of calls and an answer. The script depends only on the messages, so another process can continue it. */
+/**
+ * Two steps of calls and an answer. The script depends only on the messages, so that another process can continue it.
+ */
 function createScript(scene: AgentScene): Script {
   const tool = toolOf(scene)
   return (_at, { messages }) => {

@@ -41,7 +41,7 @@ export interface MachineDifference {
   title: string
   /** The trace in the old version. */
   before: MachinePath
-  /** The same events in the new version. */
+  /** The trace of the same events in the new version. */
   after: MachinePath
   /** Where the contexts diverge, if they diverge before the behavior does. This is often the cause. */
   contexts: ContextParting | null

@@ -94,7 +94,7 @@ class SessionCalls implements PlayedSession {
   diverged: EvaluatedRun['diverged']
   readonly #abort = new AbortController()
   readonly #calls: readonly RecordedResult[]
-  /** By tool name, then by parsed arguments. */
+  /** The recorded results by tool name, then by parsed arguments. */
   readonly #tools = new Map<string, Promise<Map<string, RecordedResult[]>>>()
 
   constructor(calls: readonly RecordedResult[]) {

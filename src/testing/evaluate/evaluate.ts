@@ -31,7 +31,7 @@ import { scoreCase, summarizeCases } from './summarize-cases.js'
 
 /** Options for `evaluate`. */
 export interface EvaluateOptions<Expected = unknown, Context = unknown> {
-  /** Created by `createAgent`. */
+  /** The agent to evaluate, which was created by `createAgent`. */
   agent: AnyAgent<Context>
   cases: readonly EvaluationCase<Expected>[]
   /** One scorer, or several by name. By default, the score is 1 for a completed run and 0 otherwise. */
@@ -76,7 +76,7 @@ export interface EvaluationProgress {
   failed: number
   errors: number
   diverged: number
-  /** USD so far, including judges. Null if a price is unknown. */
+  /** The cost so far in USD, including judges. Null if a price is unknown. */
   cost: number | null
   elapsedMs: number
   /** The last scored run and its case. */

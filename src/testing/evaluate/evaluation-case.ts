@@ -22,7 +22,7 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
  * const question: EvaluationCase = { id: 'capital', input: 'What is the capital of France?', expected: 'Paris' }
  */
 export interface EvaluationCase<Expected = unknown> {
-  /** Unique, up to 200 characters. */
+  /** The id of the case, which is unique and has up to 200 characters. */
   id: string
   /** A text, messages, or a conversation that ends with the user. */
   input: RunInput
@@ -44,7 +44,7 @@ export interface RecordedSession {
 
 export interface RecordedResult {
   name: string
-  /** JSON text. */
+  /** The arguments as JSON text. */
   arguments: string
   result: Pick<ToolResult, 'status' | 'content' | 'media' | 'errorKind'>
 }
@@ -175,7 +175,7 @@ export interface CaseProblem {
 export class EvaluationError extends StatewrightError {
   override readonly name = 'EvaluationError'
   declare readonly code: EvaluationErrorCode
-  /** For `invalid_cases`: each invalid case. */
+  /** The invalid cases, for `invalid_cases`. */
   readonly problems: readonly CaseProblem[]
 
   constructor(
@@ -203,7 +203,7 @@ export interface SessionCasesOptions {
   prefix?: string
   /** Sessions of the agent with this name. */
   agent?: string
-  /** Whether to convert only the steps that people have marked, each to a case. */
+  /** Whether to convert only the steps that people have marked. Each of these steps becomes a case. */
   marked?: boolean
 }
 

@@ -20,13 +20,13 @@ export const reportVersion = 1
 export type CaseVerdict = 'passed' | 'failed' | 'error' | 'diverged'
 
 export interface GivenScore {
-  /** From 0 to 1. */
+  /** The score, from 0 to 1. */
   score: number
   passed: boolean
   why?: string
 }
 
-/** In USD. Null if a price is unknown. */
+/** The cost in USD. Null if a price is unknown. */
 export interface EvaluationCost {
   agent: number | null
   judges: number | null
@@ -41,17 +41,17 @@ export interface GuardSaid {
 
 /** One run of a case. */
 export interface EvaluatedRun {
-  /** Null if the session is not stored. */
+  /** The session of the run. Null if the session is not stored. */
   session: string | null
   verdict: CaseVerdict
   /** The mean of the run's scores, or null. */
   score: number | null
   scores: Record<string, GivenScore>
-  /** Set with the verdict `error`; `scorer` names the scorer that failed. */
+  /** The error, set only with the verdict `error`. `scorer` names the scorer that failed. */
   error?: { code: string; message: string; scorer?: string }
-  /** Set with the verdict `diverged`: the call that could not be played, and why. */
+  /** The call that could not be played, and the reason. Set only with the verdict `diverged`. */
   diverged?: { tool: string; arguments: string; why: string }
-  /** Null if the run did not start. */
+  /** The state of the run. Null if the run did not start. */
   state: AgentState | null
   reason: Reason | null
   /** Why the run did not complete. */
@@ -61,7 +61,7 @@ export interface EvaluatedRun {
   steps: number
   tokens: { input: number; output: number; total: number }
   cost: EvaluationCost
-  /** From the first to the last record of the run, in milliseconds. */
+  /** The time from the first to the last record of the run, in milliseconds. */
   durationMs: number
   guards: GuardSaid[]
 }
@@ -102,7 +102,7 @@ export interface EvaluationSummary extends ScoreSummary {
   runs: number
   verdicts: Record<CaseVerdict, number>
   scorers: Record<string, ScoreSummary>
-  /** By `NAME=VALUE`. */
+  /** The scores by tag, as `NAME=VALUE`. */
   tags: Record<string, ScoreSummary>
   /** Number of runs by `STATE reason`, most frequent first. */
   states: Record<string, number>

@@ -98,7 +98,7 @@ export function scoreCase(runs: readonly EvaluatedRun[]): CaseScore {
 const listTags = ({ tags }: EvaluatedCase): string[] =>
   Object.entries(tags ?? {}).map(([name, value]) => `${name}=${value}`)
 
-/** Null if any cost is unknown. */
+/** Adds costs. Null if any cost is unknown. */
 function sumCosts(runs: readonly EvaluatedRun[], of: keyof EvaluatedRun['cost']): number | null {
   return runs.reduce<number | null>((sum, { cost }) => {
     const more = cost[of]
@@ -210,7 +210,7 @@ export interface ReportComparison {
   missing: string[]
 }
 
-/** Smaller differences are rounding errors. */
+/** The smallest difference that counts. Smaller differences are rounding errors. */
 const least = 1e-9
 
 /**

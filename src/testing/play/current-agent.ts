@@ -29,7 +29,7 @@ export interface PlayScene {
   /** Which parts of the agent were derived from the recording. */
   standIn: StandIn
   isLive: boolean
-  /** For the session of a sub-agent, the policies of its parent run. */
+  /** The policies of the parent run, for the session of a sub-agent. */
   policiesAbove?: PoliciesAbove | undefined
   appContext: unknown
   limits: Partial<AgentConfig['limits']>

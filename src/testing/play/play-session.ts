@@ -56,7 +56,7 @@ export interface SessionReplay {
   session: string
   records: number
   runs: number
-  /** Calls with a result, excluding those of sub-agents. */
+  /** The number of calls with a result, excluding the calls of sub-agents. */
   calls: number
   /** State of the last run. Null if no run has started. */
   state: AgentState | null

@@ -116,7 +116,7 @@ export interface RecordedTool extends ToolSpec {
  * recording and are not compared.
  */
 export interface RecordedAgent {
-  /** Null if there are no instructions. */
+  /** The instructions of the agent. Null if there are none. */
   instructions?: string | null
   tools?: RecordedTool[]
   /** `sampling`, `toolChoice` and `extraBody`. */

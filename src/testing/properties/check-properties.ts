@@ -16,7 +16,7 @@ import type { Property } from './property.js'
  * console.log(closed.holds, closed.bounded?.slice(0, 31)) // → null Stopped at the limit of 1 state
  */
 export interface PropertyReport {
-  /** Null if no counterexample was found but the exploration is incomplete. */
+  /** Whether the property holds. Null if no counterexample was found but the exploration is incomplete. */
   holds: boolean | null
   states: number
   /**

@@ -90,7 +90,7 @@ interface WaitPlace {
   depth: number
 }
 
-/** After this many possible loops, the shortest story found so far is reported. */
+/** The maximum number of loops to try. After that, the shortest story found so far is reported. */
 const maxTries = 200
 
 function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, mayStay }: Wait): Finding {

@@ -327,7 +327,7 @@ export interface ReplayedStory {
   input?: unknown
   /** Events after the start. */
   steps: readonly AnyEventObject[]
-  /** Null or absent if the steps alone violate the property. */
+  /** The events of the loop. Null or absent if the steps alone violate the property. */
   loop?: readonly AnyEventObject[] | null
 }
 

@@ -41,7 +41,7 @@ export interface ProviderTurn {
  */
 export interface ProviderServer {
   readonly url: string
-  /** In arrival order. */
+  /** The received requests, in arrival order. */
   readonly requests: readonly ServedRequest[]
   close(): Promise<void>
 }

@@ -202,7 +202,7 @@ export interface Details {
   hear: (run: Run, moment: Moment) => Run
   /** Called after a row has been taken. */
   move: (run: Run, next: Run, moment: Moment, row: Row) => Run[]
-  /** Reads the counters of a snapshot and selects those to compare. */
+  /** Reads the counters of a snapshot, and selects the counters to compare. */
   read: (context: Json) => Json
   sketch: (run: Run) => object
 }

@@ -19,7 +19,10 @@ import {
 
 /** An empty location for the store of one check. */
 export interface StorePlace {
-  /** Unique per check, in lower-case letters, digits and `_`. Use it as a folder, schema or key prefix. */
+  /**
+   * The name of the location, which is unique for each check and consists of lower-case letters, digits and `_`. Use it
+   * as a folder, schema or key prefix.
+   */
   place: string
   /** The clock for the store, in milliseconds since the epoch. A store with its own clock ignores it. */
   now: () => number

@@ -290,7 +290,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
     needs: 'timers',
     async run({ store, open }) {
       await getTimers(store).set([createTimer('a', 1000)])
-      // If stores do not share sessions, the other one has no such timer.
+      // If stores do not share sessions, the other store has no such timer.
       const others = [store, await open()].map(getTimers)
       const moved = await Promise.all(
         Array.from({ length: 20 }, async (_, i) =>

@@ -157,7 +157,7 @@ export class Connection {
   }
 }
 
-/** Sent by proxies without a server, and by servers without their store. */
+/** The statuses that are sent by proxies without a server, and by servers without their store. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 function createAwayError(last: ChatError): ChatError {
@@ -167,7 +167,10 @@ function createAwayError(last: ChatError): ChatError {
   return new ChatError('server_away', `${message} Try again later.`, { status, cause: last })
 }
 
-/** Doubles from half a second up to five seconds. Half of it is random, so that pages do not reconnect at the same time. */
+/**
+ * The delay before the next attempt, which doubles from half a second up to five seconds. Half of the delay is random,
+ * so that pages do not reconnect at the same time.
+ */
 function getDelayMs(attempt: number): number {
   const delay = Math.min(maxDelayMs, firstDelayMs * 2 ** attempt)
   return delay / 2 + (Math.random() * delay) / 2

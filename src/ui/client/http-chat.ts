@@ -10,7 +10,7 @@ import {
 } from './connection.js'
 
 interface HttpChatOptions extends ConnectionOptions {
-  /** Without a trailing slash. */
+  /** The mount path of the handler, without a trailing slash. */
   api: string
   /** The client's major version, for the header `x-ai-sdk`. */
   version: '6' | '7'
@@ -360,7 +360,7 @@ async function* readChunks(
       }
     }
   } catch (cause) {
-    // After the end, the server only keeps the response open for its hooks.
+    // After the end, the server keeps the response open only for its hooks.
     if (!hasEnded) throw isAbort(cause) ? cause : createLostError(cause)
   } finally {
     void reader.cancel().catch(() => undefined)

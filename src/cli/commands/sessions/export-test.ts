@@ -90,7 +90,7 @@ interface TestFile {
   fixture: string
   /** The module of the agent, and whether it exports a function. Null if the agent is created from the recording. */
   agent: { module: string; isFunction: boolean } | null
-  /** For an agent that is created from the recording: the prompt, if known, and the module of the tools. */
+  /** The prompt, if known, and the module of the tools. Both are for an agent that is created from the recording. */
   instructions: string | null | undefined
   tools: string | null
   isLive: boolean

@@ -17,7 +17,7 @@ import { createMemoryTokens, type McpTokenStore } from './token-store.js'
 interface SignInRecord {
   client?: StoredOAuthClientInformation
   tokens?: StoredOAuthTokens
-  /** The first authorization server. The configured client id is valid only for it. */
+  /** The first authorization server. The configured client id is valid only for this server. */
   issuer?: string
   pending?: Pending
 }
@@ -59,7 +59,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   const records = new Records(auth.store ?? createMemoryTokens(), place)
   const fail = (why: string, cause?: unknown): StatewrightError =>
     new StatewrightError('mcp_sign_in', `Signing in to the MCP server '${place}': ${why}`, place, { cause })
-  /** Shared by requests that are refused at the same time. */
+  /** The sign-in in progress, which is shared by requests that are refused at the same time. */
   let begun: Begun | undefined
   let asking: Promise<void> | undefined
   /** The state of the last sign-in. Requests that were refused before that sign-in may still ask for one. */
@@ -190,7 +190,10 @@ function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string
   }
 }
 
-/** Shared by all stores, because an authorization server revokes tokens if a code is used twice. */
+/**
+ * The states that have been exchanged. All stores share them, because an authorization server revokes tokens if a code
+ * is used twice.
+ */
 const exchanged = new Set<string>()
 const maxExchanged = 1_000
 
@@ -269,7 +272,10 @@ function createCredentials(
 /** Serializes changes to each store that has no `update`. */
 const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
 
-/** Always reads from the store, because other connections and processes write to it. */
+/**
+ * Reads and writes the record of a server. Always reads from the store, because other connections and processes write
+ * to it.
+ */
 class Records {
   readonly #store: McpTokenStore
   readonly #key: string

@@ -95,7 +95,7 @@ function queueChange(path: string, change: () => Promise<void>): Promise<void> {
 const findText = (texts: Record<string, string>, key: string): string | undefined =>
   Object.hasOwn(texts, key) ? texts[key] : undefined
 
-/** Also works for the key `__proto__`. */
+/** Sets a text. Also works for the key `__proto__`. */
 function setText(texts: Record<string, string>, key: string, value: string): void {
   Object.defineProperty(texts, key, { value, enumerable: true, configurable: true, writable: true })
 }
