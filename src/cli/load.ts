@@ -171,7 +171,7 @@ interface DefaultExport {
   value: unknown
 }
 
-/** Loads the default export of a module, and calls it if it is a function. */
+/** Loads the default export of a module. If the export is a function, calls the function. */
 async function loadDefaultExport(
   path: string,
   { cwd, store }: { cwd: string; store: SessionStore },

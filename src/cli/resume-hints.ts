@@ -85,7 +85,7 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
 
 /**
  * Formats the hint about how to continue a run, or the session of a cancelled run. Returns null if there is no hint.
- * `carried` contains the options that the command in the hint needs. It is null if the session is not stored.
+ * `carried` contains the options that the command in the hint needs. `carried` is null if the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,

@@ -85,8 +85,8 @@ export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult):
 }
 
 /**
- * The request that continues a started session. It does not start a deleted session again, and omits answers that the
- * run has read.
+ * The request that continues a started session. This request does not start a deleted session again, and omits answers
+ * that the run has read.
  */
 export function toResumingDrive(
   { input: _input, begins: _begins, refused: _refused, answers, ...queued }: QueuedDrive,

@@ -119,8 +119,8 @@ export function createInboxPoll(
 }
 
 /**
- * Whether an unread message can continue the session: an answer if it is waiting, or a queued message if it has ended.
- * After a cancelled run, queued messages wait for the user.
+ * Whether an unread message can continue the session: an answer if the session is waiting, or a queued message if the
+ * session has ended. After a cancelled run, queued messages wait for the user.
  */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
   const state = summary?.state ?? null

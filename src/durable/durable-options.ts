@@ -139,7 +139,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   /** The machine with its actors, for `generatePaths` and other tests. */
   readonly machine: Machine
   /**
-   * Starts a session. Resolves when it is stored. A second call with the same input changes nothing.
+   * Starts a session. Resolves when the session is stored. A second call with the same input changes nothing.
    * @example await claims.start('claim-17', { input: { amount: 900 } })
    * @throws {UsageError} `already_started` with another input, `other_session`, `not_json`, `transition_failed`, `draining`
    */
@@ -150,9 +150,9 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
       : [options: { input: InputFrom<Machine> }]
   ): Promise<void>
   /**
-   * Sends an event to a session, from any process. Resolves when it is stored. A session applies the events from one
-   * sender in order, each once. An event with one of the last 100 keys is not applied again. Also use it for answers to
-   * running agents.
+   * Sends an event to a session, from any process. Resolves when the event is stored. A session applies the events from
+   * one sender in order, and each event once. An event with one of the last 100 keys is not applied again. Also use
+   * this method for answers to running agents.
    * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
    * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`, `unknown_call`, `stale_answer`
    * @throws {StoreError} `unknown_session`
@@ -194,7 +194,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
    */
   list(): AsyncGenerator<ListedSession>
   /**
-   * Deletes a session. Returns false if it does not exist.
+   * Deletes a session. Returns false if the session does not exist.
    * @example await claims.delete('claim-17')
    * @throws {StoreError} `session_busy`
    */

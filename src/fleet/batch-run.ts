@@ -32,7 +32,7 @@ export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTool
   item: Item
   /** The session id of the item. */
   session: string
-  /** The run at its end or while it waits. Null if it could not run (see `error`). */
+  /** The run at its end or while it waits. Null if the item could not run (see `error`). */
   result: RunResult<Output, Tools> | null
   /**
    * Why the item could not run, such as an unusable input (`invalid_input`) or an unreadable log (`corrupt_log`, …).

@@ -110,8 +110,8 @@ export function memory(memoryOptions: MemoryOptions = {}): Memory {
 }
 
 /**
- * Restores a memory from `toJSON()`. Pass its options again, because they are not stored. Embeddings are reused if the
- * model and the chunks are the same.
+ * Restores a memory from `toJSON()`. Pass the options of the memory again, because they are not stored. Embeddings are
+ * reused if the model and the chunks are the same.
  *
  * @example const handbook = restoreMemory(JSON.parse(await readFile('handbook.json', 'utf8')))
  * @throws {MemoryError} `invalid_stored_memory`

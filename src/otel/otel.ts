@@ -78,7 +78,7 @@ const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
  * OpenTelemetry spans and metrics for an agent's runs, following the GenAI conventions. Register an SDK as usual. Runs
- * continue unchanged without an SDK or if it fails. See docs/telemetry.md.
+ * continue unchanged without an SDK, or if the SDK fails. See docs/telemetry.md.
  *
  * @example
  * import { otel } from 'statewright/otel'
@@ -120,7 +120,7 @@ const untold: ReadonlySet<string> = new Set([
   'child_event',
 ])
 
-/** One stretch of a run, from its start or an answer until it is idle. */
+/** One stretch of a run, from the start of the run or an answer until the run is idle. */
 interface Stretch extends SpanPlace {
   readonly span: Span
   readonly startedAt: number

@@ -80,7 +80,7 @@ function findToolProblem(
   return problem === null ? null : createProblem(`${at}.function.parameters`, problem)
 }
 
-/** OpenAI's rules, and Anthropic's for property names. */
+/** Checks OpenAI's rules for schemas, and Anthropic's rules for property names. */
 function findSchemaProblem(schema: JsonObject, isClaude: boolean): string | null {
   if (schema.type !== 'object') return "must be a schema of type 'object'."
   const union = ['oneOf', 'anyOf', 'allOf', 'enum', 'not'].find((key) => key in schema)

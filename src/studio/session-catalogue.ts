@@ -31,7 +31,7 @@ const pageSize = 500
  * a multiple of the time that listing takes, and at least once per this interval in milliseconds.
  */
 const [sweepRest, longestRestMs] = [20, 60_000]
-/** How long after later writes a write may still appear in the list. */
+/** The maximum time in milliseconds by which a write may appear in the list after later writes. */
 const overlapMs = 2_000
 /** Maximum time that a request waits for a large store, in milliseconds. */
 const patienceMs = 150
@@ -234,7 +234,7 @@ export class SessionCatalogue {
     return !isSame
   }
 
-  /** Sorting again is cheap when few sessions have changed. */
+  /** Sorts the sessions. Sorting again is cheap when few sessions have changed. */
   #sort(by: SessionSort): readonly Entry[] {
     const order = this.#orders.get(by) ?? { entries: [...this.#entries.values()], isSorted: false }
     this.#orders.set(by, order)
@@ -357,7 +357,7 @@ function createEntry(
   return {
     row,
     facets: facets.add(terms),
-    // If a process is writing to a session, its log is read once the session settles, unless it was never read.
+    // If a process is writing to a session, its log is read once the session settles, unless the log was never read.
     isUnread: !facts || (row.holder === null && facts.key !== toReadKey(row.records, row.createdAt)),
     texts: [normalizeText(words.join('\n')), ...(facts ? [facts.text] : [])],
     terms,

@@ -104,7 +104,7 @@ export class SessionLibrary {
     return entry && this.#toRow(entry)
   }
 
-  /** Searchable facts as of the last read, with the version of the log. Null if it has not been read. */
+  /** Searchable facts as of the last read, with the version of the log. Null if the log has not been read. */
   findFacts(id: string): (LogFacts & { key: string }) | null {
     return this.#facts.get(id) ?? null
   }
@@ -173,7 +173,7 @@ export class SessionLibrary {
   }
 
   /**
-   * The end of a log from its last snapshot, which is fast for logs of any length. Returns the whole log if it is
+   * The end of a log from its last snapshot, which is fast for logs of any length. Returns the whole log if the log is
    * known or has no snapshot.
    *
    * @throws {StoreError} `unknown_session`, `store_unavailable`
@@ -232,7 +232,7 @@ export class SessionLibrary {
     }
   }
 
-  /** Prefetches a log for as long as `rest` allows it. Returns false if it was stopped. */
+  /** Prefetches a log for as long as `rest` allows it. Returns false if the prefetch was stopped. */
   async prefetch(id: string, rest: () => Promise<boolean>): Promise<boolean> {
     const isAsked = (): boolean => this.#folds.has(id) || this.#pendingFolds.has(id)
     if (isAsked()) return true

@@ -51,7 +51,7 @@ export interface GrantNote {
   seq: number
   /** How many calls the grant allows in total. Undefined if unlimited, or if the record is not known. */
   uses: number | undefined
-  /** The grant when it was removed, and the time. Undefined while the session still has it. */
+  /** The grant when it was removed, and the time. Undefined while the session still has the grant. */
   removed?: { grant: Grant; seq: number; at: number }
 }
 

@@ -46,7 +46,7 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** Allows only this server, plus a frame for Stately's editor if it is enabled. */
+/** Allows only this server, plus a frame for Stately's editor if the editor is enabled. */
 export function pagePolicy(editor: string | undefined): string {
   return [
     "default-src 'none'",

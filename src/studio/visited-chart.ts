@@ -4,8 +4,8 @@ import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
  * Draws the visited part of the chart, or all of it, at text size for a narrow pane. Outer states are stacked. Each
- * lists its inner states and the outer states that its transitions lead to. Uses the same classes and names as the
- * overview.
+ * outer state lists its inner states and the outer states that its transitions lead to. Uses the same classes and names
+ * as the overview.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): string {
   const states = chart.states.filter(

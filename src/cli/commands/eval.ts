@@ -178,7 +178,7 @@ export const evalCommand = defineCommand({
 class EvalCommand {
   readonly #options: EvalOptions
   readonly #io: CliIO
-  /** The store for the evaluation's sessions. Undefined if they are not stored. */
+  /** The store for the evaluation's sessions. Undefined if the sessions are not stored. */
   readonly #store: SessionStore | undefined
 
   constructor(options: EvalOptions, io: CliIO, store: SessionStore | undefined) {

@@ -15,7 +15,7 @@ const maxFailures = 6
 
 const cancelMs = 5_000
 
-/** How often answered questions may be repeated, because a server may need time to accept an answer. */
+/** How often a server may repeat answered questions, because it may need time to accept an answer. */
 const maxStaleLooks = 20
 
 export interface TaskFollowing {
@@ -75,7 +75,7 @@ export async function followTask(
         // In the older form, the server requests input over the connection while the client requests the result.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
-        // The person is asked again, up to the limit for every call.
+        // The person is asked again, up to the limit that applies to every call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
           return {
             resultType: 'input_required',

@@ -203,7 +203,7 @@ export interface McpServer extends ToolSource {
   /** The current tools. */
   readonly tools: readonly Tool[]
   /**
-   * Closes the connection, and ends the server if it was started here. Can be called more than once.
+   * Closes the connection, and ends a server that was started here. Can be called more than once.
    *
    * @example
    * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'] })

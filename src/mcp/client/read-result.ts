@@ -158,7 +158,7 @@ function describePart(part: Json): string {
   }
 }
 
-/** Embedded text is shown in full, because it is the purpose of the call. */
+/** Embedded text is shown in full, because the text is the purpose of the call. */
 function describeResource(resource: unknown): string {
   const head = `${readText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
   const text = readText(resource, 'text')

@@ -118,7 +118,7 @@ const signatures: [RegExp, string][] = [
 
 /**
  * Checks the content against its type, and decodes text. The charset comes from the byte order mark, or else from the
- * type. It defaults to UTF-8.
+ * type. The charset defaults to UTF-8.
  *
  * @returns the text, or undefined for a PDF
  * @throws {AttachmentError} `type_mismatch`

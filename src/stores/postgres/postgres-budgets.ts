@@ -18,8 +18,8 @@ interface BudgetRow {
 }
 
 /**
- * Budgets in Postgres. A reservation or settlement is a single statement. It locks the budget's row, and evaluates the
- * row again if the statement had to wait for another writer.
+ * Budgets in Postgres. A reservation or settlement is a single statement. The statement locks the budget's row, and
+ * evaluates the row again if it had to wait for another writer.
  */
 export async function openPostgresBudgets(
   query: Query,

@@ -72,7 +72,7 @@ const answerMs = 30_000
 
 /**
  * Sessions in Postgres, for any number of processes and machines. Connects on first use and reconnects. An append takes
- * one round trip. Its durability depends on the server's `synchronous_commit`. Needs the package `pg`.
+ * one round trip. The durability of an append depends on the server's `synchronous_commit`. Needs the package `pg`.
  * @throws {ConfigError} for invalid options
  * @example
  * const store = postgresStore({ connectionString: 'postgres://localhost/app' })

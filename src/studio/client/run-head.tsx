@@ -90,7 +90,7 @@ export function RunHead({
   )
 }
 
-/** Whether resuming continues the run, because it is paused or its process has ended. */
+/** Whether resuming continues the run, because the run is paused or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
   return session.state === 'PAUSED' || session.status === 'interrupted'
 }

@@ -64,7 +64,7 @@ export class MomentCache {
     }
   }
 
-  /** Drops moments from this record on, because they may have changed or their block has grown. */
+  /** Drops moments from this record on, because the moments may have changed or their block may have grown. */
   forgetFrom(seq: number): void {
     for (const at of this.#blocks.keys()) {
       if (at < toBlock(seq)) continue

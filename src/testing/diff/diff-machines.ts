@@ -269,7 +269,7 @@ export interface ContextParting {
 const maxKeys = 5
 const maxNesting = 4
 
-/** The first step after which the contexts differ, unless it is the last. */
+/** The first step after which the contexts differ, unless that step is the last one. */
 function findContextParting(before: MachinePath, after: MachinePath): ContextParting | null {
   const write = createWriter()
   for (const [step, { state, label }] of before.steps.slice(0, -1).entries()) {

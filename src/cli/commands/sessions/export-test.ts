@@ -153,7 +153,7 @@ export interface TestExport extends OriginalRunOptions {
 }
 
 /**
- * Writes a session as a test with its recording. Replays the session first, so that the test passes when it is written.
+ * Writes a session as a test with its recording. Replays the session first, so that the new test passes.
  */
 export async function exportTest(
   store: SessionStore,

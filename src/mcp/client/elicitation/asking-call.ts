@@ -54,7 +54,7 @@ type Memo =
   /** The server refuses the call until certain pages have been opened. */
   | { kind: 'pages'; round: number }
 
-/** Maximum characters of the server's request state, because it is written to the log. */
+/** The maximum length of the server's request state, which is limited because it is written to the log. */
 const maxState = 65_536
 
 /**

@@ -92,7 +92,10 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     },
   }
 
-  /** Sends the user to the first address. Its verifier is stored for the process that exchanges the answer. */
+  /**
+   * Sends the user to the first address. The verifier of the sign-in is stored for the process that exchanges the
+   * answer.
+   */
   const send = async (to: URL, sign: Begun): Promise<URL> => {
     const verifier = await findVerifier(sign.verifiers, to.searchParams.get('code_challenge'))
     const { discovery } = sign
