@@ -152,7 +152,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     ],
   },
   'The machine is pure': {
-    text: 'the log of its events reproduces the run exactly. Tests generated from its graph take every transition on the live agent, and check its rules in every reachable state.',
+    text: "replaying the log of the machine's events reproduces the run exactly. Tests generated from the machine's graph take every transition on the live agent, and check the machine's rules in every reachable state.",
     rules: ['no event crashes the machine'],
     tests: [
       'test/scenarios/durable-hostile.test.ts › a process that dies after any record › a replay up to each record equals the live machine at that record, byte for byte',
