@@ -1,4 +1,4 @@
-// Separate from the tools, which need Node, because the site's playground runs this module in a browser.
+// This module is separate from the tools, which need Node, because the site's playground runs it in a browser.
 
 /** An invalid expression. The message names the position and the expected token. */
 export class ArithmeticError extends Error {

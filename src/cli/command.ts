@@ -15,7 +15,7 @@ export interface CliIO {
   cwd: string
   /** The user's data folder, or null. */
   dataFolder: () => Promise<string | null>
-  /** Aborts with Ctrl-C. */
+  /** Aborts when the user presses Ctrl-C. */
   signal: AbortSignal
   sigterm: SigtermHandler
 }

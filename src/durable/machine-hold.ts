@@ -48,7 +48,7 @@ export interface ReleasedSession {
   record: MachineRecord
   /** The number of the last record. */
   head: number
-  /** Whether the machine waits for an event or a time, or has ended. A stop may release it earlier. */
+  /** Whether the machine waits for an event or a time, or has ended. A stop may release the session earlier. */
   hasSettled: boolean
   /** The number of the last inbox message that was read. */
   lastMessage: number

@@ -80,7 +80,7 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     return Math.max(this.lastTime, Math.floor(this.#offset + readElapsed(this.clock)))
   }
 
-  /** Adds a record. `message` is the inbox message that it applies. */
+  /** Adds a record. `message` is the inbox message that the record applies. */
   write(record: MachineRecord, message?: { number: number; key?: string | undefined }): void {
     this.addRecord((seq) => draftMachineRecord(seq, this.now(), record))
     if (message) this.inbox.markApplied(message.number, message.key)

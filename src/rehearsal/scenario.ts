@@ -47,7 +47,7 @@ export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
 export interface Scenario {
   name?: string | undefined
   description?: string | undefined
-  /** One turn per request, at least one. */
+  /** The turns, one per request. At least one is required. */
   turns: readonly (Turn | TurnFunction)[]
   /**
    * The response after the last turn: status 400 (`error`, the default), the last turn again (`repeatLast`), or

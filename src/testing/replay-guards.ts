@@ -219,7 +219,7 @@ export interface GuardStop {
   message: string
 }
 
-/** The savings if the session had stopped there. */
+/** The savings if each turn had ended at its stop. */
 export interface GuardSavings {
   responses: number
   calls: number

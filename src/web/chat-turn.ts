@@ -50,7 +50,7 @@ export interface Turn {
   error: RunFailure | null
   /** When a sleeping run continues. */
   wakeAt: number | null
-  /** The end of each run up to this turn that did not answer in full. */
+  /** The ends of runs that did not answer in full, up to this turn. */
   ends: readonly TurnEnd[]
 }
 

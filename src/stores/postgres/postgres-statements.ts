@@ -58,10 +58,11 @@ export function createStatements(schema: string) {
       SELECT inbox FROM freed`,
 
     /**
-     * Appends to many sessions. Each append succeeds or fails as a whole. $1 sessions, $3 tokens, $4 previous heads, or
-     * null without records, $5 record counts, $6 new summaries, or null, $7, $8 and $16 their states, agents and
-     * parents, $9 the sessions of the records, then record columns, $15 whether to release the lease (not without
-     * records), $17 the sessions of the tags, then tag columns. Rows are locked in a fixed order to avoid deadlocks.
+     * Appends to many sessions. Each append succeeds or fails as a whole. Rows are locked in a fixed order to avoid
+     * deadlocks. The parameters are $1 sessions; $3 tokens; $4 previous heads (null without records); $5 record counts;
+     * $6 new summaries (or null); $7, $8 and $16 states, agents and parents of the sessions; $9 the sessions of the
+     * records, followed by the record columns; $15 whether to release the lease (not without records); $17 the sessions
+     * of the tags, followed by the tag columns.
      */
     append: `
       WITH asked AS (

@@ -147,7 +147,9 @@ function Link({
   )
 }
 
-/** Shows only embedded pictures. Loading one from the web would reveal to its server that the text is being read. */
+/**
+ * Shows only embedded pictures. Loading a picture from the web would reveal to its server that the text is being read.
+ */
 function Image({ image: { href, text, title } }: { image: Tokens.Image }) {
   if (isPicture(href)) return <img src={href} alt={text} title={title ?? undefined} />
   return (

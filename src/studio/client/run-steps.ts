@@ -2,7 +2,10 @@ import { type CostSum, sumCosts } from '../costs.js'
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
 import { isFailed, readComparison, readTerm, splitQuery } from '../session-query.js'
 
-/** A step of a run, from its request, including retries, to the last result of its calls. */
+/**
+ * A step of a run. It starts with a request to the model, includes the retries, and ends with the last result of its
+ * calls.
+ */
 export interface RunStep {
   run: number
   step: number

@@ -42,13 +42,13 @@ export interface SessionDifference {
   by: DifferenceKind
   /** Number of the run, from 1. Null if the difference applies to all runs. */
   run: number | null
-  /** Number of the step, from 1. Null before the first. */
+  /** Number of the step, from 1. Null before the first step. */
   step: number | null
   /** Sequence number of the record. */
   record: number | null
   /** Names of the tools that lead to the sub-agent. Empty for the session itself. */
   path: readonly string[]
-  /** The tool, call or setting. */
+  /** The tool, call or setting that differs. */
   subject: string | null
   recorded: string
   now: string
