@@ -31,7 +31,10 @@ export interface ProgressConfig {
    *   nudge, even with other calls in between
    */
   stale: StepsWithBlock | null
-  /** Different batches without news, such as A B A B or a longer cycle. Defaults to 4, 6, 20, for the same reasons. */
+  /**
+   * Different batches without news, such as A B A B or a longer cycle. Defaults to 4, 6, 20, for the same reasons as
+   * `stale`.
+   */
   mixed: StepsWithBlock | null
   /**
    * Batches in which all calls fail. Defaults to 7, 11. Successful sessions had up to 8 such batches. After the
@@ -78,7 +81,7 @@ export interface ProgressConfig {
 export interface WaitingConfig {
   /** Minimum duration of a waiting call, in milliseconds. Defaults to 3000. */
   ms: number
-  /** Maximum result length of a waiting call, in characters, unless it took ten times `ms`. Defaults to 300. */
+  /** Maximum result length of a waiting call, in characters, unless the call took ten times `ms`. Defaults to 300. */
   chars: number
   /** Weight of a waiting call. Defaults to 1/3. */
   weight: number

@@ -16,7 +16,7 @@ import { type NamedCalls, formatRounds, formatTimes, lastWordsAsked, nameCalls }
 import { toEvidence } from './lib/evidence.js'
 
 export interface ProgressState extends Staleness, Streaks {
-  /** The last nudge. The next one uses a different wording. */
+  /** The last nudge. The next nudge uses a different wording. */
   lastNudge: string | null
   /** The verdict on the latest fact. */
   due: ProgressDue | null
@@ -189,7 +189,7 @@ export interface ProgressDue {
 }
 
 interface Words {
-  /** Follows `You have` or `The model has`. No full stop. */
+  /** A phrase that follows `You have` or `The model has`, without a full stop. */
   done: (tools: string, count: number, refused: boolean) => string
   /** Two wordings, so that consecutive nudges differ. */
   advice: readonly [string, string]

@@ -1,8 +1,8 @@
 /** How often and with what delay to retry a failed request. */
 export interface RetryConfig {
-  /** Maximum attempts per step on recoverable errors, including the first. */
+  /** Maximum attempts per step for recoverable errors, including the first. */
   maxAttempts: number
-  /** Maximum attempts per step on rate limits. They are counted separately. */
+  /** Maximum attempts per step for rate limits, which are counted separately. */
   rateLimitAttempts: number
   /**
    * Milliseconds before the second attempt. The delay doubles with each further attempt and is multiplied by a jitter
@@ -58,7 +58,7 @@ export function toJitter(random: number): number {
   return 0.5 + random
 }
 
-/** Earlier attempts at the step that failed in the same way. */
+/** Counts the step's earlier attempts that failed in the same way. */
 function countEarlierAttempts({ kind, attempt, rateLimits }: FailedAttempt): number {
   return kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
 }

@@ -9,14 +9,14 @@ import type { Fact, Guard, Rule } from './types.js'
  * configuration and reasons are derived from this table, so a new guard needs only a file, a line here, and tests.
  */
 export const roster = {
-  /** Sub-agents that failed permanently. */
+  /** Detects sub-agents that failed permanently. */
   terminalDelegation,
   ...presetGuards,
   /** The default guard against lack of progress. */
   progress,
 }
 
-/** Includes rules that are configured under another guard's key. */
+/** All rules, including rules that are configured under another guard's key. */
 const all = { ...roster, duplicates }
 
 type All = typeof all
@@ -61,12 +61,12 @@ export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): 
     case 'repeatedCall':
       return repeatedCallSettings(config)
     default:
-      // Missing from logs that are older than the guard.
+      // The key is missing in logs that are older than the guard.
       return config[key] ?? null
   }
 }
 
-/** Filters a fact for a guard. If the failing guard is on, the others see no failures. */
+/** Filters a fact for a guard. If the failing guard is on, the other guards see no failures. */
 export function filterFact(key: keyof GuardStates, fact: Fact, config: GuardrailsConfig): Fact {
   if (key !== 'progress' || config.failing === null || fact.type !== 'results') return fact
   return { ...fact, results: fact.results.filter((result) => result.ok || result.refused) }

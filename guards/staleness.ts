@@ -8,7 +8,7 @@ import type { CallFact, ResultFact } from './types.js'
 export interface Staleness {
   pairs: Pair[]
   stale: number
-  /** The repeated batch. Null if the batches differ or there is none. */
+  /** The repeated batch. Null if the batches differ or if there is no batch. */
   batch: string | null
   /** Whether the last batch only waited. */
   waits: boolean
@@ -106,7 +106,10 @@ export function findStaleBatch(
   return calls.every(({ key }) => pairs.some(([pair]) => pair.startsWith(key))) ? 'mixed' : null
 }
 
-/** Requests now omit the messages from `head` up to `from`, so the model may repeat their calls. */
+/**
+ * Forgets the pairs of omitted messages. Requests now omit the messages from `head` up to `from`, so the model may
+ * repeat their calls.
+ */
 export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
   const left = pairs.filter(([, , at]) => at < head || at >= from)
   return left.length === pairs.length ? pairs : left
@@ -130,7 +133,10 @@ function isPair(value: unknown): value is Pair {
 
 const shapeLength = 5
 
-/** The reasons for refusals are not compared, because their wording varies. */
+/**
+ * Formats a call and its outcome for comparison. The reasons for refusals are not compared, because their wording
+ * varies.
+ */
 function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
   if (refused) return `${key}!`
   if (errorKind === 'policy_denied') return `${key}~`
@@ -173,7 +179,7 @@ function formatBatchId(calls: readonly CallFact[]): string {
   return fingerprintBatch([...new Set(calls.map((call) => call.key))]).slice(0, 12)
 }
 
-/** Repeating a refused call counts twice. */
+/** Returns the weight of a result. Repeating a refused call counts twice. */
 function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
   return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }

@@ -24,7 +24,7 @@ export interface GuardrailsState extends GuardStates {
   user: UserStates
 }
 
-/** Can be shared, because guards never mutate state. */
+/** The initial state of all guards. It can be shared, because guards never mutate state. */
 export function getInitialGuardrails(): GuardrailsState {
   return initial
 }
@@ -37,7 +37,7 @@ export function isWatching(config: GuardrailsConfig): boolean {
 /** Passes a fact to every enabled guard. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
   const next = mapRules((key, guard) => {
-    // Missing from logs that are older than the guard.
+    // The key is missing in logs that are older than the guard.
     const before: object | undefined = state[key]
     const settings = findSettings(key, config)
     if (settings === null) return before ?? guard.initial
@@ -46,7 +46,10 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
   return { version, ...next, user: state.user }
 }
 
-/** Requests now omit the messages from `head` up to `from`, so the model may ask for their content again. */
+/**
+ * Updates the guards after a fit. Requests now omit the messages from `head` up to `from`, so the model may ask for
+ * their content again.
+ */
 export function forgetDroppedMessages(state: GuardrailsState, head: number, from: number): GuardrailsState {
   let isSame = true
   const after = mapRules((key, guard) => {
@@ -89,7 +92,7 @@ export function resetGuard(state: GuardrailsState, name: string, userGuard?: str
   return { ...state, ...Object.fromEntries(halted.map(([key, { initial }]) => [key, initial])) }
 }
 
-/** A new user message resets all streaks. */
+/** Returns the state at the start of a turn. A new user message resets all streaks. */
 export function startTurn(_state: GuardrailsState): GuardrailsState {
   return getInitialGuardrails()
 }

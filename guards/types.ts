@@ -22,9 +22,9 @@ export interface CallFact {
 export interface ChildOutcome {
   /** The child's `AgentState`. */
   state: string
-  /** Its error code, or null. */
+  /** The child's error code, or null. */
   code: string | null
-  /** Its error message, which may be empty. */
+  /** The child's error message, which may be empty. */
   message: string
 }
 
@@ -35,7 +35,7 @@ export interface ResultFact extends CallFact {
   errorKind: 'failed' | 'transient' | 'policy_denied' | 'unknown_tool' | null
   /** Whether the call never ran, because it was refused or the run stopped. */
   refused: boolean
-  /** Who refused the call. `other` is a person, a shield or another guard. Null if it was not refused. */
+  /** Who refused the call. `other` is a person, a shield or another guard. Null if the call was not refused. */
   refusedBy: 'progress' | 'other' | null
   /** Digest of the result. Empty if no enabled guard compares it. */
   digest: string
@@ -49,7 +49,7 @@ export interface ResultFact extends CallFact {
   size: number
   /** Duration in milliseconds, or 0 if unknown. */
   durationMs: number
-  /** Set for a sub-agent. */
+  /** The outcome of the sub-agent's run. Set for a call to a sub-agent. */
   child?: ChildOutcome
 }
 
@@ -84,7 +84,7 @@ export type Finding<Reason extends string = string> = {
       /** `message` guides the model (nudge), or suggests a remedy to the user (halt). */
       action: 'nudge' | 'halt'
       message: string
-      /** How to halt, if it depends on the rule. */
+      /** How to halt, if that depends on the rule. */
       onHalt?: OnHalt
       /** The prompt for a concluding answer before a pause. Defaults to the shared prompt. */
       lastWords?: string
@@ -127,7 +127,7 @@ export interface Guard<State, Config, Reason extends string = string, Told = Con
   defaults: Config
   /** Whether the guard is enabled by default. Otherwise, setting its key enables it. */
   isOn?: true
-  /** The rules of the progress guard that this guard replaces when configured. */
+  /** The rules of the progress guard that this guard replaces when it is configured. */
   insteadOf?: readonly (keyof ProgressConfig)[]
 }
 

@@ -2,7 +2,7 @@
 export interface EmptyAnswerConfig {
   /** Maximum re-prompts after a failed tool call. */
   reprompts: number
-  /** Maximum plain retries otherwise. */
+  /** Maximum plain retries after any other empty answer. */
   retries: number
 }
 

@@ -50,7 +50,7 @@ export function getUserState(states: UserStates, name: string, initial: Json): J
   return state === undefined ? initial : state
 }
 
-/** Terminates because the copy is finite. */
+/** Whether a value equals its copy. Terminates because the copy is finite. */
 function isSame(value: unknown, copy: Json): boolean {
   if (typeof copy !== 'object' || copy === null) return value === copy
   if (Array.isArray(copy)) {
@@ -68,7 +68,7 @@ function isSame(value: unknown, copy: Json): boolean {
   )
 }
 
-/** Class instances would lose their class. */
+/** Whether a value is a plain object. Class instances would lose their class. */
 function isPlain(value: unknown): value is Record<string, unknown> {
   if (!isRecord(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -93,7 +93,7 @@ export interface UserFinding {
 export interface UserGuardsOutput {
   /** New states of the guards. Guards without state are omitted. */
   states: UserStates
-  /** Most severe first. */
+  /** The findings, most severe first. */
   findings: UserFinding[]
   /** One sentence for each failed guard whose failures are ignored. */
   warnings: string[]

@@ -8,7 +8,7 @@ export type Refusals = readonly string[]
 
 export const mostRefusals = 12
 
-/** A prefix is long enough to distinguish a dozen calls. */
+/** Returns a prefix of a fingerprint that is long enough to distinguish a dozen calls. */
 export function shortenFingerprint(fingerprint: string): string {
   return fingerprint.slice(0, 16)
 }

@@ -17,7 +17,7 @@ export interface RepeatedCallConfig {
    * counts batches whose calls all succeed.
    */
   counts: 'unchanged' | 'all'
-  /** Number of characters of each argument to compare, or null for all. Defaults to null. */
+  /** Number of characters of each argument to compare, or null to compare all. Defaults to null. */
   valueChars?: number | null
   /** The reaction to the repeated call. */
   onRepeat: OnRepeat
@@ -30,9 +30,9 @@ export interface RepeatedCallConfig {
 export interface RepeatedCallState {
   /** The repeated batch, or null. */
   batch: string | null
-  /** Its results, as long as they are unchanged. Null before the first success. */
+  /** The results of the repeated batch, as long as they are unchanged. Null before the first success. */
   outcome: string | null
-  /** How often it has been repeated consecutively. */
+  /** How often the batch has been repeated consecutively. */
   count: number
   /** Batches refused in this run. */
   refused: string[]
@@ -51,9 +51,9 @@ const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refus
 
 /**
  * Detects identical consecutive batches: the same calls with the same arguments, in any order, that succeed with
- * unchanged results. A nudge follows the last batch that may run. The next one is halted or refused before it runs. A
- * different batch, a changed result or a text turn resets the count. The failing guard handles batches with a failed
- * call.
+ * unchanged results. A nudge follows the last batch that may run. The next identical batch is halted or refused before
+ * it runs. A different batch, a changed result or a text turn resets the count. The failing guard handles batches with
+ * a failed call.
  */
 export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
   {
