@@ -34,7 +34,7 @@ export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
   sendBack({ type: 'BATCH_DONE' })
 })
 
-/** Sends DEADLINE at the time `at`. It is spawned so that it outlives substates. */
+/** Sends DEADLINE at the time `at`. The actor is spawned so that it outlives substates. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => undefined)
 
 function createMissingActor(name: string): () => Promise<never> {

@@ -22,7 +22,7 @@ export type EmittedEvent<Tools = AnyTools> =
   | {
       type: 'stream_chunk'
       stepId: string
-      /** 1 for the first attempt. */
+      /** Number of the attempt, 1 for the first. */
       attempt: number
       /** The new text; empty on a closing chunk. */
       text: string
@@ -83,7 +83,7 @@ export type EmittedEvent<Tools = AnyTools> =
     }
   /**
    * Usage of a request, successful or not. The `step` values add up to the `usage` of the result. `callId` identifies
-   * the call whose sub-agent made the request. It is absent for the run's own requests, including summaries.
+   * the call whose sub-agent made the request. `callId` is absent for the run's own requests, including summaries.
    */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   | ChildEvent
@@ -95,7 +95,7 @@ export type EmittedEvent<Tools = AnyTools> =
       delayMs: number
       code: string
       message: string
-      /** The next model, if it is a different one. */
+      /** The next model, if it is a different model. */
       model?: string
     }
   /** The request waits for a limiter (`createLimiter`). Live only, never in the log. */
@@ -236,8 +236,8 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
 export type StepCompleted = {
   type: 'step_completed'
   /**
-   * In milliseconds since the epoch. An inference completes when its response has arrived, or after its screening with
-   * output shields.
+   * Times in milliseconds since the epoch. An inference completes when its response has arrived, or after its screening
+   * with output shields.
    */
   startedAt: number
   completedAt: number
@@ -247,9 +247,9 @@ export type StepCompleted = {
    */
   outcome: 'ok' | 'error' | 'cancelled'
   /**
-   * The reason when `outcome` is `error`. For a call, it is set if its tool threw. `toolResponse` is the text that the
-   * model reads. `cause` is the thrown value with its `stack`. It exists only on live events in the process that threw,
-   * never in logs or JSON.
+   * The reason when `outcome` is `error`. For a call, `error` is set if the tool threw. `toolResponse` is the text that
+   * the model reads. `cause` is the thrown value with its `stack`. `cause` exists only on live events in the process
+   * that threw, never in logs or JSON.
    */
   error?: { code: string; message: string; cause?: unknown }
 } & (
@@ -265,7 +265,7 @@ export type StepCompleted = {
 export interface ModelStepResponse {
   /** With output shields, the cleared text, or null. */
   text: string | null
-  /** Like `text`. Absent if the model did not refuse or the text is not cleared. */
+  /** The refusal text, cleared like `text`. Absent if the model did not refuse or the text is not cleared. */
   refusal?: string | null
   /**
    * Null if the text is not cleared, or if tool-input shields screen calls. Cleared calls are emitted as `tool_call`.
@@ -274,13 +274,13 @@ export interface ModelStepResponse {
   finishReason: string | null
   /** The provider's name for the model that answered. */
   model: string | null
-  /** Null if unknown. */
+  /** The usage of the response. Null if unknown. */
   usage: Usage | null
 }
 
 /** The outcome of one call. */
 export interface ToolStepResponse {
-  /** `ok` is the only success. */
+  /** The status of the call. `ok` is the only success. */
   status: ResultStatus
   /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind

@@ -9,7 +9,7 @@ export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 
 /** The time limit for a question. */
 export interface Expiry {
-  /** Milliseconds from the question. 0 means that it does not expire. */
+  /** The time limit in milliseconds, counted from the question. 0 means that the question does not expire. */
   expiresMs?: number
   /**
    * `reject`: the call does not run, and the run continues. `pause`: the run also pauses until it is resumed. `cancel`:
@@ -110,7 +110,7 @@ export function createDenial(call: Decided) {
 
 /** A question about a call, with its approvers and the approvals so far. */
 export interface Question {
-  /** All of these terms must be met. If absent, anyone may approve. */
+  /** The terms of approval, all of which must be met. If absent, anyone may approve. */
   approvers?: readonly Approvers[]
   approvals?: readonly Approval[]
   /** The time after which the call can neither be approved nor start, in milliseconds since the epoch. */
@@ -132,7 +132,7 @@ export function joinExpiry(terms: readonly Expiry[]): Expiry {
   }
 }
 
-/** The time limit for a call's question. The terms of a policy decision replace those of the agent. */
+/** The time limit for a call's question. The terms of a policy decision replace the terms of the agent. */
 export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
   const asks = listEnforced(call).filter(({ decision }) => decision === 'ask')
   if (asks.length === 0) return ofAgent

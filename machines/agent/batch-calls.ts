@@ -11,7 +11,7 @@ import type { Usage } from './usage.js'
 
 /**
  * How a call ended. `ok` is the only success. Every other status becomes one error result for the model.
- * - `error` – its tool threw
+ * - `error` – the tool threw
  * - `timeout` – took longer than its `timeoutMs`
  * - `unknown_tool`, `invalid_arguments` – never ran
  * - `denied` – refused by the tool's policy
@@ -48,7 +48,7 @@ export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 
 /** The outcome of one call. */
 export interface ToolResult {
-  /** `ok` is the only success. */
+  /** The status of the call. `ok` is the only success. */
   status: ResultStatus
   /** Read by the model. */
   content: string
@@ -62,7 +62,7 @@ export interface ToolResult {
   appData?: JsonObject
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /** Duration in milliseconds. 0 if it never ran. */
+  /** Duration in milliseconds. 0 if the call never ran. */
   durationMs: number
   /** The guard that refused the call. */
   refusedBy?: Reason
@@ -95,7 +95,7 @@ export interface BatchCall {
   /** `needsApproval` timed out, so the call does not run. */
   approvalTimedOut?: true
   approved?: true
-  /** The id of the grant that lets it run. */
+  /** The id of the grant that lets the call run. */
   grant?: string
   /** The grant ended before the call could start, so a person must approve the call. */
   ungranted?: true
@@ -113,17 +113,17 @@ export interface BatchCall {
   unscreenedArguments?: true
   /** A person changed the arguments before approving. */
   edited?: true
-  /** The usage of its sub-agent, already included in the run's totals. */
+  /** The usage of the call's sub-agent, already included in the run's totals. */
   childUsage?: Usage
-  /** Unanswered questions from its sub-agent or its tool. Empty if the sub-agent is paused. */
+  /** Unanswered questions from the call's sub-agent or tool. Empty if the sub-agent is paused. */
   questions?: ChildQuestion[]
-  /** State that its tool receives together with the answers. */
+  /** State that the call's tool receives together with the answers. */
   memo?: Json
-  /** The time when its sleeping sub-agent continues. */
+  /** The time when the call's sleeping sub-agent continues. */
   wakeAt?: number
   /** A skill change that takes effect when the call succeeds. */
   skill?: SkillChange
-  /** A handle, such as a job id, that lets its tool continue in another process. */
+  /** A handle, such as a job id, that lets the call's tool continue in another process. */
   handle?: Json
   /** A handoff that takes effect when the call succeeds and the batch ends. */
   handoff?: Handoff
@@ -161,7 +161,7 @@ export interface ToolTraits {
   loads?: 'append' | 'dispatch'
   /** The tool is one of the skill tools, so no skill forbids it. */
   skill?: true
-  /** Hands the conversation to another agent. */
+  /** The tool hands the conversation to another agent. */
   handoff?: true
   /** The tool is a sub-agent. An interrupted call resumes from the log of the sub-agent. */
   delegate?: true
@@ -191,7 +191,7 @@ export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): 
 
 /**
  * The fingerprint that an answer must match. It covers the name and the current arguments. Each interruption changes
- * it, so a duplicate answer cannot run the call twice.
+ * the fingerprint, so a duplicate answer cannot run the call twice.
  */
 export function getCallFingerprint(call: BatchCall): string {
   const first = getFirstFingerprint(call)
@@ -204,7 +204,7 @@ export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall):
 }
 
 /**
- * A sub-agent's question with its answer. The call id is the one used in the sub-agent's run. `fromTool` marks a
+ * A sub-agent's question with its answer. The question's call id is the id in the sub-agent's run. `fromTool` marks a
  * question from the call's tool.
  */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }

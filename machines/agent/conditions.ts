@@ -224,8 +224,8 @@ export const isHalted = ({ context }: ConditionScope): boolean => context.verdic
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
 /**
- * Whether user code (guards, `stopWhen`, or the output schema for a result that is the answer) checks the results. It
- * is skipped if all calls only load tools.
+ * Whether user code (guards, `stopWhen`, or the output schema for a result that is the answer) checks the results. The
+ * check is skipped if all calls only load tools.
  */
 export const consultsOnResults = ({ context }: ConditionScope): boolean => {
   const { userGuards, stopWhen, structuredOutput } = context.features

@@ -70,8 +70,8 @@ export interface AgentConfig {
   storeTimeoutMs: number
   /**
    * Maximum milliseconds without content. Comments and empty chunks, which some providers send while a slow model
-   * thinks, do not extend it. For answers that are not streamed, the limit applies until the answer starts to arrive. 0
-   * = off.
+   * thinks, do not extend this time. For answers that are not streamed, the limit applies until the answer starts to
+   * arrive. 0 = off.
    */
   contentIdleMs: number
   /** Rules that decide when an answer is complete. */
@@ -97,7 +97,7 @@ export interface AgentConfig {
     /** Maximum concurrent calls in a batch. */
     concurrency: number
     /**
-     * Milliseconds per call, unless its tool has a `timeoutMs`. The model is informed that the call was abandoned. Time
+     * Milliseconds per call, unless the tool has a `timeoutMs`. The model is informed that the call was abandoned. Time
      * spent waiting for people, clients and sub-agents does not count. 0 = off.
      */
     timeoutMs: number

@@ -40,8 +40,8 @@ export interface ForkTerms {
   /** Replaces the instructions of the agent and of its steps. */
   instructions?: string
   /**
-   * Requires approval for all calls that are not read-only, because the original session may already have had their
-   * effects.
+   * Requires approval for all calls that are not read-only, because these calls may already have had their effects in
+   * the original session.
    */
   askFirst?: true
 }
@@ -60,7 +60,7 @@ export interface SessionState {
   loaded?: readonly string[]
   /** Absent if the session is not a fork or the fork has no settings. */
   terms?: ForkTerms
-  /** How earlier runs ended. Absent if all of them ended with complete answers. */
+  /** The ends of earlier runs. Absent if all of them ended with complete answers. */
   turnEnds?: readonly TurnEnd[]
   /** Content refused by providers. Absent if there is none. */
   refusals?: readonly Refusal[]
@@ -85,9 +85,9 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   speaker?: string
   /** The authors of the input. For a sub-agent, also the authors of its parents' messages. Absent if unknown. */
   requesters?: readonly Principal[]
-  /** Who may approve calls, according to this agent and its parents. Absent if anyone may. */
+  /** Who may approve calls, according to this agent and its parents. Absent if anyone may approve them. */
   approvers?: readonly Approvers[]
-  /** The time limit for questions, set by this agent and its parents. Absent if there is none. */
+  /** The time limit for questions, set by this agent and its parents. Absent if there is no limit. */
   expiry?: Expiry
 }
 
@@ -144,7 +144,7 @@ export interface AgentContext {
 
   /** The top-level state, for `state_changed.from`. */
   state: AgentState | null
-  /** Why the run rests or ended. Null while it runs. */
+  /** Why the run rests or ended. Null while the run is active. */
   reason: Reason | null
   error: RunFailure | null
   /** Whether the run pauses at its next safe point. A string is the reason for the pause. */
@@ -160,7 +160,7 @@ export interface AgentContext {
   backOffUntil: number
   /** The time of the deadline. Null without a time limit. */
   deadline: number | null
-  /** Remaining milliseconds while the clock is stopped. Null while it runs. */
+  /** Remaining milliseconds while the clock is stopped. Null while the clock runs. */
   timeLeft: number | null
   /** The wake time of a run that sleeps or is about to sleep. Null for any other run. */
   wakeAt: number | null
@@ -172,7 +172,10 @@ export interface AgentContext {
   response: ResponseKind | null
   /** Text of a truncated answer that is being continued. */
   continuedText: string
-  /** The text of that answer before screening. Output shields screen the joined answer, so they need it. */
+  /**
+   * The text of the continued answer before screening. Output shields need this text, because they screen the joined
+   * answer.
+   */
   unscreenedText: ContinuedAnswer | null
   output: string
   /** Recoveries since the last user message: continuations, re-prompts, retries and repairs. */

@@ -21,13 +21,13 @@ export interface GrantLimits {
    * arguments of the approved call.
    */
   when?: Readonly<Record<string, GrantMatcher>>
-  /** The time when the grant ends, in milliseconds since the epoch. If absent, it does not end. */
+  /** The time when the grant ends, in milliseconds since the epoch. If absent, the grant does not end. */
   until?: number
   /** How many calls may start. Unlimited if absent. */
   uses?: number
 }
 
-/** A grant as it is submitted. */
+/** A submitted grant. */
 export interface NewGrant extends GrantLimits {
   id: string
   /** Digest of the tool's description and schema. */
@@ -50,7 +50,7 @@ export interface Grant extends NewGrant {
   speaker?: string
   /** The approved arguments as JSON text, for a grant without `when`. */
   arguments?: string
-  /** The people who gave it. They must satisfy the approver terms of each call. */
+  /** The people who gave the grant. They must satisfy the approver terms of each call. */
   givers: readonly Approval[]
   /** How many more calls may start. Unlimited if absent. */
   uses?: number
@@ -64,7 +64,7 @@ export function allowsArguments(grant: Grant, call: BatchCall): boolean {
   return grant.when ? matchesAll(grant.when, call.arguments) : hasSameArguments(grant, call)
 }
 
-/** Key order and whitespace make no difference. */
+/** Whether the arguments equal the approved arguments. Key order and whitespace make no difference. */
 function hasSameArguments({ tool, arguments: approved }: Grant, call: BatchCall): boolean {
   return approved !== undefined && fingerprintCall(tool, approved) === getFirstFingerprint(call)
 }

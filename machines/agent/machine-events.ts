@@ -17,7 +17,7 @@ import type { Usage } from './usage.js'
 interface EventBase {
   /** Milliseconds since the epoch. The runtime adds it if missing. */
   now?: number
-  /** The event contains uncleared content. It is masked when the log is displayed. */
+  /** The event contains uncleared content. The content is masked when the log is displayed. */
   withheld?: true
   /** Number of the inbox message that delivered the event. */
   inbox?: number
@@ -49,7 +49,7 @@ export type ControlEvent = EventBase &
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
     /**
-     * Ends a pause, or withdraws one that has not taken effect. With `at`, the run continues at that time, in
+     * Ends a pause, or withdraws a pause that has not taken effect. With `at`, the run continues at that time, in
      * milliseconds since the epoch.
      */
     | { type: 'RESUME'; at?: number }
@@ -58,17 +58,18 @@ export type ControlEvent = EventBase &
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
     /**
-     * `arguments` is JSON text that replaces the model's arguments. `fingerprint` and `messageId` identify the call.
+     * Approves a call. `arguments` is JSON text that replaces the model's arguments. `fingerprint` and `messageId`
+     * identify the call.
      */
     | {
         type: 'APPROVE'
         callId: string
         arguments?: string
-        /** Stored in the log. The model does not read it. */
+        /** The reason. It is stored in the log, but the model does not read it. */
         why?: string
         fingerprint?: string
         messageId?: string
-        /** Also approves later calls. */
+        /** A grant that also approves later calls. */
         grant?: NewGrant
       }
     /** Approves later calls to a tool. */
@@ -77,7 +78,10 @@ export type ControlEvent = EventBase &
     | { type: 'REVOKE'; grant: string }
     | { type: 'REVOKE'; callId: string; fingerprint?: string; messageId?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
-    /** A question has expired. The runtime sends this event at the right time. It has no effect if sent earlier. */
+    /**
+     * A question has expired. The runtime sends this event at the right time. The event has no effect if it is sent
+     * earlier.
+     */
     | { type: 'APPROVAL_EXPIRED' }
     /** The result of a call that the client runs. */
     | {
@@ -103,7 +107,7 @@ export type ActorEvent = EventBase &
      * that asks during its call gets `memo` back with the answers.
      */
     | { type: 'CHILD_WAITING'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
-    /** A call found or used deferred tools. They are loaded before its result is added. */
+    /** A call found or used deferred tools. The tools are loaded before the call's result is added. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     /** A running call loads or unloads a skill. The change takes effect when the call succeeds. */
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
@@ -164,7 +168,7 @@ type BrokenActor = {
 
 export type AgentMachineEvent = ControlEvent | ActorEvent
 
-/** The time of an event. The initial event stores it in its input. */
+/** The time of an event. The initial event stores the time in its input. */
 export function getEventTime(event: { now?: number; input?: { now?: number } }): number {
   return event.now ?? event.input?.now ?? 0
 }

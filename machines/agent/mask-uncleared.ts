@@ -57,7 +57,7 @@ function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): Batc
   return { ...shown, result: { ...result, content: withheldResult } }
 }
 
-/** A tool's handle comes from the tool, so it is masked like its result. */
+/** A tool's handle comes from the tool, so the handle is masked like the tool's result. */
 function maskKept(call: BatchCall): BatchCall {
   const { memo, handle } = call
   if (memo === undefined && handle === undefined) return call

@@ -12,7 +12,7 @@ export type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
 /** A tool call by the model. `arguments` is the exact JSON text that the model wrote. */
 export interface ToolCall {
-  /** Its result refers to this id. */
+  /** The id of the call. The result of the call refers to this id. */
   id: string
   type: 'function'
   function: { name: string; arguments: string }
@@ -59,7 +59,10 @@ export interface AssistantMessage extends MessageBase {
   role: 'assistant'
   /** The text, or null if there is none. */
   content: string | null
-  /** The tool calls. Each has one result directly after this message, in call order, unless it is still waiting. */
+  /**
+   * The tool calls. Each call has one result directly after this message, in call order, unless the call is still
+   * waiting.
+   */
   tool_calls?: ToolCall[]
   /** The refusal text. */
   refusal?: string
@@ -71,7 +74,7 @@ export interface AssistantMessage extends MessageBase {
   media?: MediaPart[]
   /** Sources: pages and documents that the provider read. */
   annotations?: Annotation[]
-  /** Pages and documents that the provider used as sources. */
+  /** Items to send back to this provider only. */
   provider_items?: ProviderItems
   /** The model that answered. See `withFallbacks`. */
   by?: string
@@ -91,8 +94,8 @@ export interface ProviderItems {
   from: string
   /**
    * The items as the provider sent them, with two savings: text that the message already contains is replaced by its
-   * length, and calls omit name and arguments. If the message was edited and no longer matches its items, it is sent
-   * without them.
+   * length, and calls omit name and arguments. If the message was edited and no longer matches its items, the message
+   * is sent without them.
    */
   items: Json[]
 }

@@ -27,13 +27,13 @@ export interface ModelResponse {
   reasoning: string
   /** The refusal text, or null. */
   refusal: string | null
-  /** Ids are unique within the answer. An empty id is replaced with one that is unique in the session. */
+  /** Ids are unique within the answer. An empty id is replaced with an id that is unique in the session. */
   toolCalls: ToolCall[]
   /** The provider's reason (`stop`, `length`, `tool_calls`, `content_filter`, …), or null. */
   finishReason: string | null
   /** False if the stream closed without a finish reason or `[DONE]`. */
   complete: boolean
-  /** Null if the provider reported no usage or invalid usage. It is then estimated. */
+  /** Null if the provider reported no usage or invalid usage. The usage is then estimated. */
   usage: TokenUsage | null
   /** The provider's name for the model that answered. */
   model: string | null
@@ -115,7 +115,7 @@ export function createModelFailure(words: FailureDetails): ModelFailure {
 /** Output of the request actor. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
-  /** For each call, in order, who must act before it can run. */
+  /** For each call, in order, who must act before the call can run. */
   calls: {
     id: string
     needs: CallNeeds
@@ -140,8 +140,8 @@ export interface ModelOutput {
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
 /**
- * The rejection of the request actor. It includes the random `jitter` (see `toJitter`), because the machine has no
- * randomness.
+ * The rejection of the request actor. The rejection includes the random `jitter` (see `toJitter`), because the machine
+ * has no randomness.
  */
 export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'> {
   jitter: number

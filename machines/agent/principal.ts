@@ -5,7 +5,7 @@
  * const bob: Principal = { id: 'bob', roles: ['finance'] }
  */
 export interface Principal {
-  /** 1 to 200 characters. */
+  /** The id of the person or program, 1 to 200 characters. */
   id: string
   roles?: readonly string[]
 }

@@ -5,7 +5,10 @@ export type MediaKind = 'image' | 'audio' | 'file'
 
 /** Content that a provider has refused. Later requests in the session omit it. */
 export type Refusal =
-  /** The provider refused whole messages. `question` is the user message that was unanswered when they were refused. */
+  /**
+   * The provider refused whole messages. `question` is the user message that was unanswered when the messages were
+   * refused.
+   */
   | { what: 'messages'; ids: string[]; question: string | null }
   /** The provider refused media for this model: all parts of these kinds, or only the parts with these descriptions. */
   | { what: 'media'; model: string; kinds: MediaKind[] }

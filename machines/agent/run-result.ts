@@ -88,7 +88,7 @@ export interface RunFailure {
   budget?: string
 }
 
-/** How a run that did not fully answer its user message ended, or why a run rests in PAUSED. */
+/** The end of a run that did not fully answer its user message, or the reason why a run rests in PAUSED. */
 export interface TurnEnd {
   /** The id of the user message. */
   messageId: string
@@ -178,10 +178,10 @@ export type ElicitationAnswer =
   | { action: 'accept'; content?: Record<string, ElicitationValue> }
   | { action: 'decline' | 'cancel'; content?: never }
 
-/** A waiting call of the run or of a sub-agent. `path` tells them apart. */
+/** A waiting call of the run or of a sub-agent. `path` distinguishes the two. */
 export type UnansweredCall<Tools = AnyTools> = OwnUnansweredCall<Tools> | SubAgentUnansweredCall
 
-/** One type per tool, so that checking `name` narrows it. */
+/** One type per tool, so that checking `name` narrows the type. */
 type OwnUnansweredCall<Tools> = {
   [Name in keyof Tools & string]: UnansweredCallBase & { name: Name; path?: never }
 }[keyof Tools & string]
@@ -195,7 +195,7 @@ interface SubAgentUnansweredCall extends UnansweredCallBase {
 interface UnansweredCallBase {
   /** Ids of the calls that lead to the sub-agent, separated by slashes. */
   callId: string
-  /** JSON text. */
+  /** The arguments as JSON text. */
   arguments: string
   /** Identifies the call's name and arguments. An answer with another fingerprint is rejected. */
   fingerprint: string
@@ -207,7 +207,7 @@ interface UnansweredCallBase {
   messageId?: string
   /** Why a policy asks for approval. */
   reason?: string
-  /** Who may approve. All conditions must be met. Absent if anyone may. */
+  /** Who may approve. All conditions must be met. Absent if anyone may approve. */
   approvers?: readonly Approvers[]
   /** The approvals so far, if more than one is required. */
   approvals?: readonly Approval[]
@@ -225,8 +225,8 @@ interface UnansweredCallBase {
 }
 
 /**
- * The result of a run that is idle. `state` determines the other fields. `error` is set in ERROR and after a limit or
- * a shield ended the run. `pending` is set in WAITING_FOR_INPUT.
+ * The result of a run that is idle. `state` determines the other fields. `error` is set in ERROR and if a limit or a
+ * shield ended the run. `pending` is set in WAITING_FOR_INPUT.
  *
  * `Output` is the type of the agent's output schema, or `never` without one. `Tools` are the agent's tools.
  */
@@ -241,7 +241,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
 interface CommonResult {
   /** The model's last answer, with the parts of a continued answer joined. Never an internal message. */
   output: string
-  /** The session's transcript. Each call has its result unless it is still waiting. */
+  /** The session's transcript. Each call has its result unless the call is still waiting. */
   messages: readonly Message[]
   /** Usage of this run. */
   usage: Usage
@@ -279,8 +279,8 @@ interface EndedResult<Output> extends CommonResult {
   /** Whether the run can be resumed. True in PAUSED, WAITING_FOR_INPUT, and after a store failure. */
   resumable: false
   /**
-   * The validated object, if the agent has an output schema. The runtime creates it. With the bare machine, call
-   * `agent.withObject(result)`.
+   * The validated object, if the agent has an output schema. The runtime creates the object. With the bare machine,
+   * call `agent.withObject(result)`.
    */
   object?: Output
   /** Why `object` is missing, if the agent has an output schema. `output` is the raw text. */
@@ -311,7 +311,7 @@ export interface PausedResult extends RestingResult {
 
 /**
  * The store could not be written to, so the run stopped in this process. `agent.resume` or the next `runSession`
- * resumes it from the last record of its log.
+ * resumes the run from the last record of its log.
  *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)

@@ -23,7 +23,7 @@ export interface Screening {
   message: string | null
   /** The cleared content. Do not use it for `block`. */
   content: string
-  /** One per shield, in list order. */
+  /** The findings, one per shield, in list order. */
   findings: ShieldFinding[]
 }
 
@@ -83,9 +83,9 @@ export const withheldReasoning = '[Withheld: a shield refused this reasoning.]'
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
 export const unclearedInput = '[Withheld: no shield has cleared this message.]'
-/** Replaces parts that were already shown when a later part made the whole answer forbidden. */
+/** Replaces the parts of an answer that were already shown when a later part made the whole answer forbidden. */
 export const refusedAnswer = '[Withheld: a shield refused this answer.]'
-/** Valid JSON, because messages with invalid arguments cannot be sent. */
+/** Replaces withheld arguments. Valid JSON, because messages with invalid arguments cannot be sent. */
 export const withheldArguments = '{}'
 /** Replaces the name of an unknown tool, because the model may have invented it. */
 export const withheldName = 'withheld'

@@ -19,7 +19,7 @@ export interface ActiveSkill {
   name: string
   hash: string
   allowedTools?: string[]
-  /** The message with its instructions. It is the result of the call that loaded the skill. */
+  /** The message with the skill's instructions. The message is the result of the call that loaded the skill. */
   messageId: string
 }
 

@@ -6,7 +6,7 @@ import type { PendingCall } from './run-result.js'
 import { formatMessageId } from './messages.js'
 import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './batch-calls.js'
 
-/** Whether the call's sub-agent rests. It waits for answers or, without questions, for a pause to end. */
+/** Whether the call's sub-agent rests. The sub-agent waits for answers or, without questions, for a pause to end. */
 export function isChildAtRest({ needs, result }: BatchCall): boolean {
   return needs === 'child' && result === undefined
 }

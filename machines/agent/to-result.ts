@@ -87,7 +87,7 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** Who may approve a call, who already has, and the deadline. Empty if anyone may approve at any time. */
+/** Who may approve a call, who has already approved it, and the deadline. Empty if anyone may approve at any time. */
 export function getApprovalTerms(
   { approvers: ofAgent, expiry }: Pick<AgentContext, 'approvers' | 'expiry'>,
   { approvals, expiresAt, ...call }: BatchCall,
@@ -113,7 +113,9 @@ function toParentQuestion(context: AgentContext, call: BatchCall, childQuestion:
   } as PendingCall
 }
 
-/** Why a run ended without an output object. Null if it has one, or if the agent has no output schema. */
+/**
+ * Why a run ended without an output object. Null if the run has an output object, or if the agent has no output schema.
+ */
 export function findOutputProblem(context: AgentContext): string | null {
   const { features, response, reason, pendingAnswer, outputProblem } = context
   if (!features.structuredOutput) return null

@@ -3,8 +3,8 @@
  *
  * @example
  * const usage: TokenUsage = {
- *   inputTokens: 900, // cached ones included
- *   outputTokens: 40, // reasoning included
+ *   inputTokens: 900, // including cached tokens
+ *   outputTokens: 40, // including reasoning
  *   totalTokens: 940,
  *   cachedInputTokens: 768, // 85 % of the input
  *   reasoningTokens: 12,
@@ -43,7 +43,7 @@ export function getCacheHitRate({
 
 /** Tokens and cost of a response, a run or a session. */
 export interface Usage extends Omit<TokenUsage, 'providerCost'> {
-  /** USD. `null` if the price of any response is unknown. */
+  /** The cost in USD. `null` if the price of any response is unknown. */
   cost: number | null
   /** True if any part was estimated because the provider reported no usage. */
   estimated: boolean

@@ -14,7 +14,7 @@ export function findAskedCall({ calls }: Pick<AgentContext, 'calls'>, callId: st
   return call ? { call } : findQuestion(calls, callId)
 }
 
-/** Who may approve a call or a question of its sub-agent, and who already has. */
+/** Who may approve a call or a question of its sub-agent, and who has already approved it. */
 export function getQuestionTerms(context: AgentContext, { call, question }: AskedCall): Question {
   return question ?? getApprovalTerms(context, call)
 }
@@ -36,7 +36,7 @@ export function withApproval(terms: Question, event: Approve): Question & { appr
   return { ...terms, approvals: addApproval(terms, approval, event.arguments !== undefined) }
 }
 
-/** Adds the approvals to a question that needs more of them. */
+/** Adds the approvals to a question that needs more approvals. */
 export function withVote(
   calls: readonly BatchCall[],
   { call, question }: AskedCall,

@@ -53,7 +53,7 @@ function pickVerdict({
   }
 }
 
-/** Uses a single pass because a batch can have thousands of calls. */
+/** Blocks the calls that a finding refuses. Uses a single pass because a batch can have thousands of calls. */
 function blockCalls(
   calls: readonly BatchCall[],
   refuses: AppliedFinding['refuses'],

@@ -70,7 +70,7 @@ export function withScreenedTexts(
   return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)
     if (screening?.action !== 'redact') return [part]
-    // A file's extracted text becomes a text part. If that text was merged into another part, this one is dropped.
+    // A file's extracted text becomes a text part. If that text was merged into another part, this part is dropped.
     const { content: text } = screening
     if (text === '') return []
     return part.type === 'text' ? [{ ...part, text }] : [{ type: 'text', text }]
@@ -109,7 +109,10 @@ export const keepShieldMessage = toAction((context, event, emit) => {
 
 const noPieces = { continuedText: '', unscreenedText: null, output: '' }
 
-/** Forbidden content can span several parts of a continued answer, so all parts are masked. */
+/**
+ * Masks a part of a continued answer. Forbidden content can span several parts of a continued answer, so all parts are
+ * masked.
+ */
 function maskPiece(message: Message, pieces: readonly string[]): Message {
   if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
   const {
@@ -227,7 +230,7 @@ const missingDecision = {
   failed: true as const,
 }
 
-/** The provider runs hosted calls unchanged, so a redaction becomes a block. */
+/** Turns the redaction of a hosted call into a block, because the provider runs hosted calls unchanged. */
 function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {
   if (!hosted || screening.action !== 'redact') return screening
   return { ...screening, action: 'block', message: screening.message ?? refusedCallText }
@@ -255,7 +258,9 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Shields fail closed, so a call without a screening is refused. */
+/**
+ * Returns a function that finds the screening of a call. Shields fail closed, so a call without a screening is refused.
+ */
 function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
   const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
   return ({ id }) =>

@@ -27,7 +27,10 @@ import {
 } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-/** Grants are checked and their uses counted in one action, so that no other code can do one without the other. */
+/**
+ * Marks calls as started. Grants are checked and their uses are counted in the same action, so neither can happen
+ * without the other.
+ */
 export const markStarted = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const { granted, grants } = applyGrants(context, now)
@@ -74,7 +77,7 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   }
 })
 
-/** Skill changes apply when the call has succeeded. */
+/** Stores a skill change, which applies when the call has succeeded. */
 export const noteSkillChange = toAction((context, event) =>
   event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
 )
@@ -154,7 +157,7 @@ export const settleBatch = toAction((context, event, emit) => {
   }
 })
 
-/** Asks the open questions. A question's time limit starts when it is first asked. */
+/** Asks the open questions. A question's time limit starts when the question is first asked. */
 export const askPeople = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const calls = context.calls.map((call) => withExpiry(context, call, now))

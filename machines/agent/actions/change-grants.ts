@@ -19,12 +19,12 @@ export const revokeGrant = toAction(({ grants = [] }, event, emit) => {
   return { grants: grants.filter((grant) => grant !== revoked) }
 })
 
-/** The call could not start, so a person decides. */
+/** Ends the grant of a call that could not start, so that a person decides. */
 export const endGrant = toAction((context, event) =>
   event.type === 'GRANT_ENDED' ? withoutGrants(context, [event.callId], { ungranted: true }) : undefined,
 )
 
-/** A call that was already approved waits for approval again. */
+/** Withdraws an approval. A call that was already approved waits for approval again. */
 export const revokeApproval = toAction((context, event, emit) => {
   const own = findOwnApproval(context, event)
   if (own === undefined) return undefined

@@ -73,7 +73,7 @@ function observeFact(
   return { guardrails, ...applyFindings(context, findings, now, emit) }
 }
 
-/** Returns a predicate for the calls that a finding refuses. It is stateful, so pass the calls in order. */
+/** Returns a predicate for the calls that a finding refuses. The predicate is stateful, so pass the calls in order. */
 export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fact'>) => boolean {
   if (finding.action !== 'block') return () => false
   const { fingerprints, spare = 0 } = finding
@@ -104,7 +104,8 @@ function denyCalls(
 }
 
 /**
- * Emits policy decisions. Reasons can repeat arguments, so they are omitted until shields have cleared the arguments.
+ * Emits policy decisions. Reasons can repeat arguments, so reasons are omitted until shields have cleared the
+ * arguments.
  */
 export function announceDecisions(call: BatchCall, emit: (announcement: EmittedEvent) => void): void {
   for (const { reason, failed: _failed, ...verdict } of call.decisions ?? []) {

@@ -13,8 +13,8 @@ import { maskToolCall } from './emit-after-screening.js'
 import { findAnsweringCall } from '../call-state.js'
 
 /**
- * Records an accepted response as one step. Its usage is counted and it is added to the transcript before guards check
- * it.
+ * Records an accepted response as one step. The usage is counted and the response is added to the transcript before
+ * guards check it.
  */
 export const recordResponse = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
@@ -133,7 +133,7 @@ function toUnclearedAnswer(
   return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
 }
 
-/** Logs from early versions contain unscreened reasoning. */
+/** Removes the reasoning, because logs from early versions contain reasoning that was not screened. */
 function withoutReasoning({
   reasoningDetails: _details,
   providerItems: _items,
@@ -173,8 +173,8 @@ const missingEndWarning: EmittedEvent = {
 }
 
 /**
- * Uses a tool result as the answer of the run. It is already in the transcript. Output shields screen it like any
- * answer.
+ * Uses a tool result as the answer of the run. The result is already in the transcript. Output shields screen the
+ * result like any answer.
  */
 export const takeResult = toAction((context, event) => {
   const { runId, steps, batchNumber, features } = context

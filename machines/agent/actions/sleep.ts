@@ -55,7 +55,7 @@ export function findLaterResume(event: AgentMachineEvent): number | null {
   return isTime(at) && at > getEventTime(event) ? at : null
 }
 
-/** Times are validated because logs can come from other programs. */
+/** Whether a value is a valid time. Times are validated because logs can come from other programs. */
 function isTime(at: unknown): at is number {
   return typeof at === 'number' && Math.abs(at) <= 8.64e15
 }

@@ -19,8 +19,8 @@ interface Expense {
 }
 
 /**
- * The only place that counts usage. It updates the totals and emits `usage`, so the sum of these events equals the
- * usage of the result.
+ * The only place that counts usage. This function updates the totals and emits `usage`, so the sum of these events
+ * equals the usage of the result.
  */
 export function spendUsage(
   context: AgentContext,
@@ -39,7 +39,7 @@ export function spendUsage(
   return { usage, ...(hasWarned && { warnedOfBudget: true }) }
 }
 
-/** Warnings about usage that the budget cannot count. Each is emitted once per run. */
+/** Warnings about usage that the budget cannot count. Each warning is emitted once per run. */
 function listBudgetWarnings({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
   const { costLimit } = config.limits
   return [
@@ -116,7 +116,7 @@ export const noteChildRest = toAction((context, event) => {
   }
 })
 
-/** When a sub-agent repeats a question, its votes are carried over because only this run stores them. */
+/** When a sub-agent repeats a question, the question's votes are carried over because only this run stores them. */
 function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {
   const { approvals } =
     former.find(

@@ -43,7 +43,7 @@ export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
     : { reason: verdict?.guard ?? (pausing === 'approval_expired' ? pausing : 'paused'), wakeAt: null },
 )
 
-/** Any event other than CANCEL means that a question expired. */
+/** Sets the reason for cancelling a run. Any event other than CANCEL means that a question expired. */
 export const setCancelReason = toAction((_context, { type }) => ({
   reason: type === 'CANCEL' ? 'cancelled' : 'approval_expired',
   pausing: false,
@@ -89,7 +89,7 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   return { state, reason, error, messages, pausing: false, wakeAt: null }
 })
 
-/** Warns about undelivered steering. Its text is omitted if input shields have not cleared it. */
+/** Warns about undelivered steering. The text is omitted if input shields have not cleared it. */
 function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
   const text = features.inputShields ? '[withheld: pending shield review]' : steering.join(' | ')
   return {

@@ -220,7 +220,7 @@ export function applyHandoff(
 }
 
 /**
- * Notes to attach to a call's result message. They answer a provider's approval request, because text alone never
+ * Notes to attach to a call's result message. The notes answer a provider's approval request, because text alone never
  * approves a hosted call.
  */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {

@@ -23,10 +23,13 @@ export interface AgentInternals extends StoredAgent {
   openInput: (input: unknown) => { input: AgentInput; binding: Binding }
 }
 
-/** Exists only for agents from `createAgent`. Other implementations of the interface have no internals. */
+/**
+ * The internals by agent. Only agents from `createAgent` have internals. Other implementations of the interface have no
+ * internals.
+ */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
-/** The same internals, keyed by the agent's machine, for other machines that invoke it. */
+/** The same internals, keyed by the agent's machine, for other machines that invoke the agent's machine. */
 export const internalsByMachine = new WeakMap<object, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */
@@ -56,7 +59,7 @@ export function getFeatures(
 
 type Preparing = Pick<AgentParts, 'prepareStep' | 'writeInstructions'>
 
-/** Any agent that may receive the session can have a `prepareStep`. */
+/** Lists the agents that may receive the session, because each of them can have a `prepareStep`. */
 const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
   team ? team.list().map(([, agent]) => agent as Preparing) : []
 
@@ -64,8 +67,8 @@ const preparesSteps = ({ prepareStep, writeInstructions }: Preparing): boolean =
   prepareStep !== undefined || writeInstructions !== undefined
 
 /**
- * Identifies an agent by the parts that its model sees, so that processes can compare agents. Cached until its tools
- * change.
+ * Identifies an agent by the parts that its model sees, so that processes can compare agents. The identity is cached
+ * until the agent's tools change.
  */
 export function createDefinitionFactory(
   parts: AgentParts,

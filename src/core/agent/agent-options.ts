@@ -87,11 +87,11 @@ export interface AgentOptions<
    * docs/approvals.md.
    */
   approvals?: { approvers?: Approvers } & Expiry
-  /** Custom guards from `defineGuard`, in addition to the built-in ones. */
+  /** Custom guards from `defineGuard`, in addition to the built-in guards. */
   guards?: readonly UserGuard[]
   /**
-   * Called after each batch of calls. If it returns true, the run ends in COMPLETED with the last successful result as
-   * its output. See docs/steps.md.
+   * Called after each batch of calls. If the function returns true, the run ends in COMPLETED with the last successful
+   * result as its output. See docs/steps.md.
    */
   stopWhen?: StopWhen
   /** Sampling parameters of every request. */
@@ -101,7 +101,7 @@ export interface AgentOptions<
    * tool.
    */
   toolChoice?: ToolChoice
-  /** Merged into every request body last. `null` removes a key. */
+  /** Fields that are merged into every request body last. `null` removes a key. */
   extraBody?: JsonObject
   /**
    * Prices that extend or override the built-in table. `null` disables cost computation: the table (80 kB in a page) is
@@ -119,7 +119,7 @@ export interface AgentOptions<
   store?: SessionStore
   /** Shields that check the input and output of the run and of its tools. */
   shields?: ShieldsOptions
-  /** Queried with each user message. The results are added to the requests of the turn as data. */
+  /** A retriever that is queried with each user message. The results are added to the requests of the turn as data. */
   memory?: Retriever
   /**
    * Telemetry for runs. `otel()` from `statewright/otel` records OpenTelemetry spans and metrics. Each item of a list
@@ -149,7 +149,7 @@ export interface AgentOptions<
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
 export interface RunOptions extends SentBy {
-  /** A session, or the id of one in the agent's store or memory. Defaults to a new session. */
+  /** A session, or the id of a session in the agent's store or memory. Defaults to a new session. */
   session?: Session | string
   /**
    * Tags for finding the session with `store.list({ tags })`. They replace existing tags with the same name. Requires
@@ -158,13 +158,13 @@ export interface RunOptions extends SentBy {
   tags?: SessionTags
   /** Documents from `loadAttachment`, sent with the input and marked as data. */
   attachments?: readonly RunAttachment[]
-  /** Cancels the run when it aborts. */
+  /** A signal that cancels the run when it is aborted. */
   signal?: AbortSignal
   /** Overrides the agent's limits, key by key. `null` or 0 disables a limit, as in the configuration. */
   limits?: AgentConfigInput['limits']
   /**
    * The app's object for `execute`, `needsApproval`, shields and guards. The model and the journal never receive it.
-   * Required if a tool's `execute` declares one.
+   * Required if a tool's `execute` declares a context.
    */
   context?: unknown
   /** A write-ahead log of the run's events, such as `memoryJournal()`. Cannot be combined with a `store`. */
@@ -186,7 +186,7 @@ export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 
    * must be on the current branch.
    */
   from: string
-  /** Replaces the user message. Without it, the model answers the same message again. */
+  /** Replaces the user message. Without `edit`, the model answers the same message again. */
   edit?: UserInput
   /**
    * An idempotency key of up to 500 characters. If the session is already on the branch with this key, the run is
@@ -197,7 +197,7 @@ export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 
 
 /** The options of a resume. They are not stored. */
 export interface ResumeOptions {
-  /** Cancels the run when it aborts. */
+  /** A signal that cancels the run when it is aborted. */
   signal?: AbortSignal
   /** The app's object for `execute`. */
   context?: unknown
@@ -209,7 +209,7 @@ export interface ResumeOptions {
 
 /**
  * `Output` is the type of `result.object`, `Tools` are the names and inputs of the tools, and `Context` is the
- * `context` that they require. If a context is required, it is a required option of `run` and `resume`.
+ * `context` that the tools require. If a context is required, it is a required option of `run` and `resume`.
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   extends ContextCarrier<Context> {
@@ -249,7 +249,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   listBranches(sessionId: string): Promise<SessionBranch[]>
   /**
-   * Selects the branch that the session's next run continues. Has no effect if it is already selected.
+   * Selects the branch that the session's next run continues. Has no effect if the branch is already selected.
    *
    * @example
    * await agent.selectBranch('ann', 1)
@@ -289,10 +289,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   send(sessionId: string, message: SessionMessage): Promise<Receipt>
   /**
-   * Iterates over the events of a stored session, from any process. They are read from its log as it grows, or live
-   * (with streamed text) if this process runs the session. Starts with the first record or after `after`, and ends when
-   * the session settles unless `until` is set. A reader that joins during an answer gets one chunk with the text so far
-   * (`reset`). A slow reader gets all logged events and up to a thousand live ones.
+   * Iterates over the events of a stored session, from any process. The events are read from the session's log as it
+   * grows, or received live (with streamed text) if this process runs the session. Starts with the first record or
+   * after `after`, and ends when the session settles unless `until` is set. A reader that joins during an answer gets
+   * one chunk with the text so far (`reset`). A slow reader gets all logged events and up to a thousand live ones.
    *
    * @example
    * const show = async (id: string, lastEventId?: string) => {
@@ -314,10 +314,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   replay(sessionId: string, options?: { to?: number; branch?: number }): Promise<SessionSnapshot>
   /**
-   * Creates a copy of a session up to record `seq`, by default up to the last. Resolves with the new session's id,
-   * for `resume` or `run`. The original session does not change. An `edit` changes a user message, or a call's
-   * arguments or result, and is validated like new input. Later messages in the transcript are kept, so choose a
-   * record before them. If the run has ended, an edit drops the run and keeps only its conversation.
+   * Creates a copy of a session up to record `seq`, by default up to the last record. Resolves with the new session's
+   * id, for `resume` or `run`. The original session does not change. An `edit` changes a user message, or a call's
+   * arguments or result, and is validated like new input. Later messages in the transcript are kept, so choose a record
+   * before them. If the run has ended, an edit drops the run and keeps only its conversation.
    *
    * @example
    * const run = await agent.resume(await agent.fork('ann', 12))
@@ -410,7 +410,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /** The complete configuration with defaults, frozen. */
   readonly config: AgentConfig
   /**
-   * Wraps this agent as a tool. A call runs it as a child of the calling run, on that run's budget. Throws a
+   * Wraps this agent as a tool. A call runs the agent as a child of the calling run, within that run's budget. Throws a
    * ConfigError for invalid options.
    *
    * @example

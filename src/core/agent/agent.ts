@@ -325,7 +325,7 @@ class RunInputs {
   }
 }
 
-/** The machine with the agent's actors. It accepts inputs of `RunInputs`, and the same inputs as `run`. */
+/** The machine with the agent's actors. The machine accepts inputs of `RunInputs`, and the same inputs as `run`. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
   const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {

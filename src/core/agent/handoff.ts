@@ -19,9 +19,9 @@ export interface HandoffOptions<Name extends string = string> {
 type AnyAgent = Pick<Agent, 'config'>
 
 /**
- * A tool that hands the conversation to another agent. The session continues with its instructions, tools and model
- * until the next handoff. The first agent's limits, budgets, guards and shields stay in effect. See docs/handoffs.md.
- * `agent` is the other agent, or a function that returns it for mutual handoffs.
+ * A tool that hands the conversation to another agent. The session continues with the other agent's instructions, tools
+ * and model until the next handoff. The first agent's limits, budgets, guards and shields stay in effect. See
+ * docs/handoffs.md. `agent` is the other agent, or a function that returns it for mutual handoffs.
  *
  * @example
  * const billing = createAgent({ model, instructions: 'You answer questions about bills.' })
@@ -128,7 +128,10 @@ class HandoffTeam implements Team {
 /** Cached by identity, because other caches and hashes compare parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
-/** These parts come from the current agent. All other parts come from the first agent. */
+/**
+ * Combines the parts of two agents. The parts that this function names come from the current agent. All other parts
+ * come from the first agent.
+ */
 function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
   const { model, models, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member

@@ -27,9 +27,9 @@ export interface MachineInputOptions {
   session?: Partial<SessionState>
   /** Milliseconds since the epoch. Defaults to the current time. */
   now?: number
-  /** Defaults to `run`. */
+  /** The id of the run. Defaults to `run`. */
   runId?: string
-  /** Defaults to `session`. */
+  /** The id of the session. Defaults to `session`. */
   sessionId?: string
 }
 
@@ -106,7 +106,7 @@ export function runnableCalls(snapshot: AnyAgentSnapshot): BatchCall[] {
 }
 
 /**
- * The result of a snapshot's run. Before the run ends, it has the current `state` and the data so far.
+ * The result of a snapshot's run. Before the run ends, the result has the current `state` and the data so far.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()

@@ -154,8 +154,8 @@ function expectFunction(value: unknown, key: string, form: string): void {
 }
 
 /**
- * Emits process warnings about settings that can never take effect. Loaded on demand, because most agents set none of
- * them.
+ * Emits process warnings about settings that can never take effect. Loaded on demand, because most agents have no such
+ * settings.
  */
 function warnOfUnreachable(input: AgentConfigInput, config: AgentConfig): void {
   const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = input

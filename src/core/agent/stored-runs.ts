@@ -85,7 +85,7 @@ export interface QueuedRunOptions {
 export interface StoredAgent {
   /** Runs the agent, also as a child of another session. */
   host: ChildHost
-  /** The agent's name in `defineAgents`, which sets it. */
+  /** The agent's name and version, set by `defineAgents`. */
   label: AgentLabel | undefined
   inspect: Inspector | undefined
 }
@@ -185,8 +185,8 @@ export class StoredRuns {
   }
 
   /**
-   * Resumes the run of an acquired session. If it has no run, or another agent started the run, the session is released.
-   * A run that was resumed too often is ended.
+   * Resumes the run of an acquired session. If the session has no run, or another agent started the run, the session is
+   * released. A run that was resumed too often is ended.
    * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
    */
   async resumeAcquired(

@@ -96,8 +96,8 @@ interface AbortWaiters {
 }
 
 /**
- * Callbacks by signal. Each signal has a single listener, because Node warns about a leak after ten and an app may pass
- * one signal to all its runs.
+ * Callbacks by signal. Each signal has a single listener, because Node warns about a leak after ten listeners and an
+ * app may pass one signal to all its runs.
  */
 const waitersBySignal = new WeakMap<AbortSignal, AbortWaiters>()
 
@@ -168,7 +168,7 @@ export async function runAbortable<Result>(
 interface TimeoutOptions<Result> {
   /** Subject of the abort message. Defaults to `The call`. */
   what?: string
-  /** Milliseconds, greater than 0. */
+  /** The timeout in milliseconds, greater than 0. */
   timeoutMs: number
   clock: Clock
   /** Aborted at the timeout. If it aborts earlier, the timer is cleared. */
@@ -205,7 +205,7 @@ export function runWithTimeout<Result>(
 }
 
 export interface Deadline<Result> {
-  /** Milliseconds. */
+  /** The time limit in milliseconds. */
   ms: number
   clock?: Clock
   /** Creates the error for a timeout. Defaults to a DOMException `TimeoutError`. */

@@ -110,7 +110,7 @@ export function readTime(value: unknown): number | null {
   return typeof at === 'number' && Math.abs(at) <= 8.64e15 ? at : null
 }
 
-/** `2026-05-01 12:00:03 UTC` */
+/** Formats a time as `2026-05-01 12:00:03 UTC`. */
 export function formatWakeTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }

@@ -126,7 +126,7 @@ export function rememberThrown<Plain extends object>(plain: Plain, error: unknow
   return plain
 }
 
-/** Adds the thrown error as `cause` if it was thrown in this process. JSON omits it. */
+/** Adds the thrown error as `cause` if it was thrown in this process. JSON omits the cause. */
 export function attachCause<Failure extends { code: string; message: string }>(
   failure: Failure,
   plain: object,

@@ -1,6 +1,6 @@
 import type { Json } from '../../../machines/agent/json.js'
 
-/** Values at deeper levels are replaced by a description to avoid a stack overflow. */
+/** Maximum nesting depth. Values at deeper levels are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
 /** Maximum number of converted values. A tool can return `Array(1e9)`, whose JSON would exhaust the memory. */
@@ -19,7 +19,7 @@ interface Walk {
   left: number
 }
 
-/** Undefined omits the property, as JSON does. */
+/** Converts one value. An undefined result omits the property, as in JSON. */
 function convert(value: unknown, key: string, walk: Walk): Json | undefined {
   walk.left -= 1
   switch (typeof value) {

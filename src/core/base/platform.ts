@@ -6,7 +6,7 @@ import { StatewrightError } from './errors.js'
 export interface Platform {
   /** A random number, from 0 up to but not including 1. */
   random(): number
-  /** Undefined if the platform cannot create one. */
+  /** A random UUID. Undefined if the platform cannot create one. */
   createUuid(): string | undefined
   fillWithChance(bytes: Uint8Array<ArrayBuffer>): Uint8Array
   /** Calls back after all other pending tasks of the process or page. */
@@ -41,8 +41,8 @@ export function setPlatform(platform: Platform = ownPlatform): void {
 }
 
 /**
- * A random UUID. Some engines build it as a rope of sixteen strings. Reading a character flattens the rope, which saves
- * memory in parked runs.
+ * A random UUID. Some engines build the UUID as a rope of sixteen strings. Reading a character flattens the rope, which
+ * saves memory in parked runs.
  */
 export function createId(): string {
   const id = getPlatform().createUuid() ?? formatUuid(getPlatform().fillWithChance(new Uint8Array(16)))
@@ -73,8 +73,8 @@ export const stretchMs = 8
 export const startsPerTick = 50
 
 /**
- * Runs `work` for all items in parallel and returns the outcomes in order. Starts at most `startsPerTick` per turn of
- * the event loop. Throws the signal's reason if the signal aborts before all items have started.
+ * Runs `work` for all items in parallel and returns the outcomes in order. Starts at most `startsPerTick` items per
+ * turn of the event loop. Throws the signal's reason if the signal aborts before all items have started.
  */
 export async function runStaggered<Item, Outcome>(
   items: readonly Item[],

@@ -6,11 +6,11 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
  * bounded, and integers where the unit requires it.
  */
 
-/** No response has more tokens, so larger counts are invalid. */
+/** Maximum tokens of a response. Larger counts are invalid. */
 const maxTokens = 1e9
-/** No response costs more US dollars. */
+/** Maximum cost of a response in US dollars. Larger amounts are invalid. */
 const maxUsd = 1e9
-/** About a year, in milliseconds. Dates and timers can represent the end of such a wait. */
+/** Maximum wait, about a year, in milliseconds. Dates and timers can represent the end of such a wait. */
 export const maxWaitMs = 366 * 86_400_000
 
 /** Tokens of one response, rounded up. Null for an implausible count. */

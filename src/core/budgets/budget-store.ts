@@ -27,9 +27,9 @@ export interface ReserveOptions extends BudgetAmount {
   windowEndsAt: number | null
   /** A new id for the reservation. */
   reservation: string
-  /** Milliseconds until the reservation expires, unless renewed. */
+  /** Milliseconds until the reservation expires, unless it is renewed. */
   ttlMs: number
-  /** Whether an expired reservation counts as spent. If false, its amount is released. */
+  /** Whether an expired reservation counts as spent. If false, the reservation's amount is released. */
   countsLost: boolean
 }
 
@@ -71,17 +71,17 @@ export interface SettleOptions extends BudgetAmount {
 export interface BudgetStore {
   /**
    * Reserves an amount if the sum of the spent, reserved and new amounts is within the allowance. Each window starts
-   * with zero spent and reserved. Expired reservations no longer count as reserved. If the store's time is outside the
-   * requested window, nothing changes. A stored window in the future (caused by a wrong clock) becomes the current one.
-   * Totals are capped at `Number.MAX_SAFE_INTEGER`.
+   * with zero spent and reserved amounts. Expired reservations no longer count as reserved. If the store's time is
+   * outside the requested window, nothing changes. A stored window in the future (caused by a wrong clock) becomes the
+   * current window. Totals are capped at `Number.MAX_SAFE_INTEGER`.
    * @example
    * const reserve = (budgets: BudgetStore, options: ReserveOptions) => budgets.reserve(options)
    */
   reserve(options: ReserveOptions): MaybePromise<ReserveAnswer>
   /**
    * Ends a reservation and adds the paid amount to the spent amount. The reserved amount no longer counts as reserved,
-   * or as spent if the reservation had expired. A missing reservation is not an error, because it may have been settled
-   * already or its window may be over.
+   * or as spent if the reservation had expired. A missing reservation is not an error, because the reservation may have
+   * been settled already or its window may be over.
    * @example
    * const settle = (budgets: BudgetStore, options: SettleOptions) => budgets.settle(options)
    */

@@ -13,7 +13,7 @@ export interface KeptReservation extends BudgetAmount {
   windowAt: number
   /** Milliseconds since the epoch. */
   expiresAt: number
-  /** How the amount counts after its expiry. Null while it is reserved. */
+  /** How the amount counts after the reservation's expiry. Null while the amount is reserved. */
   lost: 'counted' | 'free' | null
 }
 
@@ -91,7 +91,10 @@ export function refuseWindow(
   return { ...(stored ?? none), now, granted: false }
 }
 
-/** A window in the future was opened by a wrong clock, so its spending counts in the current window. */
+/**
+ * Returns the budget in the current window. A window in the future was opened by a wrong clock, so the spending in that
+ * window counts in the current window.
+ */
 function enterWindow(stored: BudgetRecord, whole: BudgetRecord): BudgetRecord {
   if (stored.windowAt <= whole.windowAt) return stored.windowAt === whole.windowAt ? stored : whole
   return { ...whole, spent: addAmounts(stored.spent, stored.reserved) }

@@ -23,7 +23,10 @@ const compareDue = (a: Due, b: Due): number =>
 export function createMemoryBudgets(now: () => number): BudgetStore {
   const rows = new Map<string, BudgetRecord>()
   const reservations = new Map<string, KeptReservation & { budget: string }>()
-  /** Entries per budget, ordered by time. If a reservation was renewed, its entry is inserted again when it is due. */
+  /**
+   * Entries per budget, ordered by time. If a reservation was renewed, its entry is inserted again when the entry is
+   * due.
+   */
   const dueByBudget = new Map<string, OrderedList<Due>>()
 
   /** Takes the expired reservations of a budget. Forgets reservations that are too old to be settled. */

@@ -12,7 +12,7 @@ interface WorstAmount {
 
 /** The reservation for a request in one budget. */
 export interface HeldAmount extends WorstAmount {
-  /** Never rejects. */
+  /** Settles the reservation. Never rejects. */
   settle: (paid: SharedAmount) => Promise<void>
 }
 
@@ -91,7 +91,9 @@ interface Excess {
   tokens: number
 }
 
-/** The initial assumption about how far estimates fall short. Token counts reported by models correct it. */
+/**
+ * The initial assumption about how far estimates fall short. Token counts reported by models correct this assumption.
+ */
 const firstExcess: Excess = { times: 1.1, tokens: 0 }
 
 /** Below this number of tokens, the provider's fixed overhead per request has more effect than its tokenizer. */
@@ -124,7 +126,7 @@ export function learnInputCount(model: string, estimated: number, counted: numbe
   excesses.set(model, next)
 }
 
-/** Connection errors before a connection was established. */
+/** Codes of errors that occur before a connection is established. */
 const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
 
 /** Whether a failed request cost nothing. A response with an error status is a refusal, and an unsent request is not billed. */

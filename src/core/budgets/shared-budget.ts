@@ -27,7 +27,7 @@ export interface BudgetStatus {
   id: string
   /** A key is absent if its unit is unlimited. */
   limits: { usd?: number; tokens?: number }
-  /** Start of the window and of the next one, in milliseconds since the epoch. Null without `per`. */
+  /** Start of the window and start of the next window, in milliseconds since the epoch. Null without `per`. */
   windowAt: number | null
   resetsAt: number | null
   /** The amount paid in this window. */
@@ -40,9 +40,9 @@ export interface BudgetStatus {
   live: number
 }
 
-/** Options of a reservation. */
+/** Options for a reservation. */
 export interface ReservationOptions {
-  /** Stops waiting when it aborts. */
+  /** Stops the wait for the budget when the signal aborts. */
   signal?: AbortSignal | undefined
   /** Called with a message if the store does not accept the settlement. Defaults to a process warning. */
   onUnsettled?: ((message: string) => void) | undefined
@@ -59,8 +59,8 @@ export interface SharedBudget {
   /** Whether the budget is limited in USD, so that the price of a request must be known. */
   readonly needsPrice: boolean
   /**
-   * Reserves an amount. If it does not fit now, waits as long as requests in progress may still settle for less than
-   * they reserved.
+   * Reserves an amount. If the amount does not fit now, waits as long as requests in progress may still settle for less
+   * than they reserved.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`
@@ -103,7 +103,9 @@ export class BudgetError extends StatewrightError {
   declare readonly code: BudgetErrorCode
   /** Start of the next window, in milliseconds since the epoch, or null. */
   readonly resetsAt: number | null
-  /** Milliseconds until then, if runs wait for the budget (`onEmpty: 'wait'`). Null if the run ends instead. */
+  /**
+   * Milliseconds until the next window, if runs wait for the budget (`onEmpty: 'wait'`). Null if the run ends instead.
+   */
   readonly waitMs: number | null
 
   constructor(
@@ -118,9 +120,9 @@ export class BudgetError extends StatewrightError {
   }
 }
 
-/** The run that spends. Passed to a function that selects its budgets. */
+/** The run that spends. Passed to a function that selects the run's budgets. */
 export interface SpendingRun {
-  /** The tags of its session. Empty without a store. */
+  /** The tags of the run's session. Empty without a store. */
   tags: Readonly<Record<string, string>>
   sessionId: string
 }
@@ -128,7 +130,7 @@ export interface SpendingRun {
 /** The shared budgets that runs spend from. A function is called before each request. */
 export type BudgetsOption = readonly SharedBudget[] | ((run: SpendingRun) => readonly SharedBudget[])
 
-/** @throws {ConfigError} `invalid_config` if the value is not a list of budgets, or two have the same id */
+/** @throws {ConfigError} `invalid_config` if the value is not a list of budgets, or two budgets have the same id */
 export function checkBudgets(value: unknown, key = 'budgets'): BudgetsOption | undefined {
   if (value === undefined || typeof value === 'function') return value as BudgetsOption | undefined
   return checkBudgetList(value, key)

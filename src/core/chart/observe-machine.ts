@@ -48,9 +48,10 @@ export interface ObservedMachine {
 const maxIterations = 1_000
 
 /**
- * Observes which transitions a machine takes. All dependencies on XState's internals are in this file. It uses a
- * private copy, so the machine and its wrappers (such as a journal) do not change. Inspection events name the selected
- * transitions. A marker action shows which of them were taken after conflicts between parallel regions were resolved.
+ * Observes which transitions a machine takes. All dependencies on XState's internals are in this file. The observation
+ * uses a private copy, so the machine and its wrappers (such as a journal) do not change. Inspection events name the
+ * selected transitions. A marker action shows which of these transitions were taken after conflicts between parallel
+ * regions were resolved.
  */
 export function observeMachine(original: AnyStateMachine): ObservedMachine {
   const machine: AnyStateMachine = new StateMachine(original.config, original.implementations)
@@ -90,7 +91,10 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     Object.assign(definition, { guard: watched })
   }
 
-  /** A transition without effects gets no marker, because `snapshot.can()` would then report an effect. */
+  /**
+   * Adds a marker to a transition. A transition without effects gets no marker, because `snapshot.can()` would then
+   * report an effect.
+   */
   function mark(definition: AnyTransitionDefinition): void {
     if (definition.target === undefined && definition.actions.length === 0) return
     const marker = (): void => void definition

@@ -17,7 +17,7 @@ export function describeValue(value: StateValue): string {
   return parts.length === 1 ? (parts[0] ?? '') : parts.length === 0 ? '' : `(${parts.join(', ')})`
 }
 
-/** Formats the state value, with the status if it adds information: `COMPLETED (done)`. */
+/** Formats the state value, with the status if the status adds information: `COMPLETED (done)`. */
 export function describeState({ value, status }: Pick<AnyMachineSnapshot, 'value' | 'status'>): string {
   const name = describeValue(value) || '(root)'
   return status === 'active' ? name : `${name} (${status})`
@@ -38,7 +38,8 @@ function describeActor(id: string): string {
 }
 
 /**
- * A readable event type. `xstate.done.actor.model` becomes `model done`, and a transition without an event `always`.
+ * A readable event type. `xstate.done.actor.model` becomes `model done`, and a transition without an event becomes
+ * `always`.
  */
 export function describeEventType(type: string): string {
   for (const [pattern, name] of patterns) {
@@ -68,15 +69,15 @@ function formatPayload(payload: Record<string, unknown>): string {
 export interface DeclaredTransition {
   /** Unique and stable: `RUNNING.judging.accounting: always [hasCalls] → RUNNING.judging.judgingCalls`. */
   id: string
-  /** Dotted path of the state that declares it, or `(root)` for the machine itself. */
+  /** Dotted path of the state that declares the transition, or `(root)` for the machine itself. */
   source: string
   /** The event descriptor, or an empty string for `always`. */
   event: string
   /** Position among the branches of the same handler, from 0. */
   branch: number
-  /** Null if the branch has no guard. */
+  /** The name of the guard. Null if the branch has no guard. */
   guard: string | null
-  /** Dotted paths. Empty if the transition has no target. */
+  /** Dotted paths of the target states. Empty if the transition has no target. */
   targets: string[]
 }
 
@@ -92,7 +93,8 @@ export function listStateNodes(machine: AnyStateMachine): AnyStateNode[] {
 }
 
 /**
- * All transitions that the machine declares, including `always`, `after`, `onDone`, `onError` and those of the root.
+ * All transitions that the machine declares, including `always`, `after`, `onDone`, `onError` and the transitions of
+ * the root.
  */
 export function listTransitions(machine: AnyStateMachine): DefinedTransition[] {
   const seen = new Map<string, number>()

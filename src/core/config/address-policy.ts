@@ -4,11 +4,11 @@ import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
 export interface AddressPolicy {
-  /** `host` is the host name of the URL. For a URL with an IP address, it is that address. */
+  /** Whether an address is allowed. `host` is the host name of the URL, or the IP address if the URL contains one. */
   allows(address: string, host: string): boolean
   /**
-   * Checks the host of a URL before it is resolved. Rejects local network names, and names that contain a non-public
-   * address (`10.0.0.1.example.com`).
+   * Checks the host of a URL before the host is resolved. Rejects local network names, and names that contain a
+   * non-public address (`10.0.0.1.example.com`).
    */
   allowsHost(host: string): boolean
 }
@@ -28,7 +28,7 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 /** Reserved names that no public server has (RFC 6761, 6762, 8375, ICANN's `.internal`), and common local names. */
 const localNames = /(^|\.)(localhost|local|internal|intranet|lan|home|corp|private|localdomain|home\.arpa)$/
 
-/** Azure's metadata host issues credentials but has a public address. */
+/** Azure's metadata host, which issues credentials but has a public address. */
 const cloudHosts = new Set(['168.63.129.16'])
 
 /**

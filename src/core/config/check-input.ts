@@ -116,7 +116,7 @@ function getValueAt(input: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, key) => readProperty(value, key), input)
 }
 
-/** Never throws. */
+/** Formats a value for an error message. Never throws. */
 function showValue(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {

@@ -18,7 +18,8 @@ interface OptionRule extends ArgumentRule {
 export type OptionRules<Options> = { readonly [Key in keyof Options]-?: OptionRule | null }
 
 /**
- * Checks the options of a function. `call` names them as the caller wrote them, such as `runAll(agent, items, options)`.
+ * Checks the options of a function. `call` names the options as the caller wrote them, such as `runAll(agent, items,
+ * options)`.
  *
  * @throws {UsageError} `invalid_argument` for a value that is not an object; `invalid_option`, or the error that `fail`
  * creates, for an unknown key or a wrong value

@@ -44,9 +44,9 @@ export interface ModelSection {
   organization?: string | undefined
   /** OpenAI project for the requests. */
   project?: string | undefined
-  /** Sent with every request. */
+  /** Headers sent with every request. */
   headers?: Record<string, string> | undefined
-  /** Added to the URL of every request, such as Azure's `api-version`. */
+  /** Query parameters added to the URL of every request, such as Azure's `api-version`. */
   query?: Record<string, string> | undefined
   /** Milliseconds until the response headers must arrive. */
   timeoutMs?: number | undefined

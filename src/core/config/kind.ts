@@ -1,6 +1,6 @@
 /**
- * A validator for configuration values. zod is not used, because importing it (it loads messages in fifty languages)
- * takes longer than importing the whole core.
+ * A validator for configuration values. zod is not used, because importing zod (which loads messages in fifty
+ * languages) takes longer than importing the whole core.
  */
 export interface Kind<Value = unknown, Taken = Value> {
   /** Returns the parsed value, which is meaningless if problems were reported. */

@@ -11,7 +11,7 @@ export interface ModelPrice {
   cachedInputPerMillion?: number | undefined
   /** Input tokens written to the provider's cache. Defaults to `inputPerMillion`. */
   cacheWritePerMillion?: number | undefined
-  /** Maximum output tokens of the model. Shared budgets reserve them for requests without a limit. */
+  /** Maximum output tokens of the model. Shared budgets reserve this number for requests without a limit. */
   maxOutputTokens?: number | undefined
 }
 

@@ -29,7 +29,7 @@ export interface RequestOptions {
    * tool.
    */
   toolChoice?: ToolChoice | undefined
-  /** Merged into every request body last. `null` removes a key. */
+  /** Fields that are merged into every request body last. `null` removes a key. */
   extraBody?: JsonObject | undefined
 }
 

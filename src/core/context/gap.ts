@@ -95,7 +95,7 @@ function formatCount(count: number, noun: string): string {
 export interface GapDemands {
   /** Whether to keep the first user message, unless it was already omitted. */
   keepFirst: boolean
-  /** The tokens reserved for a note in the gap. 0 if it has no note. */
+  /** The tokens reserved for a note in the gap. 0 if the gap has no note. */
   note: number
 }
 
@@ -135,7 +135,7 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
   return fitting
 }
 
-/** Kept messages directly after the head are counted as part of it. */
+/** Kept messages directly after the head are counted as part of the head. */
 function toGap(head: number, from: number, keep: readonly number[]): Gap {
   const joining = keep.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? keep.length : joining

@@ -27,15 +27,15 @@ export function drawFit(
 /** Omits nothing. A request that does not fit is not sent. */
 export const fitNothing = (): null => null
 
-/** Keeps the newest messages that fit, without a note about the earlier ones. */
+/** Keeps the newest messages that fit, without a note about the earlier messages. */
 export const fitSlidingWindow: FitStrategy = (situation) => {
   const gap = planGap(situation, { keepFirst: false, note: 0 })
   return gap && { ...gap, note: null }
 }
 
 /**
- * Keeps the first user message and the newest messages, with a marker for the omitted ones. If the window is too small,
- * drops the first message, then the marker.
+ * Keeps the first user message and the newest messages, with a marker for the omitted messages. If the window is too
+ * small, drops the first message, then the marker.
  */
 export const fitCompact: FitStrategy = (situation) => {
   const marked = (keepFirst: boolean) =>

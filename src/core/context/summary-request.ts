@@ -40,7 +40,10 @@ export function createSummaryRequest(
   return null
 }
 
-/** A token is about three quarters of a word. Models count imprecisely, so the limit in words includes a margin. */
+/**
+ * Formats the instructions for a summary. A token is about three quarters of a word. Models count imprecisely, so the
+ * limit in words includes a margin.
+ */
 function formatInstructions(limit: number): string {
   return `${task} Answer with only the notes, in at most ${Math.max(10, Math.floor(limit / 2))} words.`
 }

@@ -19,8 +19,8 @@ export type AnyAgent<Context = unknown> = Pick<
 >
 
 /**
- * An agent with a version. `accepts` lists the versions whose sessions it continues. By default, it accepts only its
- * own version.
+ * An agent with a version. `accepts` lists the versions whose sessions the agent continues. By default, the agent
+ * accepts only its own version.
  * @example
  * const billing: VersionedAgent = { agent: createAgent({ model, store: memoryStore() }), version: '4', accepts: ['3', '4'] }
  */
@@ -39,7 +39,10 @@ export interface DefinedAgent {
   readonly accepts: readonly string[] | undefined
 }
 
-/** The agents of a process by name, created by `defineAgents`. `runSession` and the hosts continue sessions with them. */
+/**
+ * The agents of a process by name, created by `defineAgents`. `runSession` and the hosts continue sessions with these
+ * agents.
+ */
 export interface Agents<Context = unknown> extends ContextCarrier<Context> {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
@@ -56,7 +59,7 @@ export interface Agents<Context = unknown> extends ContextCarrier<Context> {
  * - `billing` with `version: '4'` starts runs as version 4 and continues the versions in `accepts`, by default only
  *   its own. It also accepts sessions from the time before it had a version.
  *
- * An agent has one name. Another `defineAgents` must give it the same name and version.
+ * An agent has one name. Another call of `defineAgents` must give the agent the same name and version.
  * @example
  * const support = createAgent({ model, store: memoryStore() })
  * const billing = createAgent({ model, store: memoryStore(), instructions: 'You write invoices.' })
@@ -172,7 +175,7 @@ export const agentsRule = objectRule(['findAgentFor', 'names'], 'the return valu
 
 /**
  * The store that all these agents share.
- * @throws {ConfigError} `invalid_config` if they have no store or different stores
+ * @throws {ConfigError} `invalid_config` if the agents have no store or different stores
  */
 export function getCommonStore(agents: Agents): SessionStore {
   const stores = new Set(agents.names.map((name) => internalsByAgent.get(agents.get(name).agent)?.store))

@@ -21,9 +21,9 @@ const answerTypes: readonly SessionAnswer['type'][] = [
 ]
 
 /**
- * An answer must identify its call, because a repeated answer could otherwise apply to a later call with the same id.
- * All answers are checked before any is applied. Otherwise the run could continue with the first answer before the
- * second one fails.
+ * Validates answers. An answer must identify its call, because a repeated answer could otherwise apply to a later call
+ * with the same id. All answers are checked before any is applied. Otherwise the run could continue with the first
+ * answer before the second one fails.
  * @throws {UsageError} `invalid_input` for an invalid answer, `unbound_answer` for an answer to a call without
  * `fingerprint` or `at`
  */

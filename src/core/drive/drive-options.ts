@@ -28,8 +28,8 @@ export interface RunSessionOptions extends SentBy {
   /** Tags for the run that `input` starts. See `tags` of `agent.run`. */
   tags?: SessionTags
   /**
-   * The number of the run in the session that `input` starts: 1, 2, … Defaults to the first, or to the latest if one
-   * exists.
+   * The number of the run in the session that `input` starts: 1, 2, … Defaults to the latest run, or to 1 if there is
+   * no run.
    */
   turn?: number
   /**
@@ -37,7 +37,7 @@ export interface RunSessionOptions extends SentBy {
    * no longer waits is ignored.
    */
   answers?: readonly SessionAnswer[]
-  /** The `head` of the result that `answers` refer to. They are ignored if the log has grown since. */
+  /** The `head` of the result that `answers` refer to. The answers are ignored if the log has grown since then. */
   at?: number
   /**
    * The name in `defineAgents` of the agent that starts the session. Defaults to the only agent, or to the agent that
@@ -58,7 +58,7 @@ export interface RunSessionOptions extends SentBy {
   maxRetryWaitMs?: number
   /** The app's context object, passed to `execute`. */
   context?: unknown
-  /** Shared budgets in addition to the agent's, as in `agent.run`. */
+  /** Shared budgets in addition to the agent's budgets, as in `agent.run`. */
   budgets?: BudgetsOption
 }
 

@@ -15,7 +15,7 @@ export interface SessionResult {
   session: string
   /** The number of the run in the session: 1, 2, … */
   turn: number
-  /** The state of the run. It is active only if the call was stopped before the next rest. */
+  /** The state of the run. The state is active only if the call was stopped before the next rest. */
   state: AgentState
   reason: Reason | null
   /** Number of the last record in the log. Answers with this number as `at` are ignored once the log has grown. */
@@ -28,7 +28,10 @@ export interface SessionResult {
    * No work is possible before this time, in milliseconds since the epoch, because the provider requested a long wait.
    */
   waitUntil?: number
-  /** Remainder of that wait when the call settled, in milliseconds. Also valid on a machine with a different clock. */
+  /**
+   * Remainder of the wait until `waitUntil` when the call settled, in milliseconds. Also valid on a machine with a
+   * different clock.
+   */
   waitMs?: number
   /** The run sleeps until this time, in milliseconds since the epoch. Call `runSession` again at that time. */
   wakeAt?: number
@@ -36,20 +39,22 @@ export interface SessionResult {
   wakeMs?: number
   /** The answer, unless it is too long. */
   output?: string
-  /** Length of an answer that is too long for `output`. Read it from `(await agent.replay(session)).run.output`. */
+  /**
+   * Length of an answer that is too long for `output`. Read the answer from `(await agent.replay(session)).run.output`.
+   */
   outputLength?: number
   /** As many of the pending calls as fit. `pendingCount` is the total number. */
   pending?: Pick<PendingCall, 'callId' | 'name' | 'needs' | 'fingerprint'>[]
   pendingCount?: number
   /** Why the run ended in ERROR, or was ended by a limit or a shield. The message may be truncated. */
   error?: RunFailure
-  /** Total of the session. */
+  /** Total tokens of the session. */
   totalTokens: number
-  /** Total of the session in USD. Null if unknown. */
+  /** Total cost of the session in USD. Null if unknown. */
   cost: number | null
 }
 
-/** In bytes of JSON. */
+/** Maximum size of a result, in bytes of JSON. */
 const maxRestBytes = 1000
 const countJsonBytes = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
 

@@ -38,8 +38,8 @@ import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
 const heartbeatMs = 10_000
 
 /**
- * Runs a session to its next rest: starts its run, continues it, or reports its state. A queue or an engine can call it
- * any number of times for the same session, because finished work is not repeated.
+ * Runs a session to its next rest: starts the session's run, continues the run, or reports its state. A queue or an
+ * engine can call `runSession` any number of times for the same session, because finished work is not repeated.
  *
  * - The first call for a session starts it with `input`. Later calls ignore `input`. `turn` selects the run.
  * - A sleeping run continues if it is due according to this process's clock. Otherwise the result has `wakeAt`.
@@ -96,7 +96,7 @@ export async function runSession(
   return rest
 }
 
-/** Selects the agent that runs the session, which is the requested one or the one named in the log. */
+/** Selects the agent that runs the session, which is the requested agent or the agent named in the log. */
 class AgentChoice {
   readonly #agents: Agents | undefined
   #internals: AgentInternals

@@ -8,7 +8,7 @@ import { runSession } from './drive.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import type { SessionResult } from './drive-rest.js'
 
-/** Options of a session runner. */
+/** Options for a session runner. */
 export interface SessionRunnerOptions {
   /**
    * How long calls may continue after `drain`, in milliseconds. After that, they stop at a point where another process

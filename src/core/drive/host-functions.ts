@@ -15,8 +15,8 @@ export interface HostFunctions<Context = unknown> {
   /** Returns the app's context object for the tools of this session. Called each time a process works on the session. */
   context?: (session: string) => Context | Promise<Context>
   /**
-   * Returns the input of a run whose request has no `input`. It can have any length. Called when the run starts. A
-   * repeated request does not call it again once the run has started.
+   * Returns the input of a run whose request has no `input`. The input can have any length. Called when the run starts.
+   * A repeated request does not call this function again once the run has started.
    */
   loadInput?: (session: string) => RunInput | Promise<RunInput>
 }

@@ -16,7 +16,7 @@ export interface StrandedSession {
   session: string
   /** Name and version of the required agent, such as `billing 3`. */
   needs: string
-  /** The time of its last record, in milliseconds since the epoch. */
+  /** The time of the session's last record, in milliseconds since the epoch. */
   updatedAt: number
 }
 
@@ -40,8 +40,8 @@ export async function* listOpenSessions(
 }
 
 /**
- * The unfinished sessions of a store that no agent here may continue. `runSession` skips them. Deploy or accept the
- * version that each session needs.
+ * The unfinished sessions of a store that no agent here may continue. `runSession` skips these sessions. Deploy or
+ * accept the version that each session needs.
  * @example
  * const agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
  * console.log(await listStrandedSessions(agents, memoryStore())) // → []
@@ -81,7 +81,7 @@ export interface CheckedSession {
    * - `same`: continues with the agent that started it
    * - `changed`: continues with an agent whose instructions, tools or model have changed
    * - `unknown`: continues with the requested agent, because the log does not name one
-   * - `stranded`: no agent in this process accepts it
+   * - `stranded`: no agent in this process accepts the session
    * - `missing_tool`: waits for a call to a tool that no longer exists
    * - `missing_agent`: handed over to an agent that no handoff reaches anymore
    * - `corrupt_log`, `newer_log`, `unknown_state`: this process cannot read the log
@@ -110,13 +110,13 @@ async function checkSession(
     const { run, definition } = folded
     // The session was forked or imported and has no active run.
     if (run === null || run.status !== 'active') return null
-    // Its parent run continues it and is checked separately.
+    // The parent run continues this session and is checked separately.
     if (isSubAgentName(definition?.name)) return null
     const about = { ...row, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judgeSession(agents, folded, run) }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    // Deleted in the meantime.
+    // The session was deleted in the meantime.
     if (error.code === 'unknown_session') return null
     return { ...row, ok: false, verdict: error.code, why: error.message }
   }

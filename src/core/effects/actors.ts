@@ -41,7 +41,7 @@ export function createActors(parts: AgentParts) {
       const stream = runtime.openStream(getStepId(context), context.attempt)
       return requestModel(speaking(effect), { ...effect, conclude: effect.input.conclude, stream })
     }),
-    /** A callback actor, because XState drops its events once it has been stopped. */
+    /** A callback actor, because XState drops its events once the actor has been stopped. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
         const { runtime, context, parent } = getAgent(self)
@@ -68,7 +68,10 @@ export function createActors(parts: AgentParts) {
     screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
     prepareStep: fromAgent(async (effect) => (await loadStep()).prepareStep(speaking(effect), effect)),
     retrieve: fromAgent(async (effect) => retrieveSnippets(parts, effect)),
-    /** Rejects with a plain failure: `context_overflow` if nothing fits, `missing_package` without a tokenizer. */
+    /**
+     * Fits the transcript into the context window. Rejects with a plain failure: `context_overflow` if nothing fits,
+     * `missing_package` without a tokenizer.
+     */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
       const agent = speaking(effect)

@@ -35,7 +35,7 @@ function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): Agent
   return isLeft ? toolChoice : undefined
 }
 
-/** The plan may come from another process with other models. */
+/** Returns the planned model. The plan may come from another process with other models. */
 function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   const model = Object.hasOwn(models, name) ? models[name] : undefined
   if (model !== undefined) return getMarkedModel(model)

@@ -48,7 +48,7 @@ export interface AskOptions<Output> {
   /** Called right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
-  /** Omitted if partial calls are not needed. */
+  /** Receives the parts of calls. Omitted if partial calls are not needed. */
   onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
   /** Called when a tool that the provider runs has started or ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
@@ -257,8 +257,8 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
 }
 
 /**
- * The failure message for people and logs. Providers can repeat request content in it, so it passes the output shields
- * like an answer.
+ * The failure message for people and logs. Providers can repeat request content in this message, so the message passes
+ * the output shields like an answer.
  */
 async function screenFailureMessage(
   { message }: ModelFailure,
@@ -274,8 +274,8 @@ async function screenFailureMessage(
 const withheldMessage = 'The provider failed. A shield withheld the error message.'
 
 /**
- * The request to the next model does not wait for shields. With output shields, the provider's message is therefore
- * omitted.
+ * Emits the switch to the next model. The request to that model does not wait for shields. With output shields, the
+ * provider's message is therefore omitted.
  */
 function emitFallback(
   { parts, runtime, context }: AskScope,

@@ -53,7 +53,7 @@ export class Bill {
     this.#reasoning += reasoning
   }
 
-  /** Continues with another model. `failure` contains the reason and the cost if it is known. */
+  /** Continues with another model. `failure` contains the reason and, if known, the cost. */
   switchModel(next: AskedModel, failure: ModelFailure | null): Usage | null {
     const spent = failure && this.#findFailureItem(failure)
     if (spent) this.#givenUp.push(spent)
@@ -73,15 +73,15 @@ export class Bill {
     this.#answer = { model: this.#model, tokens, estimated: usage === null }
   }
 
-  /** Synchronous if prices are known. @throws if the answer has not arrived */
+  /** Returns the usage of the answer. Synchronous if prices are known. @throws if the answer has not arrived */
   getAnswerUsage(): Usage | Promise<Usage> {
     if (this.#answer === null) throw new Error('There is no answer yet.')
     return this.#sumItems([...this.#givenUp, this.#answer])
   }
 
   /**
-   * The reported usage, or an estimate if part of an answer arrived. Null for a refused request, because it costs
-   * nothing.
+   * The reported usage, or an estimate if part of an answer arrived. Null for a refused request, because such a request
+   * costs nothing.
    */
   async getFailureUsage(failure: ModelFailure): Promise<Usage | null> {
     const last = this.#findFailureItem(failure)
@@ -89,7 +89,7 @@ export class Bill {
     return items.length === 0 ? null : this.#sumItems(items)
   }
 
-  /** The usage so far, or null. For a stopped answer it is estimated, because the provider reports no usage. */
+  /** The usage so far, or null. For a stopped answer, the usage is estimated, because the provider reports no usage. */
   getUsageSoFar(): Usage | null {
     const last = this.#answer ?? this.#estimateItem()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -189,7 +189,7 @@ export function toRefusedSearch(error: BudgetError): ModelActorError {
 /** The machine's codes for requests refused by a budget. */
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
 
-/** Adds a prefix to such a code if it comes from a provider, because the code does not refer to our budget. */
+/** Adds a prefix to a budget code that comes from a provider, because such a code does not refer to our budget. */
 export function withoutOurCode(
   failure: ModelFailure,
   error: unknown,

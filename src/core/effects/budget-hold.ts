@@ -29,7 +29,10 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-/** The reservation for one request in the shared budgets, for its current model. It is settled exactly once. */
+/**
+ * The reservation for one request in the shared budgets, for its current model. The reservation is settled exactly
+ * once.
+ */
 export class BudgetHold {
   readonly #scope: HoldScope
   #model: AskedModel
@@ -209,7 +212,9 @@ export function learnInputTokens(model: AskedModel, request: ModelRequest, input
   learnInputCount(nameOf(model), estimateRequestTokens(request), inputTokens)
 }
 
-/** The cost of the worst case in USD, or null without a price. It assumes that all input is written to a cache. */
+/**
+ * The cost of the worst case in USD, or null without a price. The cost assumes that all input is written to a cache.
+ */
 export async function priceWorstCase(
   prices: PriceBook,
   { provider, model }: AskedModel,
@@ -228,7 +233,7 @@ export async function priceWorstCase(
   return plain === null || written === null ? (plain ?? written) : Math.max(plain, written)
 }
 
-/** `sampling.maxTokens`, unless the body overrides it. */
+/** Returns `sampling.maxTokens`, unless the body overrides it. */
 function findOutputCap(maxTokens: number | undefined, extraBody: JsonObject): number | null {
   for (const key of ['max_completion_tokens', 'max_tokens', 'max_output_tokens']) {
     const cap = extraBody[key]

@@ -86,8 +86,8 @@ const appended = new WeakMap<
 
 /**
  * Whether to keep the tools and forbid calls. Tools are part of the cached prefix, so a request without them would be
- * charged in full. They are kept if the model respects a ban on calls and the answer itself is not a call, unless the
- * transcript was compacted and space is limited.
+ * charged in full. The tools are kept if the model respects a ban on calls and the answer itself is not a call, unless
+ * the transcript was compacted and space is limited.
  */
 function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }: AgentParts): boolean {
   if (model.canForbidCalls !== true || tools.length === 0) return false
@@ -95,7 +95,7 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
   return output === undefined || canTakeFormat(output, { tools }, model)
 }
 
-/** Formats the retrieved snippets as data for the request. They are not part of the transcript. */
+/** Formats the retrieved snippets as data for the request. The snippets are not part of the transcript. */
 function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
@@ -136,8 +136,8 @@ export interface Summary {
 }
 
 /**
- * Makes one attempt at a summary. Emits no `stream_chunk`, only a step marked as summary. Failures are returned as an
- * outcome. Rejects only if stopped.
+ * Makes one attempt at a summary. Emits no `stream_chunk`, only a step marked as a summary. Failures are returned as an
+ * outcome. Rejects only if it is stopped.
  */
 export async function requestSummary(scope: AskScope, request: ModelRequest): Promise<Summary> {
   const { context, abort } = scope

@@ -16,7 +16,7 @@ import { nameCall } from '../models/calls.js'
 interface StreamedCall {
   id: string
   name: string
-  /** Its arguments that have not been emitted. */
+  /** The call's arguments that have not been emitted. */
   pending: string
   state: 'unnamed' | 'empty' | 'streams' | 'whole'
 }
@@ -103,7 +103,7 @@ export class CallStream {
   }
 }
 
-/** Some providers send `{}` or `null` before the real arguments. */
+/** Whether a text is a placeholder. Some providers send `{}` or `null` before the real arguments. */
 function isPlaceholder(text: string): boolean {
   return text === '' || text === '{}' || text === 'null'
 }
@@ -234,7 +234,7 @@ export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (
   return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))
 }
 
-/** Reads each message once. A transcript without calls needs no set. */
+/** Collects the call ids of a transcript. Reads each message once. A transcript without calls needs no set. */
 function collectUsedIds(runtime: AgentRuntime, { messages }: AgentContext): ReadonlySet<string> {
   let used = usedByRun.get(runtime)
   for (let i = used?.messages ?? 0; i < messages.length; i += 1) {

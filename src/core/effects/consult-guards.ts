@@ -31,8 +31,8 @@ import { createModelFailure, type ModelActorError } from '../../../machines/agen
 import { readOutput } from '../structured/read-output.js'
 
 /**
- * Consults the user guards about the current batch. Errors and missing verdicts become plain data. For results, it
- * also determines whether one of them is the answer of the run.
+ * Consults the user guards about the current batch. Errors and missing verdicts become plain data. For results, also
+ * determines whether one of them is the answer of the run.
  */
 export async function consultGuards(
   parts: AgentParts,
@@ -101,7 +101,7 @@ type CheckedGuardVerdict =
 
 const longestMessage = 2000
 
-/** Reads the return value of `verdict()`. Returns a sentence if it is invalid. */
+/** Reads the return value of `verdict()`. Returns a sentence if the value is invalid. */
 function readGuardVerdict(
   value: unknown,
   fact: GuardFact,
@@ -153,7 +153,7 @@ function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): 
 
 interface ConsultOptions extends Pick<EffectScope, 'abort'> {
   clock: Clock
-  /** The app's object. */
+  /** The app's context object. */
   context: unknown
 }
 

@@ -62,7 +62,7 @@ export async function fitTranscript(base: FitScope, counter: TokenCounter): Prom
   return done(plain, { strategy: 'compact', usage, warning: formatNoSummary(problem) })
 }
 
-/** Messages selected by `prepareStep` are not compacted, so they must fit. */
+/** Rejects planned messages that do not fit. Messages selected by `prepareStep` are not compacted. */
 function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: TokenCounter): CompactionOutput {
   const { window, strategy } = context.config.context
   const size = counter.request(buildRequest(parts, context, false))
@@ -158,7 +158,7 @@ interface FitCheck {
   readonly situation: FitSituation | null
 }
 
-/** A fit is dropped only if the transcript without it leaves room to grow. */
+/** A fit is dropped only if the transcript without the fit leaves room to grow. */
 const comfortable = 3 / 4
 
 /** Checks whether the next request fits. An existing fit stays valid until it is outgrown. */

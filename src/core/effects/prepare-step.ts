@@ -114,7 +114,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
   }
 }
 
-/** Messages from the transcript are stored by id, others in full. */
+/** Reads a list of messages. Messages from the transcript are stored by id, other messages in full. */
 function readMessages(
   messages: unknown,
   transcript: readonly Message[],

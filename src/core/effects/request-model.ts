@@ -124,7 +124,7 @@ function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): M
   return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }
 }
 
-/** Synchronous unless a check is asynchronous. */
+/** Converts a response to the output of the actor. Synchronous unless a check is asynchronous. */
 function toModelOutput(
   parts: AgentParts,
   response: ModelOutput['response'],

@@ -214,8 +214,8 @@ export class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Refuses a call that expired, or whose grant ended, while it waited for a free slot or for the store. A call that
-   * another process started continues.
+   * Refuses a call that expired, or whose grant ended, while the call waited for a free slot or for the store. A call
+   * that another process started continues.
    */
   refuseNext(): ToolResult | 'waits' | null {
     const { context, runtime } = this.#scope
@@ -307,8 +307,8 @@ const notStarted: ToolResult = {
 type ToolWork = StepWork<'tool_execution', ToolResult>
 
 /**
- * A call that is executed by a tool. If shields screen results, its events omit the return value. Events are built
- * lazily, because many runs may be parked in such calls.
+ * A call that is executed by a tool. If shields screen results, the call's events omit the return value. Events are
+ * built lazily, because many runs may be parked in such calls.
  */
 class ToolStep implements ToolWork {
   readonly #context: AgentContext

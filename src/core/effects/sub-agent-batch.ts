@@ -76,7 +76,8 @@ export class SubAgentBatch {
       if (questions) await child.resumeWithAnswers(questions, context.pausing !== false)
       if (this.#context.pausing) child.pause()
       const result = await this.#nextRest(child)
-      // The process that resumes the run reads the sub-agent's state and delivers the answers that it has not read.
+      // The process that resumes the run reads the sub-agent's state and delivers any answers that the sub-agent has
+      // not read yet.
       if (child.isReleasing && isAtRest(result)) return await waitForever()
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
@@ -248,8 +249,8 @@ export class SubAgentBatch {
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
 /**
- * Whether the sub-agent can be continued by an answer, by `resume()` or at a later time. For its caller, a sub-agent
- * that a guard paused has ended.
+ * Whether the sub-agent can continue: after an answer, after `resume()`, or at a later time. A sub-agent that a guard
+ * paused counts as ended for its caller.
  */
 function isAtRest(result: RunResult): boolean {
   const { state, reason } = result
@@ -280,7 +281,7 @@ function toChildEvent(
     : { type: 'child_event', callId, path: [name], event }
 }
 
-/** Whether events of a type contain content from a model, a tool or a person. */
+/** States for each event type whether its events contain content from a model, a tool or a person. */
 const hasContentByType: Record<AgentEvent['type'], boolean> = {
   run_started: false,
   state_changed: false,

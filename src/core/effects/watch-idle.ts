@@ -10,12 +10,14 @@ export interface IdleWatch {
   readonly onActivity: ModelRequestOptions['onActivity']
   /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
   readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
-  /** Sets whether the request is queued, which does not count as silence. The timer restarts afterwards. */
+  /**
+   * Sets whether the request is queued. Time in the queue does not count as silence, and the timer restarts afterwards.
+   */
   readonly hold: (isHeld: boolean) => void
   readonly stop: () => void
 }
 
-/** `contentIdleMs` is missing from logs from early versions. */
+/** `contentIdleMs` is missing in logs from early versions. */
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
 
 /**

@@ -13,7 +13,7 @@ export function formatToolName(name: string): string {
   return /^[\w.-]+$/.test(name) ? shorten(name, maxNameLength) : quoteText(name, maxNameLength)
 }
 
-/** Adds the path of tools in front of a sub-agent's call. */
+/** Prefixes a sub-agent's call with the tools that lead to it. */
 export function formatCallPath({ path = [], name }: { path?: readonly string[]; name: string }): string {
   return [...path, name].map(formatToolName).join(' › ')
 }
@@ -43,7 +43,7 @@ export function formatArgumentsJson(json: string): string {
   return escapeInvisible(value === undefined ? json : JSON.stringify(value))
 }
 
-/** Escapes characters that are invisible or change how text is displayed. JSON keeps its meaning. */
+/** Escapes characters that are invisible or change how text is displayed. Escaped JSON keeps its meaning. */
 export function escapeInvisible(text: string): string {
   return text
     .replaceAll(invisible, (found) =>

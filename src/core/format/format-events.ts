@@ -25,7 +25,7 @@ import {
   formatArguments,
 } from './format-call.js'
 
-/** Options of `createEventFormatter`. */
+/** Options for `createEventFormatter`. */
 export interface EventFormatterOptions {
   /**
    * Number of columns, at least 40. Defaults to 100. Longer lines are truncated, except for text written by people
@@ -89,7 +89,7 @@ class Screen {
         this.#usage = event.run
         return ''
       case 'step_completed':
-        // Each accepted response counts as a step. The id contains the step number, even after a resume.
+        // Each accepted response counts as a step. The step id contains the step number, even after a resume.
         if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
           this.#steps = parseStepNumber(event.stepId) ?? this.#steps + 1
         return this.#writeAfterText(formatEventLine(event, this.#style))
@@ -135,7 +135,7 @@ class Screen {
     return `${this.#startLine()}${line}\n`
   }
 
-  /** A hosted tool may end while text is being streamed. */
+  /** Writes a line, or queues it until the streamed text ends. A hosted tool may end while text is being streamed. */
   #writeAfterText(text: string | null): string {
     if (this.#column === 'start' || text === null) return this.#writeLine(text)
     this.#waiting += `${text}\n`
@@ -309,7 +309,7 @@ function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineSty
 const restStates: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
 const workStates: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 
-/** Formats a change of state. Final states are shown by the summary. */
+/** Formats a change of state. Final states are shown in the summary. */
 function formatStateLine(
   { to, reason, wakeAt }: EventOf<'state_changed'>,
   { paint }: LineStyle,
@@ -346,7 +346,7 @@ function formatProgress(value: unknown): string {
   }
 }
 
-/** Duration and cost of a step. Tools show their result instead. */
+/** Formats the duration and cost of a step. Returns null for tools, which show their result instead. */
 function formatStepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
   if (!timings || step.stepType === 'tool_execution') return null
   const took = formatDuration(step.completedAt - step.startedAt)

@@ -57,7 +57,7 @@ export function getFirstLine(text: string): string {
   return end < 0 ? start : `${start.slice(0, end)} …`
 }
 
-/** Formats `340 ms`, `2.1 s`, `47 s`, `1 min 47 s`, `12 min`, `3 h 5 min` or `2 d`. */
+/** Formats a duration as `340 ms`, `2.1 s`, `47 s`, `1 min 47 s`, `12 min`, `3 h 5 min` or `2 d`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 59_500) return `${(ms / 1000).toFixed(ms < 9_950 ? 1 : 0)} s`
@@ -72,7 +72,7 @@ function joinUnits(large: number, unit: string, small: number, smaller: string):
   return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
 }
 
-/** Formats `just now`, `12 s ago`, `3 h ago` or `2 d ago`. After a week, formats the date (UTC). */
+/** Formats a time as `just now`, `12 s ago`, `3 h ago` or `2 d ago`. After a week, formats it as a date (UTC). */
 export function formatAgo(at: number, now: number): string {
   const ms = now - at
   if (ms < 5000) return 'just now'
@@ -80,13 +80,15 @@ export function formatAgo(at: number, now: number): string {
   return `${formatDuration(ms).replace(/^(\S+ \S+) .*/, '$1')} ago`
 }
 
-/** Formats `1,234`, or with a noun `1 session` or `1,234 sessions`. */
+/** Formats a number as `1,234`, or with a noun as `1 session` or `1,234 sessions`. */
 export function formatCount(value: number, noun?: string, nouns = `${noun}s`): string {
   const count = value.toLocaleString('en-US')
   return noun === undefined ? count : `${count} ${value === 1 ? noun : nouns}`
 }
 
-/** Formats `$1.25`. Amounts below one dollar have four decimals. `unknown` without a price. */
+/**
+ * Formats an amount as `$1.25`. Amounts below one dollar have four decimals. Returns `unknown` if there is no price.
+ */
 export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   if (usd === null) return unknown
   if (usd > 0 && usd < 0.0001) return '< $0.0001'

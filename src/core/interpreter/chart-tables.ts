@@ -105,7 +105,7 @@ export class ChartTables {
     this.#machine = machine
   }
 
-  /** The position of a snapshot. Undefined for states that no transition leads to. */
+  /** The leaf of a snapshot. Undefined for states that no transition leads to. */
   findLeaf({ _nodes: nodes }: AnyMachineSnapshot): Leaf | undefined {
     const node = nodes.at(-1)
     if (node === undefined || !isLeaf(node) || nodes.length !== node.path.length + 1) return undefined
@@ -169,7 +169,7 @@ export class ChartTables {
     return actions.map((action) => this.toAction(action))
   }
 
-  /** An action, as named by the chart or another action. */
+  /** Resolves an action that is named by the chart or by another action. */
   toAction(action: unknown): TableAction {
     const { actions } = this.#machine.implementations
     if (typeof action === 'function') {

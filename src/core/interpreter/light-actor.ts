@@ -50,7 +50,7 @@ export class LightActor {
     this._snapshot = logic.getInitialSnapshot(this.#scope, input)
   }
 
-  /** The actor is its own scope, because it has all members that such logic needs. */
+  /** The actor is its own scope, because it has all members that the logic of a single task needs. */
   get #scope(): never {
     return this as never
   }
@@ -63,7 +63,9 @@ export class LightActor {
     return this
   }
 
-  /** Required by XState's callbacks and promises, but never subscribed to. */
+  /**
+   * Does nothing, because emitted events have no subscribers. XState's callback and promise logic requires this method.
+   */
   emit(): void {}
 
   start(): this {

@@ -33,7 +33,7 @@ export class Macrostep {
   #event: AnyEventObject
   #snapshot: AnyMachineSnapshot
   #leaf: Leaf
-  /** The context after the actions of the current transition. The snapshot does not have it yet. */
+  /** The context after the actions of the current transition. The snapshot does not contain this context yet. */
   #context: unknown
   #children: Children
   #isChanged = false
@@ -331,7 +331,7 @@ function resolveOutput(
   return typeof output === 'function' ? (output({ context, event, self }) as unknown) : output
 }
 
-/** Uses XState's wording. */
+/** Creates the error for endless transitions, with XState's wording. */
 function endlessError(maxIterations: number): Error {
   return new Error(
     `Infinite loop detected: the machine has processed more than ${maxIterations} microsteps without reaching a stable state. ` +

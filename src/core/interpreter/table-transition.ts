@@ -23,7 +23,7 @@ type Transition = (
  * Computes the machine's `transition` from tables, with the same snapshots, actions and inspection events as XState and
  * less than half of its garbage. XState itself handles the end of an actor (`xstate.stop`), unhandled actor errors,
  * snapshots of other machines, and charts with unsupported parts.
- * @param tables the tables of the machine, or broken ones in tests
+ * @param tables the tables of the machine, or broken tables in tests
  */
 export function createTableTransition(
   machine: AnyStateMachine,
@@ -53,7 +53,7 @@ function isTaken(type: string): boolean {
   return type !== 'xstate.stop' && type !== 'xstate.init'
 }
 
-/** Cached by config, because machines created by `provide()` have the same one. */
+/** Cached by config, because machines created by `provide()` have the same config. */
 const problems = new WeakMap<object, string | null>()
 const reported = new Set<string>()
 

@@ -11,7 +11,7 @@ import {
 
 /**
  * The undocumented parts of XState that the tables use. `findChangedInternal` detects when another version of XState
- * changes them.
+ * changes these parts.
  */
 
 /** The members of a machine's snapshot, in XState's order. */

@@ -4,7 +4,7 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentRuntime } from './runtime.js'
 
-/** Whether a call is open and its sub-agent has a session, because it was started or rests. */
+/** Whether a call is open and its sub-agent has a session, because the sub-agent was started or rests. */
 export function hasOpenChild(
   { tools }: Pick<AgentContext, 'tools'>,
   { name, questions, started, result }: BatchCall,
@@ -23,16 +23,16 @@ export function listOpenChildren(context: AgentContext): string[] {
 }
 
 /**
- * Whether sub-agents of closed calls may still be active in the store. This happens if the process that closed the call
- * crashed, or lost the store before it stored their end. A completed run has ended all its sub-agents.
+ * Whether sub-agents of closed calls may still be active in the store. This happens if the process that closed a call
+ * crashed, or lost the store before it stored the sub-agent's end. A completed run has ended all its sub-agents.
  */
 export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
   return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)
 }
 
 /**
- * Closed calls whose sub-agent's log does not record an end, because its process is gone or the log could not be
- * written.
+ * Closed calls whose sub-agent's log does not record an end, because the sub-agent's process is gone or the log could
+ * not be written.
  */
 export function findAbandonedCalls(
   runtime: AgentRuntime,

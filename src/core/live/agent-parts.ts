@@ -34,7 +34,7 @@ export interface AgentParts {
   guards: readonly UserGuard[]
   /** Writes the instructions for each step. `instructions` then contains only the skill index. */
   writeInstructions?: WriteInstructions
-  /** The index of its skills. */
+  /** The index of the agent's skills. */
   skillIndex?: string
   prepareStep?: PrepareStep
   /** Models that a step may use instead of `model`. */
@@ -50,20 +50,20 @@ export interface AgentParts {
   /** The required format of answers. */
   output?: StructuredOutput
   shields: ShieldSet
-  /** Its policies. After a handoff, also the policies of the first agent. Absent if there are none. */
+  /** The agent's policies. After a handoff, also the policies of the first agent. Absent if there are none. */
   policies?: readonly Policy[]
-  /** Who may approve its calls. Absent if anyone may. */
+  /** The people who may approve the agent's calls. Absent if anyone may approve them. */
   approvers?: readonly Approvers[]
-  /** The time limit for its questions. Absent if there is none. */
+  /** The time limit for the agent's questions. Absent if there is no limit. */
   expiry?: Expiry
   /** Consulted for each user message. */
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
   interpreter: Interpreter
-  /** Shared budgets of its runs. */
+  /** Shared budgets of the agent's runs. */
   budgets?: BudgetsOption | undefined
-  /** Telemetry for its runs. */
+  /** Telemetry for the agent's runs. */
   telemetry: Telemetry | undefined
 }
 

@@ -12,7 +12,7 @@ export interface ShownAnswer {
   stepId: string
   attempt: number
   text: string
-  /** Whether parts of its calls have been emitted. */
+  /** Whether parts of the answer's calls have been emitted. */
   hasCalls: boolean
 }
 
@@ -42,7 +42,7 @@ export class AnswerStream {
     return this.#text
   }
 
-  /** Whether parts of its calls have been emitted. */
+  /** Whether parts of the answer's calls have been emitted. */
   get hasCalls(): boolean {
     return this.#hasCalls
   }

@@ -14,7 +14,7 @@ import { isAccountExhausted } from '../models/to-model-failure.js'
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
 
-/** The run of a sub-agent, as seen by its call. It outlives pauses of the sub-agent and of the parent run. */
+/** The run of a sub-agent, as seen by its call. This object outlives pauses of the sub-agent and of the parent run. */
 export class ChildRun {
   #run: DelegateRun | undefined
   #end: RunResult | undefined
@@ -46,12 +46,12 @@ export class ChildRun {
     return this.#isReleasing
   }
 
-  /** Whether it may still use tokens. */
+  /** Whether the run may still use tokens. */
   get isUnderWay(): boolean {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
 
-  /** Whether its log may be incomplete because it could not be written or opened. */
+  /** Whether the run's log may be incomplete because the log could not be written or opened. */
   get isUnwritten(): boolean {
     return this.#end?.reason === 'store_error' || this.#isNotBegun
   }
@@ -64,7 +64,7 @@ export class ChildRun {
     this.#run?.result.then(notify, () => undefined)
   }
 
-  /** Receives each state immediately, even before it is durable. */
+  /** Receives each state immediately, even before the state is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
@@ -271,7 +271,7 @@ function describeProgress({ output, steps, messages }: RunResult): string {
 const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit|http_402/i
 const configuration =
   /model|api_?key|auth|permission|forbidden|denied|access|unsupported|not_?found|deployment|parameter|invalid_(request|value|type)|unknown_(url|parameter)|http_4(00|01|03|04|05|22)\b/i
-/** Errors about content. Other content may succeed. */
+/** Matches errors about content. A request with other content may succeed. */
 const content = /content|prompt|policy|safety|moderation|filter/i
 
 /**

@@ -76,10 +76,10 @@ export interface JournaledOptions extends RuntimeOptions {
 }
 
 /**
- * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then
- * applied. Effects start after `transition()` and await `journal.flush()`, so that none precedes its durable cause.
- * Unlike an inspector, this also works for children of other machines. It modifies `machine`, which must be a copy
- * made by `provide`, because making another copy takes over a millisecond.
+ * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then applied.
+ * Effects start after `transition()` and await `journal.flush()`, so no effect precedes its durable cause. Unlike an
+ * inspector, this also works for children of other machines. It modifies `machine`, which must be a copy made by
+ * `provide`, because making another copy takes over a millisecond.
  */
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
@@ -113,7 +113,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** A snapshot does not contain the app's `context`. It is read from the actor's input. */
+      /** A snapshot does not contain the app's `context`. The context is read from the actor's input. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
         const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined

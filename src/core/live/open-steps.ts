@@ -20,7 +20,7 @@ export interface StepWork<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
   /** The call's id, for steps of calls. */
   readonly callId?: string
-  /** Called with the current context when the end is emitted. Null means no output. */
+  /** Called with the current context when the end of the step is emitted. Null means no output. */
   toEnding(output: Output | null, context: AgentContext): StepEnding<Type>
   /** Whether shields still have to screen the output, in which case the end is emitted after the screening. */
   isUncleared?(context: AgentContext): boolean
@@ -30,7 +30,7 @@ interface OpenStep {
   work: StepWork<StepType, unknown>
   owner: AnyActorRef
   startedAt: number
-  /** While shields screen the output: the event that ended the work, and its time. */
+  /** The event that ended the work, and the time of the event. Set while shields screen the output. */
   endedBy?: { event: AgentMachineEvent; completedAt: number }
   isOver?: true
 }
@@ -53,14 +53,14 @@ export class OpenSteps {
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
-    // Usually only a few steps are in progress. `concat` allocates exactly, but `push` reserves space for sixteen
-    // more. With thousands of steps, `push` avoids a copy per step.
+    // Usually only a few steps are in progress. `concat` allocates the exact size, but `push` reserves space for
+    // sixteen more. With thousands of steps, `push` avoids a copy per step.
     if (this.#open.length < 16) this.#open = this.#open.concat(step)
     else this.#open.push(step)
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
-  /** Ends the step of work that ended before its actor. */
+  /** Ends the step of work that ended before the work's actor ended. */
   end<Type extends StepType, Output>(work: StepWork<Type, Output>, ending: StepEnding<Type>): void {
     const open = this.#open.find((one) => one.work === (work as unknown))
     if (open === undefined) return
@@ -140,7 +140,9 @@ function createCancelledEnding({ work }: OpenStep, context: AgentContext): StepE
   return { outcome: 'cancelled', payload: work.toEnding(null, context).payload }
 }
 
-/** The step id of a call in the current batch. It starts with the step id of the response with the call. */
+/**
+ * The step id of a call in the current batch. The id starts with the step id of the response that contains the call.
+ */
 export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
   return `${getStepId({ runId, steps: steps - 1, lastMessageNumber: batchNumber - 1 })}.tool.${callId}`
 }

@@ -10,12 +10,12 @@ interface RunControls {
 
 let controls: RunControls | undefined
 
-/** Called once by the class of runs, which this layer cannot import. */
+/** Called once by the `Run` class, which this layer cannot import. */
 export function provideControls(of: RunControls): void {
   controls = of
 }
 
-/** Ends the questions of a resting run that have expired at `at`, which may be from a different clock. */
+/** Ends the questions of a resting run that have expired at the time `at`, which may come from a different clock. */
 export function expireRun(run: object, at: number): void {
   controls?.expire(run, at)
 }

@@ -29,12 +29,12 @@ export interface PoliciesAbove {
   path: readonly string[]
 }
 
-/** Options of one run, apart from its input. Neither the model nor the journal receives them. */
+/** Options for one run, apart from the run's input. Neither the model nor the journal receives these options. */
 export interface Binding {
   journal?: Journal | undefined
   /** The app's object, passed to `execute`. */
   context?: unknown
-  /** Number of events emitted by earlier processes. Numbering continues after it. */
+  /** Number of events emitted by earlier processes. Event numbers continue after this number. */
   lastEventSeq?: number
   /** The store of the run's log and the logs of its sub-agents. */
   store?: SessionStore
@@ -44,7 +44,7 @@ export interface Binding {
   maxDepth?: number
   /** The prices of a sub-agent, combined with those of the parent run. */
   prices?: PriceBook
-  /** Shared budgets of the run, in addition to the agent's. */
+  /** Shared budgets of the run, in addition to the agent's budgets. */
   budgets?: BudgetsOption | undefined
   /** The shared budgets of the parent run, if this is a sub-agent. */
   budgetsAbove?: readonly SharedBudget[] | undefined
@@ -108,7 +108,7 @@ export class AgentRuntime {
   #steps: OpenSteps | undefined
   #children: Map<string, ChildRun> | undefined
   #listener: MachineEventListener | undefined
-  /** The request in progress. If it is stopped, its cost so far is billed. */
+  /** The request in progress. If the request is stopped, its cost so far is billed. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
   #isHalted = false
   #expiryTimer: unknown
@@ -142,7 +142,7 @@ export class AgentRuntime {
         this.telemetry?.event(announcement as unknown as EmittedEvent)
         const { type } = announcement as unknown as EmittedEvent
         if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
-          // Events without a listener also use a number, so that late subscribers never receive a number twice.
+          // Events without a listener also use a number, so late subscribers never receive a number twice.
           this.#seq += 1
           freezeOnce(announcement)
           return
@@ -159,7 +159,7 @@ export class AgentRuntime {
   }
 
   /**
-   * Logs the input before the run emits or does anything. If its initial state is final, XState emits events without
+   * Logs the input before the run emits or does anything. If the initial state is final, XState emits events without
    * starting the machine, so the first event also counts as a start.
    */
   begin(): void {
@@ -199,8 +199,8 @@ export class AgentRuntime {
   }
 
   /**
-   * The time of the run. It stands still while the run rests, and is synchronized with the clock afterwards. A
-   * restored run that rests until a time keeps the time of the process in which it came to rest.
+   * Returns the time of the run. The time stands still while the run rests, and is synchronized with the clock
+   * afterwards. A restored run that rests until a time keeps the time of the process in which it came to rest.
    */
   readTime(context: AgentContext): number {
     const isIdle = isRestState(context.state) && context.attempt === 1
@@ -242,14 +242,14 @@ export class AgentRuntime {
     this.#listener?.onMachineEvent(event)
   }
 
-  /** Emits an event immediately. For deltas and progress, which are not machine events. */
+  /** Emits an event immediately. Used for deltas and progress, which are not machine events. */
   emit(announcement: EmittedEvent): void {
     this.scope.emit(announcement)
   }
 
   /**
-   * Resolves when all entries so far are durable. No effect may start before. If they cannot be stored, no effect
-   * starts and the run ends.
+   * Resolves when all entries so far are durable. No effect may start before then. If the entries cannot be stored, no
+   * effect starts and the run ends.
    */
   waitUntilDurable(): Promise<void> | undefined {
     // Never resolves, because the process that halts the run also stops the caller.
@@ -258,8 +258,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Resolves once this process is confirmed to still own the run. Undefined if that is already certain. If this process
-   * no longer owns it, the run ends here, as after a failed `waitUntilDurable`.
+   * Resolves once this process is confirmed to still own the run. Undefined if the ownership is already certain. If
+   * this process no longer owns the run, the run ends here, as after a failed `waitUntilDurable`.
    */
   waitUntilHeld(): Promise<void> | undefined {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())
@@ -360,8 +360,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Releases the sub-agents to the process that resumes this run. If the log can no longer be written, it shows the run
-   * as active, so its sub-agents stay active too.
+   * Releases the sub-agents to the process that resumes this run. If the log can no longer be written, the log shows
+   * the run as active, so the sub-agents stay active too.
    */
   releaseChildren(): void {
     // A sub-agent's log that cannot be written stays unchanged.
@@ -369,7 +369,9 @@ export class AgentRuntime {
     this.#children?.clear()
   }
 
-  /** Ends sub-agents whose calls are closed. `onUnsaved` is called for each end that could not be written. */
+  /**
+   * Ends sub-agents whose calls are closed. `onUnsaved` is called for each sub-agent whose end could not be written.
+   */
   endChildren(calls: readonly BatchCall[], onUnsaved: (callId: string) => void): void {
     for (const [callId, child] of this.#children ?? []) {
       if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
@@ -417,7 +419,10 @@ const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set([
   'elicitation_requested',
 ])
 
-/** XState has no API for this. If its internals change, all types count as having a listener. */
+/**
+ * Whether an actor has a listener for an event type. XState has no API for this. If XState's internals change, every
+ * type counts as having a listener.
+ */
 function hasListener(actor: AnyActorRef, type: string): boolean {
   const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
   return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)

@@ -3,7 +3,7 @@ import { truncate, truncateLine } from '../../../guards/lib/cut.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 
-/** Options of `formatSnippets`. */
+/** Options for `formatSnippets`. */
 export interface FormatSnippetsOptions {
   /** Maximum number of characters of all snippets together, without delimiters. Defaults to 20,000. */
   maxChars?: number
@@ -48,7 +48,10 @@ export function formatSnippets(
   return lines.join('\n')
 }
 
-/** 64 bits of a hash of the whole text, incremented until no snippet contains the mark. */
+/**
+ * Creates the mark from 64 bits of a hash of the whole text. The number is incremented until no snippet contains the
+ * mark.
+ */
 function createMark(snippets: readonly RetrievedSnippet[]): string {
   const content = JSON.stringify(snippets.map(({ source, text }) => [source, text]))
   for (let round = 0; ; round++) {

@@ -50,7 +50,7 @@ export function hasError(error: unknown): boolean {
   return Object.values(error).some((value) => value !== null && value !== '')
 }
 
-/** A web page is not a useful error message. */
+/** Whether the text is a web page, which is not a useful error message. */
 export function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<')
 }
@@ -96,16 +96,22 @@ export function findRefusedContent(status: number | null, words: ErrorWords): Re
   return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
 }
 
-/** OpenRouter and OpenAI respond with 404 for parts of a request, and xAI responds with 403. */
+/**
+ * Statuses of errors about content. For rejected parts of a request, OpenRouter and OpenAI respond with 404, and xAI
+ * responds with 403.
+ */
 const contentStatuses = new Set([400, 403, 404, 415, 422, 451])
 
-/** Local servers respond with 500 if a model does not accept images. */
+/**
+ * Returns media that the model never accepts, or null. Local servers respond with 500 if a model does not accept
+ * images.
+ */
 function findUnsupported(status: number, words: ErrorWords): RefusedContent | null {
   const media = status >= 500 && !isAboutSettings(words) ? findRefusedMedia(status, words) : null
   return media?.what === 'media' && media.never ? media : null
 }
 
-/** Tool and model names can contain any of the words below. */
+/** Whether the error is about a setting. Tool and model names can contain any of the words that describe content. */
 function isAboutSettings({ code, param, message }: ErrorWords): boolean {
   return (
     /^(tools?|functions?|tool_choice|response_format|text\.format|model|temperature|reasoning|thinking)\b/.test(
@@ -192,7 +198,7 @@ function isMediaProblem(sentence: string): boolean {
 
 const sentences = (text: string): string[] => text.split(/(?<=[.!?])\s+/)
 
-/** `gpt-image-1` is a model, not an image. */
+/** Removes model names, because `gpt-image-1` is a model and not an image. */
 const withoutModelNames = (text: string): string =>
   text.replaceAll(/\b(gpt|chatgpt|claude|gemini|grok|llama|qwen|dall)[\w.:/-]*-[\w.:/-]*/gi, '')
 

@@ -195,7 +195,7 @@ function isTransient({ kind }: ModelFailure): boolean {
 
 /**
  * The error if no model answered but at least one may recover. A later failure because of quota or media must not hide
- * this.
+ * this error.
  */
 function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
   return new ModelError({ ...passing, partialText, usage })

@@ -109,7 +109,7 @@ class PartCounter {
 /**
  * Adapts a schema to the family. Returns the same object if it already fits.
  *
- * @throws an Error that completes a sentence about the tool
+ * @throws an Error whose message completes a sentence about the tool
  */
 export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject {
   const parts = new PartCounter()
@@ -173,7 +173,7 @@ const readMembers = ({ properties, required }: JsonObject): Members => ({
   required: new Set(asList(required).filter((name) => typeof name === 'string')),
 })
 
-/** Collects the properties that an object of this schema may have, and the required ones. */
+/** Collects the properties that an object of this schema may have, and the required properties. */
 function gather(schema: Json, scope: Scope): Members {
   scope.parts.count()
   if (!isObject(schema)) return readMembers({})

@@ -97,7 +97,7 @@ function reduceMessage(message: Message, refuses: MediaTest, upTo: number): Mess
   return plain.role === 'assistant' && number <= upTo ? withoutReasoning(plain) : plain
 }
 
-/** Replaces media parts with text. Tool results already contain a text for each. */
+/** Replaces media parts with text. Tool results already contain a text for each media part. */
 export function describeParts(message: Message, isDescribed: MediaTest): Message {
   if (!listMedia(message).some(isDescribed)) return message
   switch (message.role) {
@@ -163,7 +163,7 @@ export function toRefusal(content: RefusedContent, request: RefusedRequest): Ref
   return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.lastMessageNumber }
 }
 
-/** Starts with the newest parts, because the provider has already accepted the older ones. */
+/** Omits the newest parts first, because the provider has already accepted the older parts. */
 function toMediaRefusal(
   { kinds, never }: Extract<RefusedContent, { what: 'media' }>,
   { messages }: RefusedRequest,
@@ -180,9 +180,9 @@ function toMediaRefusal(
 }
 
 /**
- * Starts with the newest messages, then tries the question itself. If the previous question was also refused, an
- * older message may be the cause, for example after a change to another provider. The last user message is never
- * omitted together with others, because the response would not answer it.
+ * Omits the newest messages first, then the question itself. If the previous question was also refused, an older
+ * message may be the cause, for example after a change to another provider. The last user message is never omitted
+ * together with others, because the response would not answer it.
  */
 function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
   const known = listRefusedIds(refused)

@@ -95,7 +95,7 @@ function readData(input: unknown, at: string): string {
   throw inputError(`${at} must be bytes, base64, or a data: or http(s): URL.`, at)
 }
 
-/** Does not parse `data:` URLs, because they may be large. */
+/** Whether an address is a valid URL. `data:` URLs are not parsed, because they may be large. */
 function isWellFormedAddress(text: string): boolean {
   return /^data:/i.test(text) || URL.canParse(text)
 }
@@ -103,7 +103,7 @@ function isWellFormedAddress(text: string): boolean {
 /** Checks only this many characters at each end. */
 const inspectedChars = 64 * 1024
 
-/** The last base64 group has at least two characters. */
+/** Whether a text is base64. The last base64 group must have at least two characters. */
 function isBase64(text: string): boolean {
   const end = text.slice(-inspectedChars)
   const padded = /=*$/.exec(text.slice(-3))?.[0].length ?? 0
@@ -175,7 +175,7 @@ export function describeMedia(part: MediaPart): string {
   return getOrCreate(descriptions, part, () => buildDescription(part))
 }
 
-/** The text of a response that consists only of media, so that it does not count as empty. */
+/** The text of a response that consists only of media, so that the response does not count as empty. */
 export function describeMediaList(media: readonly MediaPart[]): string {
   return media.map(describeMedia).join('\n')
 }
@@ -241,7 +241,7 @@ function findText(part: MediaPart): string | null {
     : `<file${name === undefined ? '' : ` name=${JSON.stringify(name)}`}>\n${text}\n</file>`
 }
 
-/** The media type may name a charset other than UTF-8. */
+/** Decodes a text file. The media type may name a charset other than UTF-8. */
 function decodeFile(base64: string, head: string): string | null {
   const [, charset = 'utf-8'] = /charset="?([\w-]+)/i.exec(head) ?? []
   return decodeBase64(base64, /^text\//i.test(head) ? [charset, 'windows-1252'] : [charset])

@@ -38,7 +38,7 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
   }
 }
 
-/** Returns all items or none, because they may depend on each other. */
+/** Returns all items or none, because items may depend on each other. */
 function normalizeProviderItems(source: unknown): Pick<ModelResponse, 'providerItems'> {
   const read = readProviderItems(source)
   return read === null ? {} : { providerItems: read }
@@ -70,7 +70,7 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
   return listDistinctCalls(calls, readCall).map((call, i) => {
     const { name, arguments: text } = readCall(call)
     const hosted = normalizeHosted(call?.hosted)
-    // Also unique in the session, because people, logs and the model refer to a call by its id.
+    // The id is also unique in the session, because people, logs and the model refer to a call by its id.
     let id = asText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
     // The provider identifies hosted calls by its own id, so the id is kept.
     if (hosted.hosted === undefined) id = toCallId(id)
@@ -96,7 +96,7 @@ function readCall(call: Partial<ToolCall>): SentCall {
 interface IdTree extends Map<string, IdTree> {}
 
 /**
- * Adds an id. Returns false if it exists, or if one id extends the other after a slash. This keeps ids of sub-agent
+ * Adds an id. Returns false if the id exists, or if one id extends another after a slash. This keeps ids of sub-agent
  * calls (parent call id, slash, call id) unambiguous.
  */
 function addId(ids: IdTree, id: string): boolean {
@@ -123,7 +123,7 @@ function normalizeHosted(source: unknown): Pick<ToolCall, 'hosted'> {
   return hosted === null ? {} : { hosted }
 }
 
-/** Strings from providers are printed and logged, so they must be on one line and free of control characters. */
+/** Converts a provider's string to one line without control characters, because such strings are printed and logged. */
 export function toSingleLine(text: string): string {
   return stripControls(text).replaceAll(/[\t\n]+/g, ' ')
 }

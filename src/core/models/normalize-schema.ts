@@ -61,7 +61,7 @@ const readSchema: Reader = (value, isOld) => {
 const readSchemas: Reader = (value, isOld) =>
   isFilled(value, isOld) && (value as Json[]).map((inner) => readSchema(inner, isOld) ?? {})
 
-/** Expands boolean schemas, which not every provider accepts here. */
+/** Reads a map of schemas. Boolean schemas are expanded, because not every provider accepts them in a map. */
 const readMap: Reader = (value, isOld) =>
   isObject(value)
     ? mapObject(value, (inner) => {
@@ -156,7 +156,7 @@ function pickAnnotations({ $ref, title, description, $defs, definitions }: JsonO
   return Object.fromEntries(Object.entries(stored).filter(([, value]) => value !== undefined)) as JsonObject
 }
 
-/** An unknown type name means any type. */
+/** Reads the types of a schema. An unknown type name means any type. */
 function readType(value: Json): Json | undefined {
   const names = (Array.isArray(value) ? value : [value]).map((name) =>
     name === null ? (Array.isArray(value) ? 'null' : undefined) : getTypeName(name),
@@ -196,7 +196,7 @@ export function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
-/** Also works for a key named `__proto__`. */
+/** Sets an own property. Also works for a key named `__proto__`. */
 function setOwn(target: JsonObject, key: string, value: Json): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
 }

@@ -1,7 +1,7 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { HostedCallOrigin, ProviderItems } from '../../../machines/agent/messages.js'
 
-/** Some servers reject requests that are nested more deeply. */
+/** Maximum nesting depth. Some servers reject requests that are nested more deeply. */
 export const maxDepth = 100
 
 /** A plain JSON copy, or undefined if the value is not valid JSON (a BigInt, a cycle) or nested too deeply. */

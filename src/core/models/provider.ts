@@ -69,7 +69,7 @@ export interface ModelRequest {
   responseFormat?: ResponseFormat
   /** Sampling parameters. Omitted ones use the provider's default. */
   sampling: Sampling
-  /** Merged into the request body last. */
+  /** Fields that are merged into the request body last. */
   extraBody: JsonObject
   /** Whether to stream the response. */
   stream: boolean
@@ -120,7 +120,7 @@ export interface SlotWait {
 export interface ModelRequestOptions {
   /** Aborts if the run is cancelled or times out, or if the response is too slow. */
   signal: AbortSignal
-  /** Call this when the request has been sent. The run uses the wait for other work. */
+  /** Call this when the request has been sent. The run uses the waiting time for other work. */
   onSent?: () => void
   /** Receives each piece of a streamed response. Never throws. */
   onDelta: (text: string, reasoning: string) => void
@@ -204,7 +204,7 @@ export interface ModelProvider {
   readonly media?: readonly MediaKind[]
   /**
    * When to send reasoning back as text, which takes up space in the context window: always, or only with tool calls.
-   * If absent, it is never sent back.
+   * If absent, reasoning is never sent back.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
   /** The server for telemetry, as a host name or address without path or key. */

@@ -50,7 +50,8 @@ export function toAcceptedMessages(
 }
 
 /**
- * Describes media from earlier turns, which other models may have accepted, so that they do not make this turn fail.
+ * Replaces media from earlier turns with descriptions, so that media accepted by other models do not make this turn
+ * fail.
  */
 function describeEarlierMedia(
   messages: readonly Message[],

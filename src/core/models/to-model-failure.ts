@@ -128,7 +128,7 @@ const accountSentences = new RegExp(
   'i',
 )
 
-/** The model wrote a malformed call (Groq), and the next attempt may succeed. */
+/** Codes for a malformed call written by the model (Groq). The next attempt may succeed. */
 const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
 
 const overflowAdvice = 'Shorten the conversation, or set context.window and context.strategy.'
@@ -272,7 +272,7 @@ const overflowSentences = [
   /number of (input|prompt) tokens exceeds (the )?max/i,
 ]
 
-/** The request exceeds the limit of a whole minute, so only a shorter request helps. */
+/** Matches errors about a request that exceeds the limit of a whole minute. Only a shorter request helps. */
 const exceedsMinuteLimit = /request too large/i
 
 function isContextOverflow(status: number | null, code: string, type: string, message: string): boolean {

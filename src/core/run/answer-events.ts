@@ -22,11 +22,11 @@ import { readSender, type SentBy } from '../sessions/principal.js'
 export interface AnswerOptions extends SentBy {
   /** The fingerprint from `pending` or `approval_requested`. */
   fingerprint?: string | undefined
-  /** The message that made the call. A repeated call has a different message. */
+  /** The message that made the call. A repeated call is in a different message. */
   messageId?: string | undefined
   /** Why a call is approved. It is stored in the log, but the model does not read it. */
   why?: string | undefined
-  /** Also approves later calls to the tool. Without `when`, the grant covers exactly these arguments. */
+  /** A grant that also approves later calls to the tool. Without `when`, the grant covers exactly these arguments. */
   grant?: GrantOptions | undefined
 }
 

@@ -19,7 +19,10 @@ export type SessionOwner = { prefix: string; tags?: SessionTags } | { tags: Sess
 
 const pageSize = 100
 
-/** Maximum wait in milliseconds. A killed process holds its session this long. A cancelled run releases it sooner. */
+/**
+ * Maximum wait in milliseconds. A killed process holds its session this long. A cancelled run releases its session
+ * sooner.
+ */
 const longestWaitMs = leaseMs + 5_000
 const retryMs = 100
 
@@ -65,7 +68,7 @@ function checkOwner(owner: SessionOwner): ListOptions {
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
-/** Reads page by page. Applies the filter again, because custom stores may ignore it. */
+/** Lists the sessions page by page. Applies the filter again, because custom stores may ignore it. */
 export async function* listSessions(
   store: SessionStore,
   options: ListOptions,

@@ -59,8 +59,7 @@ async function applyEdit(
   const fit = keepFit(last, before, messages)
   return {
     state: { ...folded.state, messages, fit, ...(terms && { terms }) },
-    // The ended run answered the content before the edit. The fork keeps the conversation, and the next run continues
-    // it.
+    // The ended run answered the unedited content. The fork keeps the conversation, and the next run continues it.
     run: active && {
       machine: { ...toMachineState(active), value: change.place(active.value) },
       context: { ...active.context, messages, fit, ...change.context },
@@ -87,7 +86,7 @@ function withAskFirst(folded: FoldedSession, { tools }: AgentParts): FoldedSessi
   return { ...asking, run: { ...run, context: { ...run.context, terms, calls } } as typeof run }
 }
 
-/** The sub-agent's call waits for more answers and has not read the approvals given so far. */
+/** Removes the approvals given so far. The sub-agent's call has not read them, because it waits for more answers. */
 function withoutApprovals(call: BatchCall): BatchCall {
   const questions = (call.questions ?? []).map(({ answer, ...question }) =>
     answer === undefined || question.needs === 'approval' ? question : { ...question, answer },
@@ -105,7 +104,7 @@ interface EditScene {
 interface AppliedEdit {
   messages: Message[]
   written: LoggedEdit
-  /** The changes to an active run, and the state that it continues from. */
+  /** The changes to an active run, and the state that the run continues from. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }
 
@@ -134,7 +133,7 @@ async function editMessage(
   return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
 }
 
-/** The instructions are from the author of the fork, so shields do not check them. */
+/** Replaces the instructions. They come from the author of the fork, so shields do not check them. */
 async function editInstructions(
   { instructions }: Extract<ForkEdit, { instructions: string }>,
   { messages, folded }: EditScene,
@@ -265,7 +264,10 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
   )
 }
 
-/** Items that must be sent back to a provider unchanged match only the original arguments. */
+/**
+ * Replaces the arguments of a call. Removes items that must be sent back to a provider unchanged, because they match
+ * only the original arguments.
+ */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
   const { reasoning_details: _details, provider_items: _items, ...rest } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
@@ -278,7 +280,7 @@ function replaceMessage(messages: readonly Message[], message: Message, next: Me
   return messages.map((one) => (one === message ? next : one))
 }
 
-/** Keeps the fit unless the edit is inside its gap, because the gap's note describes those messages. */
+/** Keeps the fit unless the edit is inside its gap, because the gap's note describes the messages inside the gap. */
 function keepFit(
   { fit }: Pick<AgentContext, 'fit'>,
   before: readonly Message[],

@@ -40,7 +40,7 @@ export async function cancelStoredRun(
   })
 }
 
-/** Holds the session while `work` runs. Returns `sent` if another process holds it and reads its inbox. */
+/** Holds the session while `work` runs. Returns `sent` if another process holds the session and reads its inbox. */
 async function withFreeSession(
   { store, clock }: StoreParts,
   sessionId: string,
@@ -60,7 +60,7 @@ async function withFreeSession(
   }
 }
 
-/** Writes an event after which the run rests or ends. Returns the number of its last event. */
+/** Writes an event after which the run rests or ends. Returns the number of the run's last event. */
 async function writeRest(
   { log, folded }: AcquiredSession,
   event: AgentMachineEvent,

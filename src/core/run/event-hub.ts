@@ -236,7 +236,7 @@ export class EventHub {
   }
 }
 
-/** Needed only by `object$`. */
+/** Loads the parser, which only `object$` needs. */
 const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.js'))
 
 /** Parses objects from the pieces of an answer. Pieces wait until the parser is loaded. */
@@ -248,7 +248,7 @@ class ObjectStream {
 
   constructor(next: (object: object) => void) {
     this.ready = this.#load(next)
-    // Prevents an unhandled rejection if the run is refused, because then no code awaits it.
+    // Prevents an unhandled rejection if the run is refused, because then no code awaits `ready`.
     this.ready.catch(() => undefined)
   }
 

@@ -4,7 +4,7 @@ import type { Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../base/errors.js'
 
 /**
- * A run that did not complete, as an exception. `result` has the transcript, the usage and the last output.
+ * A run that did not complete, as an exception. `result` contains the transcript, the usage and the last output.
  *
  * @example
  * try {
@@ -27,7 +27,7 @@ export class RunError extends StatewrightError {
 }
 
 /**
- * ERROR caused by the provider or an internal failure.
+ * The run ended in ERROR because of the provider or an internal failure.
  *
  * @example
  * try {
@@ -85,7 +85,7 @@ export class TimedOutError extends RunError {
  * try {
  *   orThrow(result)
  * } catch (error) {
- *   if (!(error instanceof CancelledError)) throw error // to cancel is no failure
+ *   if (!(error instanceof CancelledError)) throw error // cancelling is not a failure
  * }
  */
 export class CancelledError extends RunError {
@@ -98,7 +98,7 @@ export class CancelledError extends RunError {
  * try {
  *   orThrow(result)
  * } catch (error) {
- *   if (error instanceof BlockedError) console.log(error.message) // what the shield said
+ *   if (error instanceof BlockedError) console.log(error.message) // the message of the shield
  * }
  */
 export class BlockedError extends RunError {
@@ -148,7 +148,8 @@ export class NotFinishedError extends RunError {
  * The result of a completed run. Throws for any other run.
  *
  * @example const { output } = orThrow(await agent.run('What changed?').result)
- * @throws {MaxStepsError} and the other errors of this module, depending on the state of the run. Each has the `result`
+ * @throws {MaxStepsError} and the other errors of this module, depending on the state of the run. Each error contains
+ * the `result`
  */
 export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   expectArgument(

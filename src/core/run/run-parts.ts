@@ -177,7 +177,7 @@ export function createRefusalEvent(runId: string, error: unknown, at: number): A
   return freezeOnce({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
 }
 
-/** Uses a process warning, because the app neither listens nor awaits nor iterates. */
+/** Reports a refused run with a process warning, because the app neither listens nor awaits nor iterates. */
 export function warnOfRefusal(error: unknown): void {
   const { code, message } = describeRefusal(error)
   warnProcess(`A run was refused, but nothing awaits its result: ${message}`, code)

@@ -93,7 +93,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #clock: Clock
   readonly #started = new RestPromise<void>()
   #isRefused = false
-  /** Whether the app has read a promise or a stream of the run. If so, it will notice a refusal. */
+  /** Whether the app has read a promise or a stream of the run. If so, the app will notice a refusal. */
   #isWatched: boolean
   #log: SessionLog | undefined
   #actor: Actor<AgentMachine> | undefined
@@ -103,11 +103,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #pending: ControlEvent[] = []
   /**
    * Pending events that have not been delivered to the actor. They wait until the actor is created. While the run
-   * rests, they wait until the session is reacquired, because another process may hold it.
+   * rests, they wait until the session is reacquired, because another process may hold the session.
    */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
-  /** Set because a synchronous store delivers its inbox while the session is being reacquired. */
+  /** Whether the session is being reacquired. A synchronous store delivers its inbox during this time. */
   #isReacquiring = false
   /** The event that ends a rest, until it is delivered. */
   #ending: ControlEvent | undefined
@@ -118,7 +118,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #expiry: ControlEvent | undefined
   /** Checks of events that are still in progress. `release` waits for them. */
   #checks: Promise<unknown> | undefined
-  /** Whether pending messages end the rest, so that it is not reported. */
+  /** Whether pending messages end the rest, in which case the rest is not reported. */
   #leavesRest = false
 
   static {
@@ -189,7 +189,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * ERROR for a run that was refused.
+   * The current state. ERROR if the run was refused.
    * @example console.log(run.state)
    */
   get state(): AgentState {
@@ -273,7 +273,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * The next user message of an interactive run.
    * @example if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
-   * @throws {UsageError} `wrong_state` if it does not wait for a message, `invalid_input`
+   * @throws {UsageError} `wrong_state` if the run does not wait for a message, `invalid_input`
    */
   reply(input: UserInput, options: SentBy = {}): void {
     if (!this.#forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
@@ -282,9 +282,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Approves a call. `editedInput` replaces its arguments. `call` is its id, or the call from `pending` or
-   * `approval_requested`. Pass the call to reject late answers for another call with the same id, and to type
-   * `editedInput` by its `name`. If an edit does not match the tool's schema, it is rejected and the call keeps
+   * Approves a call. `editedInput` replaces the call's arguments. `call` is the call's id, or the call from `pending`
+   * or `approval_requested`. Pass the call to reject late answers for another call with the same id, and to type
+   * `editedInput` by its `name`. If an edit does not match the tool's schema, the edit is rejected and the call keeps
    * waiting. With an asynchronous schema, the rejection is a `warning` (`answer_refused`).
    *
    * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
@@ -577,7 +577,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#enqueue(this.#withDigest(event))
   }
 
-  /** A grant applies to the current version of its tool. */
+  /**
+   * Adds the digest of the tool to an event that gives a grant, because a grant applies only to the tool's current
+   * version.
+   */
   #withDigest(event: ControlEvent): ControlEvent {
     if (event.type !== 'GRANT' && event.type !== 'APPROVE') return event
     const { calls = [], speaker } = this.#context ?? {}
@@ -594,8 +597,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Where an event belongs among the pending events. A revocation from the inbox was stored before the event that
-   * ends the rest. That event can start the call.
+   * Returns the position of an event among the pending events. A revocation from the inbox precedes the event that ends
+   * the rest, because the revocation was stored first and the other event can start the call.
    */
   #findPlace({ type, inbox }: ControlEvent): number {
     const isEarlier = this.#ending !== undefined && type === 'REVOKE' && inbox !== undefined
@@ -650,7 +653,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#deliver(actor, event)
     } catch (error) {
       this.#ending = undefined
-      // The process that has taken the session ends its questions.
+      // The process that has taken the session ends the session's questions.
       if (event === this.#expiry) this.#removePending(event)
       // A cancel always applies, even if only in this process.
       else actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
@@ -719,7 +722,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#runtime?.emit(event)
   }
 
-  /** Emitted later, because XState calls the inspector during a transition. */
+  /**
+   * Emits a warning about the inspector after the transition, because XState calls the inspector during a transition.
+   */
   #warnOfInspector(thrown: unknown): void {
     queueMicrotask(() => {
       const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
@@ -769,7 +774,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
-  /** A run that ended because its log could not be written can be resumed. */
+  /** Creates the result of an ended run. A run that ended because its log could not be written can be resumed. */
   #toEndResult(context: AgentContext): RunResult {
     const result = toRunResult(context)
     const isResumable = result.reason === 'store_error' && this.#log?.isResumable === true

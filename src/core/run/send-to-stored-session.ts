@@ -47,7 +47,7 @@ interface InboxForecast {
   run: FoldedRun
   /** Number of the last message that was read. */
   message: number
-  /** The idempotency keys of these messages, with their numbers. */
+  /** The idempotency keys of the messages that were read, with the numbers of the messages. */
   keys: Map<string, number>
 }
 
@@ -103,7 +103,7 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string, no
   try {
     if (event === null) return run
     checkMessageFits(event, run, id, now)
-    // The next run reads it.
+    // The next run reads the message.
     if (run.status !== 'active' && outlivesRun(event)) {
       const grants = changeGrants(run.context, { now, ...event }) ?? []
       return { ...run, context: { ...run.context, grants } }
@@ -307,7 +307,7 @@ function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage
 
 const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
 
-/** The machine event for an answer, if a call waits for it and the sender may give it. */
+/** The machine event for an answer, if a call waits for the answer and the sender may give it. */
 async function toAnswerEvent(
   message: AnswerMessage,
   { context }: FoldedRun,

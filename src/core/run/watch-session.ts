@@ -116,8 +116,8 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
 ])
 
 /**
- * The events of a session. They are read from its growing log, or live if the run is in this process. `left` also ends
- * the watch.
+ * The events of a session. The events are read from the session's growing log, or received live if the run is in this
+ * process. `left` also ends the watch.
  */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
@@ -261,7 +261,7 @@ class SessionWatch {
     this.#ready.push({ ...announcement, ...stamp })
   }
 
-  /** Subscribes to the run if it is in this process. The text of its current answer is emitted first. */
+  /** Subscribes to the run if it is in this process. The text of the run's current answer is emitted first. */
   #listenLive(): void {
     const live = getLiveSessions(this.#store).get(this.#id)
     if (live === this.#live) return

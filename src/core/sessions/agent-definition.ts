@@ -64,13 +64,13 @@ export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> |
 
 type CallContext = Pick<AgentContext, 'sessionId' | 'runId' | 'batchNumber' | 'calls'>
 
-/** Length of the run id prefix in a child id. Long enough to be unique among the runs of a session. */
+/** Length of the run id prefix in a child id. The prefix is long enough to be unique among the runs of a session. */
 const runIdChars = 12
 
 /**
  * The session of a call's sub-agent: `PARENT:RUN.BATCH.PLACE`. Uses the index of the call, because call ids are unique
- * only within a batch and can contain any characters. Chat ids contain no colon, so they cannot collide. If the id
- * would be too long, the parent's id is omitted.
+ * only within a batch and can contain any characters. Chat ids contain no colon, so they cannot collide with these ids.
+ * If the id would be too long, the parent's id is omitted.
  */
 export function getChildSessionId(
   { sessionId, runId, batchNumber, calls }: CallContext,

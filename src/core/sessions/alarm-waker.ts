@@ -29,7 +29,7 @@ export interface AlarmWakerParts {
   pollMs: number
   /** Maximum number of concurrent sessions. */
   concurrency: number
-  /** Whether this process may wake the session. Its agent or its machine may exist only in another deployment. */
+  /** Whether this process may wake the session. The session's agent or machine may exist only in another deployment. */
   mayWake: (alarm: Alarm) => boolean
   /**
    * Runs a session until it settles. Returns its remaining sleep in milliseconds, or undefined if it does not sleep.

@@ -15,7 +15,7 @@ export interface BranchStart {
 export interface StoredBranch {
   /** Number of the parent branch. Null for the first branch. */
   parent: number | null
-  /** Number of messages that it shares with its parent. */
+  /** Number of messages that the branch shares with its parent. */
   at: number
   regenerate?: true
   key?: string
@@ -112,7 +112,10 @@ export function listBranchPoints(tree: BranchTree, number = tree.current): Branc
   })
 }
 
-/** The branch to show for a variant: the currently shown branch if it is one of them, otherwise the latest. */
+/**
+ * The branch to show for a variant: the currently shown branch if it belongs to the variant, otherwise the variant's
+ * latest branch.
+ */
 function chooseBranch(through: readonly number[], shown: readonly number[]): number {
   return shown.find((one) => through.includes(one)) ?? Math.max(...through)
 }

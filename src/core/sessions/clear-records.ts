@@ -35,7 +35,7 @@ export type ShownRecord =
 type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
 type Content = UserMessage['content']
 
-/** A record with the state of the run before and after it. */
+/** A record with the state of the run before and after the record. */
 interface PlacedRecord {
   record: LogRecord
   entry: RecordContent

@@ -33,8 +33,8 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
 }
 
 /**
- * Timers are deleted last, because a session that still exists must be able to wake. Leftover timers are removed when
- * the deletion is repeated.
+ * Deletes one session without its sub-agents. Timers are deleted last, because a session that still exists must be able
+ * to wake. Leftover timers are removed when the deletion is repeated.
  */
 async function deleteAlone(store: SessionStore, sessionId: string): Promise<number> {
   const isDeleted = await store.delete(sessionId)

@@ -34,7 +34,7 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
 }
 
 /**
- * How the runs that did not answer in full ended, in order. A paused run comes last. A run that waits for a person or
+ * The ends of the runs that did not answer in full, in order. A paused run comes last. A run that waits for a person or
  * for the next message has not ended.
  */
 export function listTurnEnds(context: AgentContext): TurnEnd[] {

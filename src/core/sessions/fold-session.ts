@@ -43,11 +43,11 @@ export interface FoldedSession {
   state: SessionState
   /** The latest run, whether ended or not. Null before the first. */
   run: FoldedRun | null
-  /** The agent that started the run. Null if it is not in the log. */
+  /** The agent that started the run. Null if the log does not contain the agent. */
   definition: AgentDefinition | null
   /** Consecutive resumes after a crash. Reset to 0 by any other event of the run. */
   resumeCount: number
-  /** Number of the run's last emitted event. Null if it is not in the log. */
+  /** Number of the run's last emitted event. Null if the log does not contain the number. */
   lastEventSeq: number | null
   /** Number of the last inbox message in the log, or 0. */
   inbox: number
@@ -80,7 +80,7 @@ export const pureReducer: RunReducer = {
     createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
 }
 
-/** Uses XState's interpreter, which takes twice as long. */
+/** A reducer that uses XState's interpreter, which takes twice as long. */
 export const xstateReducer: RunReducer = {
   ...pureReducer,
   step: (run, event) => transition(agentMachine, run, event)[0],
@@ -298,7 +298,7 @@ export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
 
 const gapAfterKill = 1_000_000
 
-/** Restores a snapshot if this machine has its state. */
+/** Restores a snapshot if this machine has the snapshot's state. */
 function restoreRun(
   stored: MachineState,
   seq: number,

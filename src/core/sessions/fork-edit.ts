@@ -9,7 +9,7 @@ import { inputError, copyAsJson, toMessage } from './user-input.js'
  *   { message: 'm1', content: 'And in June?' },
  *   { call: 'call_1', arguments: { month: 6 } },
  *   { call: 'call_1', result: { total: 12 } }, // an Error becomes an error result
- *   { instructions: 'You are brief.' }, // in this fork alone, in place of the agent's and of those of a step
+ *   { instructions: 'You are brief.' }, // only in this fork, instead of the instructions of the agent or a step
  * ]
  */
 export type ForkEdit =
@@ -18,7 +18,7 @@ export type ForkEdit =
   | { call: string; result: unknown }
   | { instructions: string }
 
-/** Options of a fork. */
+/** Options for forking a session. */
 export interface ForkOptions {
   /** A change to the forked state. Defaults to none. */
   edit?: ForkEdit
@@ -31,7 +31,7 @@ export interface ForkOptions {
   context?: unknown
 }
 
-/** An edit as logged, after the shields. */
+/** An edit as stored in the log, after the shields have checked it. */
 export type LoggedEdit =
   | { message: string; content: string | ContentPart[] }
   | { call: string; arguments: string }

@@ -79,8 +79,8 @@ export async function writeFork(
 }
 
 /**
- * Removes the votes for an open question, because they were sent to the original session. Its time limit starts again
- * with an approval in the fork.
+ * Removes the votes for an open question, because the votes were sent to the original session. The question's time
+ * limit starts again with an approval in the fork.
  */
 function withoutVotes(call: BatchCall): BatchCall {
   if (call.result !== undefined) return call
@@ -94,7 +94,10 @@ function withoutVotes(call: BatchCall): BatchCall {
   return { ...open, ...(isDecided && { approvals }), ...(questions && { questions }) }
 }
 
-/** Copies the sessions of sub-agents that wait for an answer, so that each waits at the same question in the fork. */
+/**
+ * Copies the sessions of sub-agents that wait for an answer, so that each sub-agent waits at the same question in the
+ * fork.
+ */
 async function copyChildren(
   parts: ForkParts,
   { sessionId, folded }: ForkOrigin,
@@ -129,7 +132,7 @@ export function keepUnchanged({ state, run }: FoldedSession): ForkStart {
   return { state, run: run && { machine: toMachineState(run), context: run.context } }
 }
 
-/** Applies `askFirst` of the fork to its sub-agents. */
+/** Applies the fork's `askFirst` to the fork's sub-agents. */
 function askFirst(child: FoldedSession): FoldedSession {
   const { run } = child
   if (run === null) return child
@@ -148,9 +151,9 @@ function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
 
 /**
  * The state of a call's sub-agent at the question that the call waits for. Uses the last matching record that is not
- * later than `at` (in milliseconds since the epoch), or otherwise the first one, because a sub-agent may write its
- * record shortly after the waiting run.
- * @throws {UsageError} `nothing_to_resume` if its log has no such record
+ * later than `at` (in milliseconds since the epoch), or otherwise the first matching record, because a sub-agent may
+ * write its record shortly after the waiting run.
+ * @throws {UsageError} `nothing_to_resume` if the sub-agent's log has no such record
  */
 async function readSessionAtQuestion(
   store: SessionStore,

@@ -63,7 +63,7 @@ function isMatcher(value: unknown): value is GrantMatcher {
 type Approve = Extract<ControlEvent, { type: 'APPROVE' }>
 
 /**
- * Checks whether an approval may give its grant.
+ * Checks whether an approval may give the grant that it contains.
  * @throws {UsageError} `invalid_input`
  */
 export function checkApprovalGrants(context: AgentContext, event: Approve): void {
@@ -139,7 +139,7 @@ export function toRevokeEvent(
   }
 }
 
-/** Whether the session keeps a message when its run ends. Grants apply to later runs. */
+/** Whether the session keeps a message when the session's run ends. Grants apply to later runs. */
 export function outlivesRun(event: ControlEvent | null): boolean {
   return event?.type === 'GRANT' || (event?.type === 'REVOKE' && 'grant' in event)
 }

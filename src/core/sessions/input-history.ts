@@ -48,7 +48,7 @@ export type HistoryMessage =
       reasoning?: string | null | undefined
       reasoning_content?: string | null | undefined
       reasoning_details?: readonly unknown[] | null | undefined
-      /** From a run's result. */
+      /** Copied from a run's result. */
       provider_items?: ProviderItems | null | undefined
       by?: string | null | undefined
     })
@@ -60,7 +60,7 @@ export type HistoryMessage =
       media?: readonly MediaPart[] | null | undefined
     })
 
-/** Messages are renumbered, and a missing time is set to now. */
+/** The id, time and notes of a message. Messages are renumbered, and a missing time is set to now. */
 interface Stamp {
   id?: string | undefined
   /** Milliseconds since the epoch. */
@@ -75,7 +75,7 @@ interface HistoryCall {
   /** `arguments` is JSON text, exactly as the model generated it. */
   function?: { name: string; arguments: string } | undefined
   extra_content?: unknown
-  /** From a run's result. */
+  /** Copied from a run's result. */
   hosted?: HostedCallOrigin | null | undefined
 }
 
@@ -96,8 +96,8 @@ export interface InputConversation {
 }
 
 /**
- * Splits the input into earlier turns and new messages. All messages after the last one that is not a user message
- * are new. A UsageError `invalid_input` names the message and the problem.
+ * Splits the input into earlier turns and new messages. The user messages at the end of the input are new. A UsageError
+ * `invalid_input` names the message and the problem.
  */
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0

@@ -53,7 +53,7 @@ function copyStored(stored: unknown): unknown {
   }
 }
 
-/** Must run before all other checks, because this version cannot validate a newer format. */
+/** Rejects a newer format. Must run before all other checks, because this version cannot validate a newer format. */
 function refuseNewerVersion(stored: unknown): void {
   const version = typeof stored === 'object' && stored !== null && 'version' in stored ? stored.version : 0
   if (typeof version !== 'number' || version <= sessionVersion) return

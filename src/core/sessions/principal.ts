@@ -19,7 +19,7 @@ export function parsePrincipal(by: unknown): Principal | null {
 }
 
 /**
- * The sender in the log's format. Empty if there is none.
+ * The sender in the log's format. Empty if there is no sender.
  * @throws {UsageError} `invalid_input`
  */
 export function readSender(sender: SentBy, where: string): { by?: Principal } {
@@ -35,6 +35,6 @@ export function readSender(sender: SentBy, where: string): { by?: Principal } {
   )
 }
 
-/** The author of a run's input. Empty if there is none. @throws {UsageError} `invalid_input` */
+/** The author of a run's input. Empty if there is no author. @throws {UsageError} `invalid_input` */
 export const toRequesters = (sender: SentBy, where: string): { requesters?: readonly Principal[] } =>
   addRequester([], readSender(sender, where).by)

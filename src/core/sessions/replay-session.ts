@@ -23,8 +23,8 @@ export interface SessionBranches {
   /** The points where the transcript diverges from other branches. */
   points: readonly BranchPoint[]
   /**
-   * How the branch started. `at` is the number of messages that it shares with its parent. `again` means that it
-   * repeats its first message.
+   * How the branch started. `at` is the number of messages that the branch shares with its parent. `again` means that
+   * the branch repeats its first message.
    */
   began: { at: number; again?: true; key?: string }
   /** Client ids of messages on branches that the session has left. */
@@ -33,7 +33,7 @@ export interface SessionBranches {
 
 /** The state of a session after a record of its log. */
 export interface SessionSnapshot {
-  /** Number of that record. 0 before the first. */
+  /** Number of the record. 0 before the first record. */
   seq: number
   name?: string
   messages: readonly Message[]
@@ -43,7 +43,7 @@ export interface SessionSnapshot {
   run: RunResult | RunInProgress | null
   /** The state of the machine, for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
-  /** How the runs that did not answer in full ended, by user message. Absent if there are none. */
+  /** The ends of the runs that did not answer in full, by user message. Absent if there are none. */
   ends?: readonly TurnEnd[]
   /** Approvals for later calls, including grants that have ended. Absent if there are none. */
   grants?: readonly Grant[]

@@ -17,15 +17,15 @@ export interface SessionBranch {
   branch: number
   /** Number of the parent branch. Null for the first branch. */
   parent: number | null
-  /** Number of messages that it shares with its parent. */
+  /** Number of messages that the branch shares with its parent. */
   shared: number
-  /** Its last record. `agent.replay(id, { to: seq })` shows the branch. */
+  /** Number of the branch's last record. `agent.replay(id, { to: seq })` shows the branch. */
   seq: number
   /** Whether the session continues from this branch. */
   isCurrent: boolean
 }
 
-/** The branches of a session, oldest first. A session without branches has one. */
+/** The branches of a session, oldest first. A session that never branched has one branch. */
 export async function listBranches(store: SessionStore, sessionId: string): Promise<SessionBranch[]> {
   const { branches, head } = await readSessionAt(store, checkSessionId(sessionId))
   const tree = branches ?? unbranched

@@ -12,7 +12,7 @@ export function noStoreError(): UsageError {
   )
 }
 
-/** Only one run at a time may append to the log. */
+/** Rejects a session with an unfinished run, because only one run at a time may append to the log. */
 export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): void {
   if (run?.status !== 'active') return
   throw new UsageError(
@@ -24,8 +24,8 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
 }
 
 /**
- * Messages and answers for a sub-agent must be sent to the session that called it, because that session has the ids
- * of its calls.
+ * Messages and answers for a sub-agent must be sent to the session that called it, because that session has the ids of
+ * the sub-agent's calls.
  */
 export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {
   if (parent === undefined) return
@@ -114,7 +114,7 @@ export function refuseStoredSession(sessionId: string): never {
   )
 }
 
-/** The id of a message was reused with different content. */
+/** The error if the id of a message was reused with different content. */
 export function messageChangedError(clientId: string): UsageError {
   return new UsageError(
     'message_changed',

@@ -7,10 +7,10 @@ import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
 import type { FoldedSession } from './fold-session.js'
 
-/** Long enough to recognize a session by its first message. */
+/** Maximum length of a title from the first message. Long enough to recognize a session. */
 const titleLength = 80
 
-/** `facts` has the values that are not in the latest run's context. */
+/** `facts` contains the values that are not in the latest run's context. */
 export function createSummary(
   context: AgentContext,
   { runs, definition, ...identity }: SessionFacts,

@@ -23,7 +23,7 @@ export interface SessionMetadata {
   loaded?: readonly string[]
   /** Constraints that apply only to a fork. */
   terms?: ForkTerms
-  /** How earlier runs that did not answer in full ended. Absent if there are none. */
+  /** The ends of earlier runs that did not answer in full. Absent if there are none. */
   turnEnds?: readonly TurnEnd[]
   /** Approvals for later calls. Absent if there are none. A restored session has none. */
   grants?: readonly Grant[]
@@ -58,7 +58,7 @@ export const sessionVersion = 1
  * console.log(session.messages.length, session.usage.totalTokens)
  */
 export class Session {
-  /** Unique. A store uses it as the key. */
+  /** A unique id, which a store uses as the key. */
   readonly id: string
   /** A display name. */
   readonly name: string | undefined
@@ -105,8 +105,8 @@ export class Session {
   }
 
   /**
-   * The session as it was when it was last idle, for storage and `restoreSession`. Calls that wait for an answer are
-   * closed with a result, because a run that continues from the copy is not the run that asked.
+   * The last idle state of the session, for storage and `restoreSession`. Calls that wait for an answer are closed with
+   * a result, because a run that continues from the copy is not the run that asked.
    * @example
    * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))
    */

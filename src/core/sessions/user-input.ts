@@ -5,7 +5,7 @@ import type { ContentPart, UserMessage } from '../../../machines/agent/messages.
 import { UsageError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
-/** User input: a text, its parts (text, images, audio, files), or several messages. */
+/** User input: a text, message parts (text, images, audio, files), or several messages. */
 export type UserInput = string | readonly InputPart[] | readonly UserInputMessage[]
 
 /**
@@ -20,7 +20,7 @@ export type UserInput = string | readonly InputPart[] | readonly UserInputMessag
  * agent.run([message])
  */
 export interface UserInputMessage {
-  /** Optional. */
+  /** The role of the message. Can be omitted. */
   role?: 'user'
   /** A text, or parts (text, images, audio, files). */
   content: string | readonly InputPart[]
@@ -64,7 +64,7 @@ export function toClientData(
   clientId: string,
   content: NewMessage['content'],
 ): { clientId: string; digest: string } {
-  // Kept short so that redacted text is hard to guess from the log.
+  // The digest is short, so that redacted text is hard to guess from the log.
   return { clientId, digest: sha256(JSON.stringify([clientId, joinTextParts(content)])).slice(0, 8) }
 }
 

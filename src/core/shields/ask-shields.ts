@@ -141,11 +141,11 @@ interface AskShieldOptions {
   timeoutMs: number
   /** The action if a check fails. */
   onFailure: 'warn' | 'block'
-  /** Checks in progress. They are aborted with the screening. */
+  /** Checks in progress. They are aborted when the screening is aborted. */
   running: Set<CallAbort>
   /**
-   * Receives the exception from a check. If set, the exception is omitted from the message, because pages show
-   * messages from shields. By default, it is included.
+   * Receives the exception from a check. If set, the exception is omitted from the message, because pages show messages
+   * from shields. By default, the exception is included.
    */
   reportThrown?: ((failure: string) => void) | undefined
 }
@@ -206,7 +206,7 @@ function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
 export interface RunShieldsOptions extends ShieldScene {
   /** Aborts all checks. Unanswered checks count as blocked. */
   signal: AbortSignal
-  /** Defaults to the system clock. */
+  /** The clock for timeouts and durations. Defaults to the system clock. */
   clock?: Clock
   /** The timeout for a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number

@@ -53,8 +53,8 @@ export interface Shield {
 }
 
 /**
- * Defines a shield. It checks content at the input of a run, before and after a tool, or at the output of a run,
- * and allows it, warns, redacts or blocks.
+ * Defines a shield. The shield checks content at the input of a run, before and after a tool, or at the output of a
+ * run. It allows, redacts or blocks the content, or emits a warning about it.
  *
  * ```ts
  * const noPrices = defineShield({
@@ -126,7 +126,7 @@ export function checkKeys(name: string, options: unknown, keys: readonly string[
   }
 }
 
-/** The chosen kinds. Defaults to all. */
+/** Returns the chosen kinds, or all kinds by default. */
 export function chooseKinds<Kind extends string>(
   name: string,
   known: readonly Kind[],

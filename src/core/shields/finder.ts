@@ -2,8 +2,8 @@
 export interface Finder {
   kind: string
   /**
-   * Must have the `g` flag. A group `prefix` at the start of a match is not redacted. A group `candidate` in a
-   * lookahead allows overlapping candidates.
+   * The pattern to find. Must have the `g` flag. A group `prefix` at the start of a match is not redacted. A group
+   * `candidate` in a lookahead allows overlapping candidates.
    */
   pattern: RegExp
   /**
@@ -44,8 +44,8 @@ export interface RedactedText {
 }
 
 /**
- * A redaction may create another match. If more than two passes are needed, the replacement text itself causes the
- * matches.
+ * Maximum number of passes. A redaction may create another match. If more than two passes are needed, the replacement
+ * text itself causes the matches.
  */
 const mostPasses = 10
 
@@ -121,7 +121,7 @@ function* findSpans(finder: Finder, { text, begins }: View): Generator<Span, voi
   }
 }
 
-/** `matchAll` copies the pattern, so its `lastIndex` does not change. */
+/** Yields the spans of all matches. `matchAll` copies the pattern, so the pattern's `lastIndex` does not change. */
 function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
   // Copying the pattern costs more than testing it.
   if (text.search(pattern) < 0) return
@@ -143,7 +143,7 @@ interface View {
   /** Character `i` corresponds to the original's characters from `start(i)` to `end(i)`. */
   start: (index: number) => number
   end: (index: number) => number
-  /** Whether a joined line starts there. */
+  /** Whether a joined line starts at this index. */
   begins?: (index: number) => boolean
 }
 

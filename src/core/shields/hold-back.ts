@@ -6,10 +6,10 @@ export interface HoldBackOptions {
   window?: number
   /**
    * Number of characters at the end of a checked text that are not released yet, from 0 to `window`. Forbidden text
-   * that is at most one character longer than this is never released in part. Defaults to `window`.
+   * that is at most one character longer than this number is never released in part. Defaults to `window`.
    */
   overlap?: number
-  /** The text that this one continues, as written and as released. Checks include it. */
+  /** The earlier text that this text continues, as written and as released. Checks include the earlier text. */
   continues?: { text: string; released: string }
   /** Checks the text so far. Calls are sequential. */
   check: (text: string) => Promise<Screening>

@@ -26,16 +26,16 @@ interface GuardClient {
 export interface LlamaGuardOptions {
   /** The server for Llama Guard 3 or 4: a provider, or an `openai` client and a model name. */
   model: ModelProvider | { client: GuardClient; model: string }
-  /** Categories that count. Defaults to all. With `template: 'prompt'`, only these are sent to the model. */
+  /** Categories that count. Defaults to all. With `template: 'prompt'`, only these categories are sent to the model. */
   categories?: readonly LlamaGuardCategory[]
   /**
    * Who writes the prompt. With `endpoint` (the default), the server's chat template writes it (Ollama, vLLM, Groq,
    * Together, …). With `prompt`, the shield writes it, for servers without a template.
    */
   template?: 'endpoint' | 'prompt'
-  /** Defaults to `block`. */
+  /** The action for unsafe text. Defaults to `block`. */
   action?: 'block' | 'warn'
-  /** Defaults to `llama-guard`. */
+  /** The name of the shield. Defaults to `llama-guard`. */
   name?: string
   timeoutMs?: number
 }
@@ -236,7 +236,7 @@ function findLastUserText(messages: readonly Message[]): string {
     .trim()
 }
 
-/** The text must not contain markers that end the turn or the conversation. */
+/** Escapes markers in a text, because the text must not end the turn or the conversation. */
 function escapeMarkers(text: string): string {
   return text.replace(/<(?=\||(?:BEGIN|END) (?:CONVERSATION|UNSAFE CONTENT))/gi, '< ')
 }

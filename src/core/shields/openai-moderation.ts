@@ -24,15 +24,15 @@ export interface OpenAIModerationOptions {
       create(body: { model: string; input: string }, options: { signal: AbortSignal }): PromiseLike<unknown>
     }
   }
-  /** Defaults to `omni-moderation-latest`. */
+  /** The moderation model. Defaults to `omni-moderation-latest`. */
   model?: string
   /** Categories that count. Defaults to all. */
   categories?: readonly ModerationCategory[]
   /** Minimum score for a category to count, from 0 to 1. By default, the API decides. */
   threshold?: number
-  /** Defaults to `block`. */
+  /** The action for flagged text. Defaults to `block`. */
   action?: 'block' | 'warn'
-  /** Defaults to `openai-moderation`. */
+  /** The name of the shield. Defaults to `openai-moderation`. */
   name?: string
   timeoutMs?: number
 }

@@ -4,7 +4,7 @@ import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
 import { createSecretFinders, type SecretKind, secretKinds } from './secrets.js'
 
 export interface PatternShieldOptions extends FinderShieldOptions {
-  /** Defaults to `patterns`. */
+  /** The name of the shield. Defaults to `patterns`. */
   name?: string
   /**
    * Patterns to find anywhere in the text. The `g` and `y` flags are ignored. The name is shown to people and defaults
@@ -18,7 +18,8 @@ export interface PatternShieldOptions extends FinderShieldOptions {
 const keys = ['name', 'patterns', 'action', 'replacement', 'message']
 
 /**
- * Creates a shield from regular expressions. Text that passes, whether redacted or not, matches none of them.
+ * Creates a shield from regular expressions. Text that passes, whether redacted or not, matches none of the
+ * expressions.
  *
  * ```ts
  * patternShield({ patterns: [{ name: 'project name', pattern: /\bproject falcon\b/i }], action: 'block' })
@@ -69,7 +70,7 @@ function isRegExp(value: unknown): value is RegExp {
 }
 
 export interface FinderShieldOptions<Kind extends string = string> {
-  /** Unique per point. */
+  /** The name of the shield, unique per point. */
   name?: string
   /** Action for a match. */
   action?: 'redact' | 'block' | 'warn'
@@ -134,9 +135,9 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
 }
 
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
-  /** Defaults to `pii`. */
+  /** The name of the shield. Defaults to `pii`. */
   name?: string
-  /** Defaults to `redact`. */
+  /** The action for a match. Defaults to `redact`. */
   action?: 'redact' | 'block' | 'warn'
   /** Kinds to find. Defaults to all. */
   kinds?: readonly PiiKind[]
@@ -157,9 +158,9 @@ export function piiShield(options: PiiShieldOptions = {}): Shield {
 }
 
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
-  /** Defaults to `secrets`. */
+  /** The name of the shield. Defaults to `secrets`. */
   name?: string
-  /** Defaults to `redact`. */
+  /** The action for a match. Defaults to `redact`. */
   action?: 'redact' | 'block' | 'warn'
   /** Kinds to find. Defaults to all. */
   kinds?: readonly SecretKind[]

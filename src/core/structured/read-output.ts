@@ -48,7 +48,7 @@ function parseJson(json: string): unknown {
   return JSON.parse(json, (key, value: unknown) => (key === '__proto__' ? undefined : value))
 }
 
-/** Describes only the position, because no shield has screened the content yet. */
+/** Describes only the position of the problem, because no shield has screened the content yet. */
 function describeJsonProblem(json: string): string {
   const found = findJsonProblem(json)
   return found === null ? 'it is nested too deeply' : `${found.problem}, at position ${found.position}`

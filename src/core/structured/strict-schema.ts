@@ -106,7 +106,8 @@ function acceptsType({ type }: JsonObject, name: string): boolean {
 }
 
 /**
- * Whether an object may be closed. It may if it does not mention additional properties, unless it is completely open.
+ * Whether an object may be closed. An object may be closed if its schema does not mention additional properties, unless
+ * the object is completely open.
  */
 function isClosable({ properties, required, additionalProperties = null }: JsonObject): boolean {
   const names = isObject(properties) ? Object.keys(properties) : []

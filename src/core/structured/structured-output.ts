@@ -91,7 +91,7 @@ function toJsonSchema(schema: InputSchema): JsonObject {
 /**
  * Validates against a plain JSON Schema, using zod. The required part of zod is large, so it is loaded on demand.
  * `ready` rejects with a ConfigError if zod does not support a keyword (`if`, `dependentRequired`, an external
- * reference, …); `validate` may be called only after it has resolved.
+ * reference, …); `validate` may be called only after `ready` has resolved.
  */
 function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
   let compiling: Promise<StandardSchema> | undefined
@@ -120,7 +120,8 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
 
 /**
  * Adds the output to a request, as a response format or as a final tool. A final request without tools can still call
- * the final tool. `deferred` lists the names of tools that may be loaded later, so the final tool must not use them.
+ * the final tool. `deferred` lists the names of tools that may be loaded later, so the final tool must not use these
+ * names.
  */
 export function demandOutput(
   output: StructuredOutput,
@@ -161,7 +162,10 @@ export function canTakeFormat(
 
 const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
-/** Strict if that does not change the set of accepted values. Created with the first request. */
+/**
+ * The response format, which is strict if that does not change the set of accepted values. Created with the first
+ * request.
+ */
 export function getFormat(output: StructuredOutput): ResponseFormat {
   return getOrCreate(formats, output, () => {
     const { name, schema } = output

@@ -113,7 +113,10 @@ function formatTaskMessage(input: unknown): string {
   return JSON.stringify(input)
 }
 
-/** `checkOptions` from the configuration code would make the first load of every page larger. */
+/**
+ * Reads the options without `checkOptions`, because that configuration code would make the first load of every page
+ * larger.
+ */
 function readOptions<Schema extends InputSchema, Name extends string>(
   options: AsToolOptions<Schema, Name>,
 ): AsToolOptions<Schema, Name> {

@@ -27,7 +27,7 @@ export interface ChildHost {
   parts: AgentParts
   clock: Clock
   tools: ToolSet
-  /** Its configuration, with the options of `asTool` applied. */
+  /** The agent's configuration, with the options of `asTool` applied. */
   config: AgentConfig
   /** The definition to log for a run under this label. */
   definitionAs(label: AgentLabel | undefined): AgentDefinition
@@ -52,8 +52,8 @@ export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentS
   Partial<Pick<DelegateRequest, 'now'>>
 
 /**
- * Runs an agent in the session of a child, for a parent that is not an agent. Starts its run, or continues the run in
- * its log. If the run has already ended, returns its context.
+ * Runs an agent in the session of a child, for a parent that is not an agent. Starts a run, or continues the run in the
+ * session's log. If the run has already ended, returns its context.
  * @throws {StoreError} `session_busy`, …
  */
 export async function runChild(
@@ -94,8 +94,8 @@ export async function runChild(
 }
 
 /**
- * Opens a new run of a sub-agent, or continues the run in its log. Returns null if it was in progress before and has no
- * log.
+ * Opens a new run of a sub-agent, or continues the run in its log. Returns null if the run was in progress before and
+ * has no log.
  */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, termsAbove } = errand
@@ -181,8 +181,8 @@ function createChildRun(
 }
 
 /**
- * Retries, because after a crash the dead process may hold its lease on this session slightly longer than on the parent
- * session.
+ * Opens the session when it is free. Retries, because after a crash the dead process may hold its lease on this session
+ * slightly longer than on the parent session.
  */
 async function openWhenFree(
   store: SessionStore,
@@ -216,7 +216,7 @@ async function openWhenFree(
   }
 }
 
-/** A sub-agent's configuration, limited by the remaining limits of its parent. It never waits for messages. */
+/** A sub-agent's configuration, limited by the remaining limits of its parent. A sub-agent never waits for messages. */
 function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null
@@ -236,7 +236,7 @@ function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequ
   }
 }
 
-/** 0 and null both mean no limit. */
+/** Returns the lower of two limits. 0 and null both mean no limit. */
 function toLowerLimit(limit: number, left: number | null): number {
   if (left === null) return limit
   return limit === 0 ? left : Math.min(limit, left)

@@ -96,10 +96,10 @@ export class SafeTelemetry implements RunTelemetry {
   }
 }
 
-/** A `traceparent` has 55 characters. The link is stored in every log. */
+/** Maximum length of a link, which is stored in every log. A `traceparent` has 55 characters. */
 const maxLink = 200
 
-/** Combined telemetries have a list of links, as JSON. */
+/** The maximum length of a run's link. Combined telemetries have a list of links, as JSON. */
 const getMaxLink = ({ parts }: RunTelemetry): number =>
   parts === undefined ? maxLink : (maxLink + 10) * (parts.length + 1)
 

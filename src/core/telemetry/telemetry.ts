@@ -6,8 +6,8 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelRequest } from '../models/provider.js'
 
 /**
- * Measures runs, for example `otel()` from `statewright/otel`. Its errors do not affect a run. The first error becomes a
- * `warning` (`telemetry_error`).
+ * Measures runs, for example `otel()` from `statewright/otel`. Errors in the telemetry do not affect a run. The first
+ * error becomes a `warning` (`telemetry_error`).
  *
  * @example
  * const telemetry: Telemetry = {
@@ -53,8 +53,8 @@ export interface TelemetryParent {
   readonly callId: string
   readonly name: string
   /**
-   * Whether shields of a parent run screen the sub-agent's results. If so, its content is pending review and must not
-   * be recorded.
+   * Whether shields of a parent run screen the sub-agent's results. If so, the sub-agent's content is pending review
+   * and must not be recorded.
    */
   readonly isUncleared: boolean
 }
@@ -75,7 +75,7 @@ export interface RunTelemetry {
   around<T>(step: TelemetryStepInfo, work: () => T): T
   /** Receives every event of the run, whether or not there are subscribers. */
   event(announcement: EmittedEvent): void
-  /** Called when the actor was stopped, so that no events follow. Not called after `run_ended`. */
+  /** Called when the actor was stopped and no more events follow. Not called after `run_ended`. */
   end(): void
 }
 
@@ -94,9 +94,9 @@ export interface TelemetryRequestInfo {
   readonly type: 'inference'
   /** The purpose of the request: an answer, the final answer at a limit, or a summary for compaction. */
   readonly purpose: 'answer' | 'conclusion' | 'summary'
-  /** Counted from 1, like `result.steps`. */
+  /** Number of the step, counted from 1 like `result.steps`. */
   readonly step: number
-  /** Counted from 1 per step. */
+  /** Number of the attempt, counted from 1 per step. */
   readonly attempt: number
   /** Number of models abandoned in this attempt. */
   readonly fallback: number

@@ -14,7 +14,7 @@ import {
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
-/** The strictest of the decisions by the tool itself and the policies. */
+/** The strictest of the decisions that the tool itself and the policies make. */
 export async function prepareByPolicies(
   call: ToolCall,
   tools: ToolSet,

@@ -39,7 +39,10 @@ export function createValidator(schema: InputSchema): Validate {
 
 const loadPlainValidator = loadOnce(() => import('./plain-validator.js'))
 
-/** Loads the validator when the first such tool is defined. If necessary, a call waits for it. */
+/**
+ * Loads the validator when the first tool with a plain JSON Schema is defined. If necessary, a call waits for the
+ * validator.
+ */
 function plainSchemaValidator(schema: JsonObject): Validate {
   let validate: ((value: unknown) => Validation) | undefined
   const load = async () => (validate ??= await (await loadPlainValidator()).createPlainValidator(schema))

@@ -77,8 +77,8 @@ function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
 }
 
 /**
- * For tools without parameters, models send empty text or null, which both become {}. `__proto__` is dropped, so that
- * careless merging cannot change a prototype.
+ * Parses the JSON of arguments. For tools without parameters, models send empty text or null, which both become {}.
+ * `__proto__` is dropped, so that careless merging cannot change a prototype.
  */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return {}
@@ -122,7 +122,7 @@ function formatKey(key: PropertyKey, first: boolean): string {
   return first ? name : `.${name}`
 }
 
-/** Follows plain `properties` and `items` only. */
+/** Finds the schema of a field. Follows only plain `properties` and `items`. */
 function findSchema(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {
   if (keys.length === 0) return undefined
   let schema: Json | undefined = parameters

@@ -15,8 +15,8 @@ export interface Issue {
 
 /**
  * Validates against a plain JSON Schema of any draft since 4. Unknown or invalid keywords, foreign patterns and
- * external references are ignored. No code is generated, so it works on pages that forbid `eval`. Schemas may be
- * untrusted, so patterns run in linear time with RE2.
+ * external references are ignored. No code is generated, so the validator works on pages that forbid `eval`. Schemas
+ * may be untrusted, so patterns run in linear time with RE2.
  */
 export async function createPlainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
   const { checks, schema: safe } = await withLinearPatterns(normalizeSchema(schema))
@@ -27,7 +27,7 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
     // The schema is contradictory, for example because of a duplicate `$id`.
   }
   return (value) => {
-    // The validator looks up formats globally, but it is synchronous, so no other code sees these.
+    // The validator looks up formats globally, but it is synchronous, so no other code sees these formats.
     Object.assign(format, checks)
     try {
       const { valid, errors } = validator?.validate(value) ?? { valid: true, errors: [] }

@@ -48,7 +48,7 @@ export type PolicyDecision =
       decision: DecisionKind
       /** The rule that applied. Stored in the log. */
       rule?: string
-      /** Truncated to 1,000 characters. */
+      /** The reason for the decision. Truncated to 1,000 characters. */
       reason?: string
       /** Who may approve, if the decision is `ask`. */
       approvers?: Approvers
@@ -66,16 +66,16 @@ export type PolicyDecision =
  * }
  */
 export interface Policy {
-  /** 1 to 100 characters. Stored in the log. */
+  /** The id of the policy, 1 to 100 characters. Stored in the log. */
   id: string
   decide: (call: PolicyCall) => PolicyDecision | Promise<PolicyDecision>
-  /** Milliseconds. Defaults to 5,000. */
+  /** Timeout for a decision in milliseconds. Defaults to 5,000. */
   timeoutMs?: number
   /** Whether decisions are only recorded and have no effect. Defaults to false. */
   shadow?: boolean
 }
 
-/** Who must act on a call before it runs, and the decisions on it. */
+/** Who must act on a call before it runs, and the decisions on the call. */
 export type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
 /** The policies of a run, and the part of their input that is the same for all of the run's calls. */
@@ -112,7 +112,7 @@ export function checkPolicies(option: unknown): readonly Policy[] {
   return policies as Policy[]
 }
 
-/** Parses terms that somebody can meet. Returns null for other values. */
+/** Parses the terms of approval. Returns null if they are invalid or if nobody could meet them. */
 export function parseApprovers(terms: unknown): Approvers | null {
   const { ids, roles, count = 1, notRequester = false, ...others } = isObject(terms) ? terms : { count: null }
   const isNames = (value: unknown): value is string[] | undefined =>

@@ -14,14 +14,14 @@ const loadPolicies = loadOnce(() => import('./ask-policies.js'))
 
 export interface PrepareOptions {
   context: unknown
-  /** The default timeout in milliseconds. 0 means none. */
+  /** The default timeout in milliseconds. 0 means no timeout. */
   defaultTimeoutMs: number
   clock: Clock
   /** Whether a call to this tool only loads it. */
   isUnloaded?: ((name: string) => boolean) | undefined
   /** Whether all calls that are not read-only need approval. See `ForkTerms`. */
   askFirst?: boolean | undefined
-  /** Absent if there are no policies. */
+  /** The policies of the run. Absent if there are no policies. */
   policies?: PolicyScope | undefined
 }
 
@@ -120,7 +120,7 @@ async function decideNeeds(
   return { needs: asks ? 'approval' : 'nobody', ...decisions }
 }
 
-/** Whether a call with this validated input needs approval. Denied calls count as needing it. */
+/** Whether a call with this validated input needs approval. Denied calls count as needing approval. */
 export async function needsPerson(tool: Tool, input: unknown, context: unknown): Promise<boolean> {
   const answer = await askTool(tool, input, context)
   return typeof answer === 'object' ? answer.decision !== 'allow' : answer

@@ -10,7 +10,7 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly abort: CallAbort
   /** Awaited before each call. If it returns undefined, the call starts immediately. */
   ready?(): Promise<void> | undefined
-  /** The result of the next call if it may no longer start, or `waits` if it waits for people. */
+  /** The result of the next call if the call may no longer start, or `waits` if the call waits for people. */
   refuseNext?(): ToolResult | 'waits' | null
   /** Called before a call is executed. */
   onStart?(callId: string): void

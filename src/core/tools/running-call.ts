@@ -28,7 +28,7 @@ export type RunnableCall = Pick<
 
 export interface RunCallOptions {
   tools: ToolSet
-  /** The default timeout in milliseconds. 0 means none. */
+  /** The default timeout in milliseconds. 0 means no timeout. */
   defaultTimeoutMs: number
   /** Maximum characters of a result. */
   maxResultChars: number
@@ -46,8 +46,8 @@ export interface RunCallOptions {
   /** Stores the handle of a call. Resolves once the handle is durable. */
   onHandle?: (callId: string, handle: Json) => Promise<void>
   /**
-   * Lets a call wait for people and returns null, or returns the call's result if it may not ask. Absent if asking is
-   * not supported. Never rejects.
+   * Lets a call wait for people and returns null, or returns the call's result if the call may not ask. Absent if
+   * asking is not supported. Never rejects.
    */
   onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
   /** Called with the next agent before the result of a handoff. */
@@ -159,7 +159,7 @@ export class RunningCall {
     if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
   }
 
-  /** Loads the tool instead of running the call, because its arguments were written without the schema. */
+  /** Loads the tool instead of running the call, because the model wrote the arguments without the schema. */
   #loadSoon(tool: Tool): void {
     queueMicrotask(() => {
       this.#load([tool.name])
@@ -213,7 +213,7 @@ export class RunningCall {
     }
     if (value instanceof SkillOutcome) {
       this.#options.onSkillChange?.(this.call.id, value.change)
-      // The size of skills is already limited, and they must be read in full.
+      // The size of skills is already limited, and skills must be read in full.
       return this.#end({ status: 'ok', durationMs: this.#getDuration(), content: value.text })
     }
     this.#end({
@@ -315,7 +315,10 @@ function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
   return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
 }
 
-/** Also used if the tool is no longer deferred, because the decision was made earlier. */
+/**
+ * Formats the result of a call whose tool was not loaded. Also used if the tool is no longer deferred, because the
+ * decision was made earlier.
+ */
 function formatNotLoaded({ name, description, parameters }: Tool, search: ToolSearch | undefined): string {
   const how = search?.loading === 'dispatch' ? 'with call_tool' : 'again'
   const spec = JSON.stringify({ name, description, parameters })

@@ -15,7 +15,7 @@ const mostMedia = 28 * 1024 * 1024
  * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
  */
 export class ToolContent {
-  /** For readers that accept only text. */
+  /** The text for readers that accept only text. */
   readonly text: string
   readonly media: readonly MediaPart[]
   /** Whether models without known support for the media read only the text. */

@@ -8,8 +8,9 @@ import { readTime } from '../base/clock.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 
 /**
- * A tool returns this to ask people during its call. The run waits until all questions are answered, possibly in
- * another process. The tool is then called again with the same input, and `findAsked` returns the answers and the memo.
+ * A tool returns this object to ask people questions during its call. The run waits until all questions are answered,
+ * possibly in another process. The tool is then called again with the same input, and `findAsked` returns the answers
+ * and the memo.
  */
 export class Ask {
   readonly elicitations: readonly Elicitation[]
@@ -81,7 +82,10 @@ export class Sleep {
   }
 }
 
-/** Smaller numbers must be durations passed by mistake, because this number is a time in March 1973. */
+/**
+ * The earliest valid time, in milliseconds since the epoch. Smaller numbers must be durations passed by mistake,
+ * because this number is a time in March 1973.
+ */
 const leastTime = 100_000_000_000
 
 /**
@@ -121,7 +125,7 @@ export interface SkillInfo {
   readonly name: string
   /** Tells the model the purpose of the skill and when to load it. Up to 1,024 characters. */
   readonly description: string
-  /** Tools that may be called while the skill is loaded. Absent if all may be. */
+  /** Tools that may be called while the skill is loaded. Absent if all tools may be called. */
   readonly allowedTools?: readonly string[]
   readonly license?: string
   readonly metadata?: Readonly<Record<string, string>>

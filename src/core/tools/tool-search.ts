@@ -14,7 +14,7 @@ import { loadOnce, loadPeer } from '../base/platform.js'
 /** A deferred tool in a custom search. */
 export type SearchableTool = Pick<Tool, 'name' | 'description' | 'parameters'>
 
-/** Options of `toolSearch`. */
+/** Options for `toolSearch`. */
 export interface ToolSearchOptions {
   /** Maximum tools loaded per search: 1 to 20. Defaults to 5. */
   limit?: number
@@ -51,9 +51,9 @@ const searchSchema = {
 } as const
 
 /**
- * Creates the tool that finds tools with `defer: true`. The model sees one line about each of them. It loads tools by
- * searching, or by calling one, which returns its schema. Loaded tools stay loaded for the session, including in other
- * processes.
+ * Creates the tool that finds tools with `defer: true`. The model sees one line about each of these tools. The model
+ * loads tools by searching, or by calling a tool, which returns the tool's schema. Loaded tools stay loaded for the
+ * session, including in other processes.
  *
  * @example
  * const weather = defineTool({
@@ -179,12 +179,12 @@ const maxIndexChars = 10_000
 
 const maxRestChars = 60
 
-/** Shorter descriptions would be useless. */
+/** Minimum length of a tool's line. Shorter descriptions would be useless. */
 const minLineChars = 12
 
 /**
- * The list of deferred tools for the instructions: names and the start of each description, as far as space permits. It
- * does not depend on loaded tools, so the prompt prefix stays the same.
+ * The list of deferred tools for the instructions: names and the start of each description, as far as space permits.
+ * The list does not depend on loaded tools, so the prompt prefix stays the same.
  */
 export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loading']): string {
   if (deferred.length === 0) return ''

@@ -52,7 +52,7 @@ type Wish<Each> =
 /** The tools of an agent. If there is a source, the properties return its current tools. */
 export interface ToolSet {
   get(name: string): Tool | undefined
-  /** In the given order. */
+  /** The names of the tools in the given order. */
   readonly names: readonly string[]
   /** Definitions of all tools. The array is the same until the tools change. */
   readonly specs: readonly ToolSpec[]

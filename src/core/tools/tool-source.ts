@@ -20,7 +20,7 @@ export interface ToolSource {
   readonly leftOut?: readonly string[]
 }
 
-/** Lists the tools of a source. Returns undefined if it is invalid. Never throws. */
+/** Lists the tools of a source. Returns undefined if the source is invalid. Never throws. */
 export function listSourceTools(source: unknown): readonly unknown[] | undefined {
   const tools = readProperty(source, 'tools')
   return Array.isArray(tools) ? (tools as unknown[]) : undefined

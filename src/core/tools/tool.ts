@@ -29,7 +29,7 @@ export interface ToolExecution<Context = unknown> {
   /** The id of the session. */
   readonly sessionId: string
   /**
-   * The same key is used if this call is executed again after a crash. Otherwise, it is unique. Pass the key to
+   * A unique key for this call. The key stays the same if this call is executed again after a crash. Pass the key to
    * services.
    */
   readonly idempotencyKey: string
@@ -37,11 +37,11 @@ export interface ToolExecution<Context = unknown> {
   readonly context: Context
   /** Emits `tool_progress`. Values that are not JSON are described. Ignored after the call has ended. */
   readonly progress: (value: unknown) => void
-  /** The handle that this call stored before a crash. Undefined if there is none or without `keepsHandle`. */
+  /** The handle that this call stored before a crash. Undefined if there is no handle, or without `keepsHandle`. */
   readonly handle?: Json
   /**
-   * Stores JSON in the log from which another process can continue, such as a job id. Resolves once it is stored. The
-   * last handle replaces earlier ones. Requires `keepsHandle: true`.
+   * Stores JSON in the log from which another process can continue, such as a job id. Resolves once the JSON is stored.
+   * The last handle replaces earlier ones. Requires `keepsHandle: true`.
    */
   readonly keepHandle?: (handle: unknown) => Promise<void>
 }
@@ -58,7 +58,7 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly description: string
   /** JSON Schema of the input for the model. */
   readonly parameters: JsonObject
-  /** Milliseconds. 0 = off. If undefined, `toolCalls.timeoutMs` applies. */
+  /** Timeout for a call in milliseconds. 0 = off. If undefined, `toolCalls.timeoutMs` applies. */
   readonly timeoutMs: number | undefined
   /** Whether the caller of the run executes the tool and sends the result with `run.addToolOutput(callId, value)`. */
   readonly client: boolean
@@ -108,7 +108,7 @@ export interface ToolSearch {
   readonly dispatcher: Tool | undefined
   /** The list of deferred tools for the instructions. Deterministic. */
   readonly writeIndex: (deferred: readonly Tool[]) => string
-  /** Loads its packages. Rejects with a StatewrightError if one is missing. */
+  /** Loads the packages of the search. Rejects with a StatewrightError if a package is missing. */
   readonly ready: () => Promise<void>
   /** Returns the search result and loads the tools. */
   readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
@@ -144,7 +144,7 @@ export interface Team {
    * The parts of the first agent, overridden by those of the named agent. Returns the same object for the same agents.
    */
   mix(name: string, first: object): object | undefined
-  /** Names and parts. */
+  /** The names and parts of the agents. */
   list(): readonly (readonly [string, object])[]
   /**
    * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun` means that agents
@@ -217,9 +217,9 @@ export interface DelegateRequest {
   above: TelemetryParent | undefined
   /** Whether the result is no longer needed. */
   isUnwanted: () => boolean
-  /** Called with each state of its run. */
+  /** Called with each state of the sub-agent's run. */
   watch: (context: AgentContext) => void
-  /** Called with each of its events. */
+  /** Called with each event of the sub-agent's run. */
   onEvent: (event: AgentEvent) => void
 }
 

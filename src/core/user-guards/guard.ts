@@ -14,19 +14,19 @@ export interface GuardedCall {
   readonly arguments: Json
   /** The original text of the arguments, from the model or from the person who approved the call. */
   readonly argumentsText: string
-  /** Declared by the tool. */
+  /** Whether the tool declares that it has no side effects. */
   readonly readOnly: boolean
-  /** Declared by the tool. */
+  /** Whether the tool declares that it is meant to be called repeatedly. */
   readonly polling: boolean
 }
 
 /** How a call ended. */
 export interface GuardedResult extends GuardedCall {
-  /** `ok` is the only success. */
+  /** The status of the call. `ok` is the only success. */
   readonly status: ResultStatus
   /** The content that the model reads. */
   readonly content: string
-  /** Why its tool failed. Null if it did not fail or never ran. */
+  /** Why the tool failed. Null if it did not fail or never ran. */
   readonly errorKind: ToolErrorKind | null
 }
 
@@ -84,18 +84,21 @@ export interface GuardContext {
  * createAgent({ model, guards: [defineGuard(definition)] })
  */
 export interface GuardDefinition<State> {
-  /** Unique in its agent. 1 to 64 letters, digits, `_`, `-` and `.`. The guard's state is stored under this name. */
+  /**
+   * The name of the guard, unique in its agent. 1 to 64 letters, digits, `_`, `-` and `.`. The guard's state is stored
+   * under this name.
+   */
   readonly name: string
   /** The state at the start of a turn, as plain JSON. Defaults to null. */
   readonly initial?: State
   /**
-   * Called for every fact in order. Returns the next state, which must be plain JSON of at most 2 KB. The state that it
-   * receives is frozen. Without `observe`, the guard has no state.
+   * Called for every fact in order. Returns the next state, which must be plain JSON of at most 2 KB. The state that
+   * `observe` receives is frozen. Without `observe`, the guard has no state.
    */
   readonly observe?: (state: State, fact: GuardFact) => State
   /** Called after each fact. May be asynchronous. */
   readonly verdict: (state: State, question: GuardContext) => GuardVerdict | Promise<GuardVerdict>
-  /** How to halt. `error` (the default) ends the run in ERROR. `pause` pauses it, so that it can be resumed. */
+  /** How to halt. `error` (the default) ends the run in ERROR. `pause` pauses the run, which can then be resumed. */
   readonly onHalt?: 'error' | 'pause'
   /** Timeout for a verdict in milliseconds, from 1 to 2,147,483,647. Defaults to 5000. */
   readonly timeoutMs?: number
@@ -112,7 +115,7 @@ export interface UserGuard
     Pick<GuardDefinition<Json>, 'observe'> {}
 
 /**
- * Defines a custom guard. It checks the calls in every response before they run, and their results.
+ * Defines a custom guard. The guard checks the calls in every response before they run, and their results.
  *
  * ```ts
  * const atMostTenMails = defineGuard({

@@ -36,7 +36,7 @@ export class AnswerReader {
     this.#fold = options.format.createFold(options.onToolCall !== undefined)
   }
 
-  /** Whether the provider has announced the end. Later data is ignored. */
+  /** Whether the provider has announced the end of the response. Later data is ignored. */
   get ended(): boolean {
     return this.#ended
   }
@@ -61,7 +61,7 @@ export class AnswerReader {
     this.#options.onActivity((this.#body?.progress ?? 0) > before ? 'content' : 'keep_alive')
   }
 
-  /** Call it at the end of the body. @throws like push */
+  /** Call this at the end of the body. @throws like push */
   finish(): ModelResponse {
     this.#body?.end()
     return this.#close()
@@ -167,7 +167,7 @@ export class AnswerReader {
 }
 
 interface BodyReader {
-  /** Progress without comments and empty events. */
+  /** A counter of the received data, without comments and empty events. */
   readonly progress: number
   push(text: string): void
   end(): void
@@ -232,12 +232,12 @@ export interface AnswerFold {
   /** Whether the content is complete. Usage or `[DONE]` may still follow. */
   readonly finished: boolean
   /**
-   * Adds a parsed event, or a document (`whole`), and returns its addition to the visible response.
+   * Adds a parsed event, or a document (`whole`), and returns the visible change.
    *
    * @throws ModelError when the event or document is or contains an error object.
    */
   push(piece: unknown, whole?: boolean): Delta
-  /** An event was lost, so the response has a gap unless its end was announced before. */
+  /** Records that an event was lost. The response then has a gap, unless its end was announced before. */
   markLost(): void
   /** Returns buffered text. Call it once, at the end. */
   flush(): Delta

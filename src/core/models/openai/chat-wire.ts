@@ -262,8 +262,8 @@ class ChatFold implements AnswerFold {
   }
 
   /**
-   * Reads a choice. Some servers send a message next to the delta, with the whole response so far, or with the only
-   * copy of it.
+   * Reads a choice. Some servers send a message next to the delta. The message contains the whole response so far, or
+   * is the only copy of the response.
    */
   #pushChoice(choice: JsonObject, whole: boolean): Delta {
     const delta = asObject(choice.delta)

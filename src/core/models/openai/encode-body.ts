@@ -53,9 +53,9 @@ function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 export class JsonListCache {
   readonly #lists = new WeakMap<object, CachedList>()
 
-  /** Returns the items separated by commas. Valid until the next call. */
+  /** Returns the items separated by commas. The bytes are valid until the next call. */
   write(items: readonly object[]): Uint8Array {
-    // The first item alone may be shared by many lists.
+    // Many lists may share their first item, so longer lists are identified by the next two items.
     const keys = items.slice(items.length > 1 ? 1 : 0, 3)
     const known = keys.findLast((key) => this.#lists.has(key)) ?? items[0]
     const list = (known && this.#lists.get(known)) ?? new CachedList()

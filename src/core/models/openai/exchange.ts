@@ -47,7 +47,7 @@ export interface ApiWire {
 /** Sends one request and reads the response. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
-/** Loaded with the first request. */
+/** Creates the exchange of an API. Its client is loaded with the first request. */
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
@@ -249,7 +249,7 @@ function readNodeAnswer(stream: Readable, url: string, options: ReadAnswerOption
       }
     }
     let trailing: ReturnType<typeof setTimeout> | undefined
-    /** Some servers never close the stream after the last chunk. */
+    /** Waits briefly for the rest of the stream, because some servers never close it after the last chunk. */
     const awaitRest = (): void => {
       trailing ??= setTimeout(() => {
         finish()

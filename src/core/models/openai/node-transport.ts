@@ -65,7 +65,7 @@ let knownFetch: unknown
 let knownDispatcher: unknown
 let isNodeFetch = false
 
-/** Cached until either changes. */
+/** Whether `fetch` and its dispatcher are Node's own. Cached until either changes. */
 function usesNodeFetch(): boolean {
   const { fetch }: Platform = globalThis
   const dispatcher: unknown = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'))

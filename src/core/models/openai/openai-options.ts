@@ -53,9 +53,9 @@ export interface OpenAIOptions {
   organization?: string | undefined
   /** OpenAI project for the requests. Defaults to OPENAI_PROJECT_ID. */
   project?: string | undefined
-  /** Sent with every request. */
+  /** Headers sent with every request. */
   headers?: Record<string, string> | undefined
-  /** Added to the URL of every request, such as Azure's `api-version`. */
+  /** Query parameters added to the URL of every request, such as Azure's `api-version`. */
   query?: Record<string, string> | undefined
   /**
    * Milliseconds until the response headers must arrive. Defaults to 10 minutes, as in the client. The body is limited
@@ -64,7 +64,7 @@ export interface OpenAIOptions {
   timeoutMs?: number | undefined
   /**
    * Custom `fetch`. Defaults to Node's HTTP with the agents of the process (`https.globalAgent`), which takes less than
-   * half the CPU time. Falls back to the global `fetch` on other platforms, or if it or its dispatcher
+   * half the CPU time. Falls back to the global `fetch` on other platforms, or if `fetch` or its dispatcher
    * (`setGlobalDispatcher`) was replaced.
    */
   fetch?: typeof globalThis.fetch | undefined
@@ -83,7 +83,7 @@ export interface OpenAIOptions {
 }
 
 /**
- * Options of `openaiChat`.
+ * Options for `openaiChat`.
  *
  * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
  */
@@ -216,7 +216,7 @@ export function toEchoFields(
   return { content: content ? [thinking, { type: 'text', text: content }] : [thinking] }
 }
 
-/** Options of `openaiResponses`. */
+/** Options for `openaiResponses`. */
 export interface OpenAIResponsesOptions extends OpenAIOptions {
   /**
    * Tools that the provider runs, in its own format: `{ type: 'web_search' }`, `code_interpreter`, `file_search`,
@@ -282,7 +282,10 @@ export function checkCredentials(options: OpenAIOptions): void {
   }
 }
 
-/** Whether the client may be used in a page, because the app allows it or the options contain no secret. */
+/**
+ * Whether the client may be used in a page. This requires that the app allows it, or that the options contain no
+ * secret.
+ */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !hasSecret(options)
 }

@@ -63,7 +63,7 @@ export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider 
   return model.provider === 'openai' ? { ...model, searchesTools: true } : model
 }
 
-/** Creates a provider for one of the APIs. Its code is loaded with the first request. */
+/** Creates a provider for one of the APIs. The provider's code is loaded with the first request. */
 function createWireProvider(
   options: OpenAIOptions,
   wireAt: (provider: string) => Promise<ApiWire>,
@@ -102,8 +102,8 @@ const ignoreDelta = () => undefined
 
 /**
  * Providers that accept `response_format: json_schema` for all current models. Gemini rejects it together with tools.
- * Other providers apply the format to every response, so that the model cannot call tools. If only some models accept
- * it (Groq, OpenRouter) or none (DeepSeek, Moonshot), the final tool is safer.
+ * Other providers apply the format to every response, which prevents the model from calling tools. If only some models
+ * accept the format (Groq, OpenRouter), or if no model accepts it (DeepSeek, Moonshot), the final tool is safer.
  */
 const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
   openai: 'beside_tools',

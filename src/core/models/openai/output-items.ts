@@ -62,7 +62,7 @@ export function createOutputItems(reportsCalls: boolean) {
   function draftAt(event: JsonObject): ItemDraft {
     const { output_index: at, item_id: id } = event
     const index = typeof at === 'number' ? at : null
-    // Searched only without an index, because a stream may have thousands of items.
+    // Finds an item by its id. Used only for events without an index, because a stream may have thousands of items.
     const byId = (): ItemDraft | undefined =>
       typeof id === 'string' ? [...drafts.values()].find(({ item }) => item.id === id) : undefined
     const known =
@@ -114,7 +114,7 @@ export function createOutputItems(reportsCalls: boolean) {
     return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: text }] }
   }
 
-  /** Adds text to a part and returns the part that is new. Returns '' if the whole text contradicts the pieces. */
+  /** Adds text to a part and returns the new text. Returns '' if the whole text contradicts the pieces. */
   function advance(draft: ItemDraft, name: string, part: number, text: string, isWhole: boolean): Delta {
     const { kind } = pieceKinds[name] as { kind: PieceKind }
     const piece = getPiece(draft, name, kind, part, isWhole ? text : null)
@@ -131,8 +131,8 @@ export function createOutputItems(reportsCalls: boolean) {
   }
 
   /**
-   * Updates the visible text to a complete item. Parts are compared as one text, because an item may number them
-   * differently from its events (Bedrock).
+   * Updates the visible text to match a complete item. Parts are compared as one text, because an item may number its
+   * parts differently than its events do (Bedrock).
    */
   function settle(draft: ItemDraft, item: JsonObject): Delta {
     let delta: Delta = noDelta

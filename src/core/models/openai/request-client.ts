@@ -103,7 +103,7 @@ function toQueryPart(text: string): string {
   )
 }
 
-/** `Headers` rejects invalid values and trims the others. */
+/** Creates the headers. `Headers` rejects invalid values and trims the others. */
 function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'Statewright' })
   const set = (name: string, value: string | null | undefined): void => {
@@ -118,7 +118,9 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   return headers
 }
 
-/** Creates an error with the fields of the client's errors and the whole body. The client keeps only its `error`. */
+/**
+ * Creates an error with the fields of the client's errors and the whole body. The client keeps only the body's `error`.
+ */
 function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
@@ -191,7 +193,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
       return this.makeStatusError(status, body as object, body === undefined ? text : undefined, headers)
     }
 
-    /** Keeps the whole error body. The client would keep only its `error`. */
+    /** Keeps the whole error body. The client would keep only the body's `error`. */
     protected override makeStatusError(
       status: number,
       body: object,

@@ -49,7 +49,7 @@ export function toKeptItems(items: readonly JsonObject[], answers: readonly Json
 function stripWords(value: Json): Json {
   const part = asObject(value)
   if (part === null) return value
-  // Large, and not used by models.
+  // `logprobs` is large, and models do not use it.
   const { logprobs: _logprobs, ...rest } = part
   return {
     ...rest,
@@ -132,7 +132,7 @@ export function readPictures(items: readonly JsonObject[]): MediaPart[] {
   return items.filter(isImageCall).flatMap(readPicture)
 }
 
-/** Replaces the image with the length of its base64, because the message has it in `media`. */
+/** Replaces the image with the length of its base64, because the message contains the image in `media`. */
 function stripPicture(item: JsonObject): JsonObject {
   // The provider rejects other fields in items that are sent back.
   const { id = '', type = '', status = 'completed' } = item
@@ -158,7 +158,7 @@ function readPicture({ result, output_format: format }: JsonObject): MediaPart[]
   }
 }
 
-/** Sent by the provider before it calls a tool on an MCP server. */
+/** The type of an item that the provider sends before it calls a tool on an MCP server. */
 const approvalRequestType = 'mcp_approval_request'
 
 export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): boolean {
@@ -183,7 +183,7 @@ export function readCalls(items: readonly JsonObject[], from: string): ToolCall[
   })
 }
 
-/** Some servers send parsed arguments. */
+/** Returns the arguments as JSON text. Some servers send parsed arguments. */
 export function readItemArguments(item: JsonObject): string {
   const { type, arguments: input } = item
   if (type !== 'function_call' && !isApprovalRequest(item)) return ''
@@ -232,7 +232,7 @@ export function createAnswerFilter(from: string): (message: Message) => message 
   }
 }
 
-/** Servers for open models put thoughts into messages. */
+/** Whether an item is a thought. Servers for open models put thoughts into messages. */
 export function isThought({ type }: JsonObject): boolean {
   return ['reasoning_text', 'reasoning', 'thinking', 'summary_text'].includes(asText(type))
 }

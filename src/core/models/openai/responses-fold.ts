@@ -197,7 +197,10 @@ function getUnshown(shown: string, whole: string): string {
   return whole.startsWith(shown) ? whole.slice(shown.length) : ''
 }
 
-/** Calls in a truncated response must not run, regardless of the name of the reason. */
+/**
+ * Returns the finish reason of a truncated response. Calls in such a response must not run, regardless of the reason's
+ * name.
+ */
 function getCutReason({ incomplete_details: details }: JsonObject): string {
   return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
 }
@@ -250,7 +253,7 @@ interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete'
 
 /**
  * Converts a response. The text is the final answer. Commentary (`phase: commentary`) remains in the items and is used
- * as the text only if there is no other.
+ * as the text only if there is no other text.
  *
  * @throws ModelError `unsupported_output` for items that require an output other than a function result
  */
@@ -342,8 +345,9 @@ interface Reconciliation {
 }
 
 /**
- * Merges the final item list with the streamed items. The list takes precedence. Items that it lacks are added if they
- * ended. Messages are always added, because they were visible and paid for. A call that did not end may be incomplete.
+ * Merges the final item list with the streamed items. The list takes precedence. Items missing from the list are added
+ * if they ended. Messages are always added, because they were visible and paid for. A call that did not end may be
+ * incomplete.
  */
 function reconcileItems(listed: readonly JsonObject[], streamed: readonly StreamedItem[]): Reconciliation {
   const known = pairItems(listed, streamed)
@@ -368,7 +372,7 @@ function reconcileItems(listed: readonly JsonObject[], streamed: readonly Stream
   return { items, dropped }
 }
 
-/** Matches by id or content first, then by type. */
+/** Pairs items by id or content first, then by type. */
 function pairItems(
   listed: readonly JsonObject[],
   streamed: readonly StreamedItem[],

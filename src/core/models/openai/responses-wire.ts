@@ -44,7 +44,7 @@ export function createResponsesWire(options: OpenAIResponsesOptions, provider: s
   }
 }
 
-/** OpenAI models without reasoning reject requests for encrypted reasoning. */
+/** Whether this is an OpenAI model without reasoning. Such models reject requests for encrypted reasoning. */
 function isNonReasoningModel(model: string): boolean {
   return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
 }
@@ -132,7 +132,7 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   }
 }
 
-/** Adds the stored items to the message if it still matches them. */
+/** Adds the stored items to the message if the message still matches them. */
 function toWireWithItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
   if (message.role !== 'assistant') return wire
   const { content, refusal = '', media = [], provider_items: stored } = message
@@ -194,7 +194,7 @@ function numberId(id: string, count: number): string {
   return count === 1 ? id : `${id.slice(0, maxCallIdLength - 8)}_${count}`
 }
 
-/** By default, the API treats functions as strict, but schemas are written by users. */
+/** Converts a tool to a function. By default, the API treats functions as strict, but users write the schemas. */
 function toFunction({ name, description, parameters, deferred }: ToolSpec): object {
   const loading = deferred && { defer_loading: true }
   return { type: 'function', name, description, parameters, strict: false, ...loading }
@@ -261,7 +261,7 @@ function keepSendable(all: readonly InputItem[], isStored: boolean): readonly In
   return items.filter((item) => !isLost(item)).map(stripId)
 }
 
-/** Answers refer to approval requests by id, so these ids are kept. */
+/** Removes the id of an item. The ids of approval requests are kept, because answers refer to them. */
 function stripId(item: InputItem): InputItem {
   const { id: _id, ...rest } = item
   return isApprovalRequest(item) ? item : rest

@@ -13,9 +13,9 @@ interface CallDraft {
   /** The last piece if each piece repeats the previous ones, otherwise null. */
   snapshot: string | null
   extra: Json | undefined
-  /** Whether it started at the index of a call to the same tool that has arguments. */
+  /** Whether this call started at the index of another call that is to the same tool and has arguments. */
   repeats: boolean
-  /** Whether another call to the same tool started at its index. */
+  /** Whether another call to the same tool started at the index of this call. */
   isReplaced: boolean
 }
 
@@ -72,7 +72,7 @@ export class ToolCallFold {
     return length
   }
 
-  /** The calls in order. Ids are unique within the response or ''. Arguments are never empty. */
+  /** The calls in order. Each id is unique within the response, or ''. Arguments are never empty. */
   result(): ToolCall[] {
     const uniqueId = createUniqueIds()
     const started = this.#drafts.filter(

@@ -9,7 +9,10 @@ export type WireMessage = Readonly<Record<string, unknown>>
 export interface WireStyle {
   echoReasoning: ReasoningEcho
   callId: CallIdMapper
-  /** Whether results may contain images and documents. If not, these follow the batch as a separate message. */
+  /**
+   * Whether results may contain images and documents. If not, the images and documents follow the batch as a separate
+   * message.
+   */
   resultParts?: true
 }
 
@@ -58,7 +61,7 @@ function toReadablePart(part: ContentPart): ContentPart {
   return text === null ? part : { type: 'text', text }
 }
 
-/** Empty responses are dropped, because providers reject them. */
+/** Converts a response. Empty responses are dropped, because providers reject them. */
 function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
   // A refusal is sent as text, which all providers accept. Content may be null only together with calls.
@@ -76,12 +79,12 @@ function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: Wire
 /** Maps call ids to valid ones. The mapping is deterministic, so that results match their calls. */
 type CallIdMapper = (id: string) => string
 
-/** OpenAI's maximum id length in Chat Completions. vLLM creates longer ones. */
+/** OpenAI's maximum id length in Chat Completions. vLLM creates longer ids. */
 const maxCallIdLength = 40
 
 /**
- * Mistral requires nine letters and digits. Kimi reads the counter in its ids, so they are kept. Other ids are
- * shortened to OpenAI's limit.
+ * Creates the mapper for a model. Mistral requires ids of nine letters and digits. Kimi reads the counter in its ids,
+ * so Kimi ids are kept. Other ids are shortened to OpenAI's limit.
  */
 export function createCallIdMapper(model: string, isMistral: boolean, most = maxCallIdLength): CallIdMapper {
   if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : hashId(id).slice(0, 9))
@@ -105,7 +108,7 @@ function toWireCall(call: ToolCall, callId: CallIdMapper): WireMessage {
   }
 }
 
-/** Providers that validate names accept 1 to 64 of these characters. */
+/** Makes a name valid. Providers that validate names accept 1 to 64 letters, digits, `_` and `-`. */
 export function toValidName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }

@@ -227,7 +227,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     this.#last = inbox
     this.#position = inbox
     this.read()?.catch(() => {
-      // The next write or poll will report it again.
+      // The next write or poll will report the new messages again.
       this.#last = this.#lastDelivered
     })
   }
@@ -238,7 +238,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     return this.#reading?.catch(() => undefined)
   }
 
-  /** Reads the inbox. Returns undefined if that was synchronous. */
+  /** Reads the inbox. Returns undefined if the read was synchronous. */
   read(): Promise<void> | undefined {
     const { inbox } = this.#store
     if (!inbox) return undefined
@@ -266,7 +266,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
         else this.#receiveSteering(found.message, steering)
         continue
       }
-      // The process that delivered it crashed before removing it.
+      // The process that delivered the message crashed before removing it.
       if (found.message <= this.#before) this.#remove([found.message])
       else if (found.message <= this.#applied) this.#done.push(found.message)
       else if (found.message > this.#lastDelivered) {
@@ -277,7 +277,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     }
   }
 
-  /** Receives a user message for the current run. If no run reads it, it waits for the next turn. */
+  /** Receives a user message for the current run. A message that no run reads waits for the next turn. */
   #receiveSteering(message: number, event: Event): void {
     if (event.key !== undefined && this.#keys.includes(event.key)) {
       this.#done.push(message)
@@ -323,7 +323,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
 
   /**
    * Called if the run cannot apply the message. User messages then wait for the next turn, and other messages are
-   * removed. Returns whether it was removed.
+   * removed. Returns whether the message was removed.
    */
   refuse(message: number): boolean {
     if (!this.#open.delete(message) || this.#steering.has(message)) return false
@@ -332,8 +332,8 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   }
 
   /**
-   * A process that was suspended, or has unwritten records, may refuse a message by mistake. If it has lost the lease,
-   * the message is kept for the process that holds it.
+   * Removes a refused message. A process that was suspended, or has unwritten records, may refuse a message by mistake.
+   * If this process has lost the lease, the message is kept for the process that holds the lease.
    */
   async #removeRefused(message: number): Promise<void> {
     try {
@@ -344,7 +344,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     }
   }
 
-  /** The run has ended, and a later run reads the message. */
+  /** Leaves the message in the inbox, because the run has ended and a later run reads it. */
   leave(message: number): void {
     this.#open.delete(message)
   }

@@ -14,18 +14,18 @@ import { toClientData, toMessage } from '../user-input.js'
  * 'now'`) also waits if the run ends before reading it.
  */
 export interface QueuedMessage {
-  /** Its number in the inbox. */
+  /** Number of the message in the inbox. */
   message: number
   /** The sender's id. A message that is queued twice with the same id is processed once. */
   messageId: string
-  /** The time when it was queued, in milliseconds since the epoch. */
+  /** The time when the message was queued, in milliseconds since the epoch. */
   at: number
   /** The user messages. */
   messages: NewMessage[]
   by?: Principal
 }
 
-/** Maximum number of messages in a session's queue, and of JSON characters in all of them. */
+/** Maximum number of messages in a session's queue, and maximum number of JSON characters in all these messages. */
 const maxQueued = 100
 const maxQueuedChars = 10_000_000
 
@@ -93,7 +93,7 @@ export function listMessageIds({ messageId, messages }: QueuedMessage): unknown[
   return [messageId, ...messages.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
 }
 
-/** Adds the id to the messages. Pages and `agent.send` use it to recognize the message. */
+/** Adds the id to the messages. Pages and `agent.send` use the id to recognize the message. */
 export function withMessageId([first, ...more]: readonly NewMessage[], messageId: string): NewMessage[] {
   if (first === undefined) return []
   const data: JsonObject = { ...first.data, ...toClientData(messageId, first.content) }
@@ -122,7 +122,7 @@ export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'e
   return state === 'CANCELLED' || error?.code === 'poisoned'
 }
 
-/** The position that separates queued messages from those already processed. */
+/** The position that separates queued messages from processed messages. */
 export interface QueuePosition {
   /** Number of the last queued message in the log. */
   queued: number

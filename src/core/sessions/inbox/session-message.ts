@@ -38,7 +38,9 @@ export type SessionMessage = SentBy &
         type: 'approve'
         editedInput?: unknown
         why?: string | undefined
-        /** Also approves later calls to the tool. Without `when`, the grant covers exactly these arguments. */
+        /**
+         * A grant that also approves later calls to the tool. Without `when`, the grant covers exactly these arguments.
+         */
         grant?: GrantOptions
       } & AnswerTarget)
     /** Approves later calls to a tool. `when: {}` allows any arguments. */
@@ -133,7 +135,7 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
 
 const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
 
-/** Where a message is received. */
+/** The receiver of a message and the message types that it accepts. */
 interface MessageSource {
   /** A description of the receiver. */
   by: string
@@ -192,7 +194,7 @@ function checkUserMessage(
     throw invalid('messageId must be a string of 1 to 200 characters', 'messageId')
 }
 
-/** Converts messages that are not answers to machine events. */
+/** Creates the machine event for a message that is not an answer. */
 export function toPublicEvent(
   message: Exclude<SessionMessage, AnswerMessage | UserMessageToSend>,
   now?: number,

@@ -26,7 +26,7 @@ interface IdentityFields {
 /** Facts that all records of a session share. */
 export interface SessionFacts extends SessionIdentity {
   runs: number
-  /** The agent that started the latest run. Null if it is not in the log. */
+  /** The agent that started the latest run. Null if the log does not contain the agent. */
   definition: AgentDefinition | null
   /** Null if the session has only one branch. */
   branches?: BranchTree | null
@@ -94,7 +94,7 @@ export function createSnapshot(
   }
 }
 
-/** Omits empty fields. */
+/** The identity fields of a record, without empty fields. */
 export function toIdentityFields({ name, tags, parent }: SessionIdentity): IdentityFields {
   return {
     ...(name !== undefined && { name }),

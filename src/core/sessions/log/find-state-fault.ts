@@ -36,12 +36,12 @@ import { isRecord } from '../../../../guards/lib/stored.js'
  * log.
  */
 
-/** Why no run can continue from this context, as a sentence or null. */
+/** Returns a sentence about why no run can continue from this context, or null. */
 export function findContextFault(context: AgentContext): string | null {
   return findFault(contextKind, context)
 }
 
-/** Why no run can start from this state, as a sentence or null. */
+/** Returns a sentence about why no run can start from this state, or null. */
 export function findStateFault(state: SessionState): string | null {
   return findFault(stateKind, state)
 }

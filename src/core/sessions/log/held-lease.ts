@@ -128,7 +128,7 @@ export class HeldLease {
     if (failure) throw failure
   }
 
-  /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
+  /** Ignores the renewal of an earlier lease, because a new lease may have been acquired after a rest. */
   #onRenewed(lease: Lease): void {
     if (this.#isHeld && this.#lease.token === lease.token) this.setLease(lease)
   }

@@ -11,7 +11,7 @@ import type { SessionTags } from '../store/session-tags.js'
 /** A record without its checksum. */
 export type RecordDraft = Omit<LogRecord, 'check'>
 
-/** Serializes an entry immediately, because it may change later and an unserializable entry must throw here. */
+/** Serializes an entry immediately, because the entry may change later and an unserializable entry must throw here. */
 export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): RecordDraft {
   return { seq, at, type, data: JSON.stringify(rest) }
 }
@@ -191,8 +191,9 @@ type Content =
     }
 
 /**
- * Features that later versions add to the log, each with a predicate for records that use it. Such a record lists the
- * feature in `needs`, and a version that does not know the feature rejects the log (`newer_log`). Version 1 has none.
+ * Features that later versions add to the log, each with a predicate for records that use the feature. Such a record
+ * lists the feature in `needs`, and a version that does not know the feature rejects the log (`newer_log`). Version 1
+ * has none.
  */
 export const logFeatures: Record<string, (record: RecordContent) => boolean> = {}
 

@@ -12,7 +12,7 @@ export interface MachineEvent {
 export interface StoredActor {
   /** The name of the actor in `setup({ actors })`. */
   src: string
-  /** Number of the record that starts the actor. It contains the input. */
+  /** Number of the record that starts the actor. The record contains the actor's input. */
   at: number
   /** Unique in the session, such as `pay.12`. */
   key: string
@@ -60,7 +60,7 @@ export interface StoredMachineState {
 export interface MachineRecord {
   /** The id of the machine. Distinguishes the record from an agent's record. */
   machine: string
-  /** The `version` of the chart. Absent if it has none. */
+  /** The `version` of the chart. Absent if the chart has none. */
   chart?: string
   event: MachineEvent
   /** Why the event had no effect. */

@@ -65,7 +65,7 @@ export class CurrentFacts {
     this.#newTags = {}
   }
 
-  /** Makes the next run start a branch. `add` returns the new branches for the number of its record. */
+  /** Makes the next run start a branch. `add` returns the new branches for the number of the run's start record. */
   setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
     this.#branch = { start, add }
   }

@@ -78,7 +78,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     return this.#isJustResumed
   }
 
-  /** Adds the initial state of a session that is new to the store. It is written with the first entry. */
+  /** Adds the initial state of a session that is new to the store. The state is written with the first entry. */
   addInitialState(state: SessionState): void {
     if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
   }

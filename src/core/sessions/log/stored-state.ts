@@ -16,7 +16,8 @@ import { UsageError } from '../../base/errors.js'
 
 /**
  * Converts a machine state to its stored format. The messages already contain the answer of a run, which can take 100
- * MB. Its copies in the context and in the result of an ended run are omitted, because `restoreState` recreates them.
+ * MB. The copies of the answer in the context and in the result of an ended run are omitted, because `restoreState`
+ * recreates them.
  */
 export function toStoredState(state: MachineState): MachineState {
   const { output: _result, ...rest } = state

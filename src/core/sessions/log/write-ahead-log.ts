@@ -40,8 +40,8 @@ export interface LogEnd {
 
 /**
  * The write-ahead log of one session, for any type of record. Records are collected and become durable with the next
- * `flush()`, or at the end of the current turn of the event loop. The process holds the session while it is active.
- * When the session is idle, any process may acquire it.
+ * `flush()`, or at the end of the current turn of the event loop. The process holds the session while the session is
+ * active. When the session is idle, any process may acquire it.
  */
 export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly sessionId: string
@@ -61,7 +61,10 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   #head: number
   /** The time of the last record. */
   #at: number
-  /** Number and checksum of the last written record. If the log still ends with it, no other process has written. */
+  /**
+   * Number and checksum of the last written record. If the log still ends with this record, no other process has
+   * written.
+   */
   #last: { seq: number; check: string }
   /** The last record that is known to be durable. */
   #written: number
@@ -225,8 +228,8 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   }
 
   /**
-   * Reacquires the session if no other process has written to it since. An answer and a write that need the session at
-   * the same time share one acquisition.
+   * Reacquires the session if no other process has written to it in the meantime. An answer and a write that need the
+   * session at the same time share one acquisition.
    */
   reacquire(): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
@@ -265,7 +268,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     throw takenOverError(this.sessionId)
   }
 
-  /** Reacquires the session if necessary, because an answer may arrive after it was released. */
+  /** Reacquires the session if necessary, because an answer may arrive after the session was released. */
   #writeAsHolder(): Promise<void> | undefined {
     const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
     return ours ? ours.then(() => this.#write()) : this.#write()

@@ -1,6 +1,9 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** A message in the inbox of a session. It stays there until the process that holds the session removes it. */
+/**
+ * A message in the inbox of a session. The message stays in the inbox until the process that holds the session removes
+ * it.
+ */
 export interface InboxMessage {
   /** 1, 2, 3, … within a session. Numbers are never reused. */
   message: number
@@ -27,7 +30,7 @@ export interface UnreadInbox {
 
 /**
  * The inbox position that a store returns to the lease holder with its other responses: the number of the last message
- * in the session's inbox, or 0 if it is empty. Custom stores without an inbox omit it.
+ * in the session's inbox, or 0 if the inbox is empty. Custom stores without an inbox omit it.
  */
 export interface InboxPosition {
   inbox: number

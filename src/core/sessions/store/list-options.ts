@@ -21,7 +21,7 @@ interface ListPosition {
 }
 
 /**
- * Selects the sessions to list. Sub-agent sessions are omitted without `children` or `parent`.
+ * Selects the sessions to list. Sub-agent sessions are omitted unless `children` or `parent` is set.
  * @example
  * const options: ListOptions = { prefix: 'ann', state: ['PAUSED', 'WAITING_FOR_INPUT'], limit: 50 }
  * const page = await memoryStore().list(options)
@@ -103,7 +103,10 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
 
 const optionNames = Object.keys(rules) as OptionName[]
 
-/** An undefined value must not turn the list of one owner's sessions into a list of all sessions. */
+/**
+ * The options that select one owner's sessions. An undefined value must not turn such a list into a list of all
+ * sessions.
+ */
 const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies OptionName[]
 
 /** @throws {UsageError} `invalid_option`, naming the key */
@@ -161,7 +164,7 @@ function listOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `list({ ${key} }): it ${what}.`, key)
 }
 
-/** A range with integer bounds, or from the last snapshot. Null if it is empty. */
+/** A range with integer bounds, or from the last snapshot. Null if the range is empty. */
 export interface ResolvedRange {
   from: number | 'snapshot'
   to: number

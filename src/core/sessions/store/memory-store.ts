@@ -9,7 +9,7 @@ import { createTableStore, type SessionRow, type SessionTable } from './table-st
 
 /** Options for tests. */
 export interface MemoryStoreOptions {
-  /** Milliseconds since the epoch. Defaults to `Date.now`. */
+  /** Returns the current time in milliseconds since the epoch. Defaults to `Date.now`. */
   now?: () => number
 }
 

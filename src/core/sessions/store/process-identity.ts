@@ -43,8 +43,8 @@ function getMachinePlace(): string {
 }
 
 /**
- * Distinguishes machines with the same name, restarts and containers, because process ids are meaningful only within
- * one of them.
+ * Returns the boot id and the process namespace. They distinguish machines with the same name, restarts and containers,
+ * because a process id is meaningful only within one of these.
  */
 function readLinuxParts(): string[] {
   try {

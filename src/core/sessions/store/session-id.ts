@@ -1,6 +1,6 @@
 import { UsageError } from '../../base/errors.js'
 
-/** Safe in file names, database columns and command arguments. */
+/** Matches ids that are safe in file names, database columns and command arguments. */
 const idPattern = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
 
 /**

@@ -11,7 +11,7 @@ const maxTags = 20
 const maxNameLength = 64
 export const maxValueLength = 200
 
-/** Databases truncate or reject text with NUL or unpaired surrogates. */
+/** Matches NUL and unpaired surrogates. Databases truncate or reject text that contains them. */
 const invalidTextPattern = /[\0\p{Cs}]/u
 
 /** Why these tags are invalid, as the end of a sentence, or null. */

@@ -2,11 +2,12 @@ import { UsageError } from '../../base/errors.js'
 import type { SessionSummary } from './store.js'
 import { isTags } from './session-tags.js'
 
-/** Short enough for one line of a list. */
+/** Maximum length of a title. Short enough for one line of a list. */
 const maxTitleLength = 200
 
 /**
- * Databases truncate or reject text with NUL or unpaired surrogates. Other control characters have no place in a title.
+ * Matches control characters and unpaired surrogates. Databases truncate or reject text with NUL or unpaired
+ * surrogates, and other control characters have no place in a title.
  */
 const invalidTextPattern = /[\p{Cc}\p{Cs}]/u
 

@@ -4,7 +4,7 @@ import { isObject } from '../../base/values.js'
 export interface StepMark {
   seq: number
   mark: 'good' | 'bad' | 'note'
-  /** Can be empty for `good` and `bad`. */
+  /** The person's note. Can be empty for `good` and `bad`. */
   note: string
   /** Milliseconds since the epoch. */
   at: number

@@ -31,7 +31,7 @@ export type StoreErrorCode =
  * try {
  *   await agent.resume('ann')
  * } catch (error) {
- *   if (error instanceof StoreError && error.code === 'session_busy') console.log(error.message) // with who has it
+ *   if (error instanceof StoreError && error.code === 'session_busy') console.log(error.message) // names the holder
  * }
  */
 export class StoreError extends StatewrightError {
@@ -91,7 +91,7 @@ export function toStoreError(sessionId: string, error: unknown): StoreError {
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
-/** The session does not exist. */
+/** The error if the session does not exist. */
 export function unknownSessionError(sessionId: string): StoreError {
   return new StoreError(
     'unknown_session',
@@ -113,8 +113,8 @@ export function getExpiry(now: number, ttlMs: number): number {
 }
 
 /**
- * Valid JSON text escapes control characters and unpaired surrogates. Databases silently truncate or change text that
- * contains them.
+ * Matches NUL and unpaired surrogates. Valid JSON text escapes such characters, and databases silently truncate or
+ * change text that contains them.
  */
 const invalidTextPattern = /[\0\p{Cs}]/u
 

@@ -28,7 +28,7 @@ export interface LogRecord {
 export interface Lease {
   /** The session to write to. */
   sessionId: string
-  /** Unique per lease. A store rejects writers whose token is not the session's latest. */
+  /** Unique per lease. A store rejects writers whose token is not the session's latest token. */
   token: string
   /** A description of the lease owner, such as `run 3f2a… in process 4711 on web-1`. */
   holder: string
@@ -43,7 +43,7 @@ export interface Lease {
   head?: number
 }
 
-/** Options of an append. */
+/** Options for appending records. */
 export interface AppendOptions {
   /**
    * Whether to release the session in the same write, if the store can do both atomically. The response then has
@@ -85,9 +85,9 @@ export interface SessionSummary {
   version?: string
   /** Number of messages in the transcript. */
   messages: number
-  /** Total of all runs. */
+  /** Total tokens of all runs. */
   totalTokens: number
-  /** Total of all runs in USD. Null if unknown. */
+  /** Total cost of all runs in USD. Null if unknown. */
   cost: number | null
 }
 
@@ -150,8 +150,8 @@ export interface SessionStore {
    */
   renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
   /**
-   * Extends many leases at once. Returns the leases that are still the latest, with their new expiry. The others are
-   * lost. Without this method, each lease is renewed separately.
+   * Extends many leases at once. Returns the leases that are still the latest, with their new expiry. The other leases
+   * are lost. Without this method, each lease is renewed separately.
    * @example
    * const store = memoryStore()
    * const kept = (await store.renewAll?.([await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })], 30_000)) ?? []
@@ -165,14 +165,14 @@ export interface SessionStore {
    */
   release(lease: Lease): MaybePromise<InboxPosition | void>
   /**
-   * Appends either all of the records to the log or none. They are durable when `append` returns or resolves. A
+   * Appends either all of the records to the log or none. The records are durable when `append` returns or resolves. A
    * summary replaces the previous one.
    * @example
    * const store = memoryStore()
    * const lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
    * await store.append(lease, [{ seq: 1, at: 0, type: 'opened', data: '{"version":1}', check: '…' }])
    * @throws {StoreError} `lease_lost` for a lease that has expired or is not the session's latest, `out_of_order` for
-   * records that do not follow its head, `disk_full`, `read_only`, `store_unavailable`
+   * records that do not follow the log's head, `disk_full`, `read_only`, `store_unavailable`
    */
   append(
     lease: Lease,
@@ -200,7 +200,7 @@ export interface SessionStore {
    */
   list(options?: ListOptions): MaybePromise<ListedSession[]>
   /**
-   * Deletes a session with all its records. Returns false if it does not exist.
+   * Deletes a session with all its records. Returns false if the session does not exist.
    * @example
    * const wasThere = await memoryStore().delete('ann') // false
    * @throws {StoreError} `session_busy` while a process writes to it
@@ -225,7 +225,7 @@ export interface SessionStore {
   setMark?(sessionId: string, seq: number, mark: StepMark | null): MaybePromise<boolean>
   /**
    * Overwrites the remains of deleted sessions in the store's files. Called after agents have deleted sessions. Omit
-   * this method if nothing remains or if a database server takes care of it.
+   * this method if nothing remains or if a database server takes care of the remains.
    * @example
    * const store = memoryStore()
    * await store.delete('ann')

@@ -23,9 +23,9 @@ export interface SessionRow {
   lastMessage: number
   summary: SessionSummary | null
   title: string | null
-  /** JSON. */
+  /** The marks as JSON. */
   marks: string | null
-  /** The latest lease. It is void in other instances of the store. */
+  /** The latest lease. The lease is void in other instances of the store. */
   lease: { token: string; holder: string; expiresAt: number; instance: string } | null
 }
 

@@ -12,7 +12,7 @@ export interface StoredTimer {
   data: string
 }
 
-/** The timers that are due according to the store's clock, which all its processes share. */
+/** The timers that are due according to the store's clock, which all processes of the store share. */
 export interface DueTimers {
   /** Milliseconds since the epoch. */
   now: number
@@ -89,8 +89,8 @@ export interface TimerTable {
 }
 
 /**
- * Implements timers on top of a table, using their store's clock. Each method is one step, to be wrapped in a
- * transaction if the store has transactions.
+ * Implements timers on top of a table, using the store's clock. Each method is one step, to be wrapped in a transaction
+ * if the store has transactions.
  */
 export function createTableTimers(now: () => number, table: TimerTable): SyncSessionTimers {
   const put = (timer: StoredTimer): void => {
