@@ -18,14 +18,14 @@ export interface ResponseFacts {
   refusal: string | null
   /** Number of calls. */
   calls: number
-  /** As sent by the provider. Null if missing. */
+  /** The finish reason that the provider sent, or null. */
   finishReason: string | null
 }
 
 /** Finish reasons of truncated responses from OpenAI, Anthropic, Gemini, Mistral and OpenAI Responses. */
 const lengthReasons = new Set(['length', 'max_tokens', 'model_length', 'max_output_tokens'])
 
-/** From OpenAI, Gemini, Bedrock and Zhipu. */
+/** Finish reasons of filtered responses from OpenAI, Gemini, Bedrock and Zhipu. */
 const filterReasons = new Set([
   'content_filter',
   'content_filtered',

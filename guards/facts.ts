@@ -26,13 +26,16 @@ export interface CallEnding {
   /** Whether the call never ran, and which guard refused it. Null for a call that was closed when the run stopped. */
   refused: boolean
   refusedBy: ResultFact['refusedBy']
-  /** Read by the model. */
+  /** The text that the model reads. */
   content: string
   durationMs: number
   child?: ChildOutcome
 }
 
-/** Converts a result to the form that the enabled guards read. Its content is hashed only if a guard compares it. */
+/**
+ * Converts a result to the form that the enabled guards read. The content of the result is hashed only if a guard
+ * compares it.
+ */
 export function createResultFact(call: CallFact, ending: CallEnding, config: GuardrailsConfig): ResultFact {
   const { content, child } = ending
   const { repeatedOutput, progress } = config

@@ -17,7 +17,7 @@ export interface RetryConfig {
 
 /** A failed attempt. */
 export interface FailedAttempt {
-  /** Only `rate_limit`, `transient` and `incomplete` are retried. */
+  /** The kind of the failure. Only `rate_limit`, `transient` and `incomplete` are retried. */
   kind: string
   /** The attempt's number within its step, from 1. */
   attempt: number

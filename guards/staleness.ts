@@ -88,7 +88,7 @@ export function countStaleness(
   return [{ pairs, stale, batch, waits, changedAt }, tallies]
 }
 
-/** Time passes during polls, so earlier calls may be repeated. */
+/** Resets the state after a poll. Time passes during polls, so earlier calls may be repeated. */
 export function resetAfterWait(state: Staleness): Pick<Staleness, 'stale' | 'batch' | 'waits'> {
   return state.stale === 0 ? state : { stale: 0, batch: null, waits: false }
 }

@@ -27,7 +27,7 @@ export function recoverEmptyAnswer(
   return retries < config.retries ? 'retry' : 'give_up'
 }
 
-/** Sent to the model after a failed tool call. */
+/** The prompt after a failed tool call and an empty answer. */
 export const repromptText =
   'A tool call failed, and you did not answer. Tell the user what failed and what you can do without it, ' +
   'or try another way.'
@@ -41,12 +41,12 @@ export function repairOutput(used: number, allowed: number): 'ask_again' | 'give
   return used < allowed ? 'ask_again' : 'give_up'
 }
 
-/** Sent to the model. `problem` lists each part that does not match. */
+/** Formats the prompt for a repair. `problem` lists each part that does not match. */
 export function formatRepairPrompt(problem: string): string {
   return `${problem}\n\nGive the whole corrected answer again, as one JSON object without any other text.`
 }
 
-/** Shown to users when no repairs are left. */
+/** Formats the message that users see when no repairs are left. */
 export function formatInvalidOutputMessage(problem: string, allowed: number): string {
   return `${problem}\n\nThe output is unchanged. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
 }
@@ -60,11 +60,11 @@ export function recoverTruncation(used: number, allowed: number): 'continue' | '
   return used < allowed ? 'continue' : 'give_up'
 }
 
-/** Sent to the model when its text was truncated. */
+/** The prompt after a truncated text. */
 export const continueText =
   'Your answer was cut off at the output limit. Continue exactly where it stopped, without repeating any of it.'
 
-/** Sent when a structured answer was truncated, because a partial object cannot be continued. */
+/** The prompt after a truncated structured answer, because a partial object cannot be continued. */
 export const restartText =
   'Your answer was cut off at the output limit. Give the whole answer again from the start, but shorter.'
 
@@ -72,7 +72,7 @@ export const restartText =
 export const truncatedCall =
   'Not executed: the response was cut off at the output limit, so the arguments may be incomplete.'
 
-/** Sent to the model after the results of truncated calls. */
+/** The prompt after the results of truncated calls. */
 export const continueCalls =
   'Your response was cut off at the output limit, and none of its calls were executed. ' +
   'Make them again with shorter arguments, or fewer of them at a time.'

@@ -5,12 +5,12 @@ import type { Json } from './json.js'
  * one notation (`1.0` is `1`, `"\u0041"` is `"A"`), and nothing is truncated. `tidied` also trims each string and the
  * ends of its lines. If there is nothing to trim, both forms are equal. `null` if the text is not JSON.
  *
- * Numbers have their `JSON.parse` value, because the tool receives that value. Nesting can be of any depth, because it
- * is tracked on the heap instead of the stack.
+ * Numbers have their `JSON.parse` value, because the tool receives that value. Nesting can be of any depth, because the
+ * nesting is tracked on the heap instead of the stack.
  *
- * This is not the form of RFC 8785, and it cannot change because stored logs contain its digests. It sorts integer keys
- * numerically, and accepts overflowing numbers, lone surrogates and any depth. `canonicalize` throws for the last
- * three.
+ * This is not the form of RFC 8785, and the canonical form cannot change because stored logs contain its digests. This
+ * form sorts integer keys numerically, and accepts overflowing numbers, lone surrogates and any depth. `canonicalize`
+ * throws for the last three.
  */
 export function canonicalForms(text: string): { exact: string; tidied: string } | null {
   let value: Json
@@ -96,7 +96,7 @@ function opened(value: Json[] | { [key: string]: Json }): Open {
   return { keys, values: keys.map((key) => value[key]), next: 0 }
 }
 
-/** Integer keys come first, in numeric order as in objects, followed by other keys. */
+/** Sorts keys. Integer keys come first, in numeric order as in objects, followed by other keys. */
 function inOrder(keys: string[]): string[] {
   const [first] = keys
   if (first === undefined || !isIndex(first)) return keys.sort()

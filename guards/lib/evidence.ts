@@ -43,7 +43,7 @@ export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }
 
-/** Evidence that is safe to show and log: secrets removed, at most 600 characters. */
+/** Makes evidence safe to show and log: secrets removed, at most 600 characters. */
 export function toEvidence(text: string): string {
   return truncate(scrubEvidence(truncate(text, longest)), 600)
 }

@@ -1,4 +1,4 @@
-/** Digests of a result. They are short because many are stored. */
+/** Digests of a result. The digests are short because many of them are stored. */
 export interface OutcomeDigests {
   /** The digest without volatile parts. */
   digest: string
@@ -40,7 +40,7 @@ const days = /\d{4}-\d\d?-\d\d?T?/g
 /** A letter or digit outside JSON keys. */
 const other = /[a-z\d](?!\w{0,64}"\s?:)|[^\0-\x7f·]/i
 
-/** Only the two ends of a longer text are compared. */
+/** Maximum length of a text that is compared as a whole. Only the two ends of a longer text are compared. */
 const longest = 16_000
 
 /**

@@ -14,7 +14,7 @@ export type Setting =
   | readonly [string, ...string[]]
   /** An integer, unless `of` specifies a unit. */
   | { from: number; to?: number; of?: 'milliseconds' | 'share' }
-  /** Like above, or `null` for never. */
+  /** An integer, or `null` for never. */
   | { from: number; isNever: true }
   /** Nested settings. `null` disables them if allowed. */
   | { has: { readonly [key: string]: Setting }; canBeOff?: true }

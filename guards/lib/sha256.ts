@@ -1,8 +1,8 @@
 type Hash = (algorithm: 'sha256', text: string, encoding: 'hex') => string
 
 /**
- * Node's hash if available, which is eight times faster. It is read from the running process so that browser bundles
- * import nothing from Node.
+ * Node's hash if available, which is eight times faster. Node's hash is read from the running process so that browser
+ * bundles import nothing from Node.
  */
 const native: Hash | undefined = (
   globalThis as { process?: { getBuiltinModule?: (name: string) => { hash?: Hash } | undefined } }
@@ -14,8 +14,8 @@ export const sha256: (text: string) => string = native
   : portableSha256
 
 /**
- * For platforms without Node, because their built-in hash is asynchronous. Implements FIPS 180-4, section 6.2. It adds
- * 0.75 kB (gzipped) to a page; `@noble/hashes` would add 2.8 kB.
+ * The hash for platforms without Node, because their built-in hash is asynchronous. Implements FIPS 180-4, section 6.2.
+ * This implementation adds 0.75 kB (gzipped) to a page; `@noble/hashes` would add 2.8 kB.
  */
 export function portableSha256(text: string): string {
   const blocks = padded(new TextEncoder().encode(text))

@@ -52,7 +52,7 @@ function shortenOutcome(outcome: string): string {
 /**
  * Detects batches that repeat in a cycle (A, B, A, B, …) with stable results. A changed result clears it. So does a
  * successful call outside the cycle that may have changed something. Other calls that only read or fail do not clear
- * it, up to the length of the longest period.
+ * the cycle, up to the length of the longest period.
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
@@ -152,7 +152,10 @@ function hasCycle({ rounds, matches }: CycleState): boolean {
   return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
 }
 
-/** Period 1 is excluded because the repeated-call guard handles it. */
+/**
+ * Whether the rounds of one period have different batches. Period 1 is excluded because the repeated-call guard handles
+ * it.
+ */
 function isCycle(rounds: readonly Round[], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
 }

@@ -27,7 +27,7 @@ export type EmittedEvent<Tools = AnyTools> =
       /** The new text; empty on a closing chunk. */
       text: string
       reasoning?: string
-      /** True exactly once per attempt. */
+      /** Whether this is the last chunk. True exactly once per attempt. */
       finished: boolean
       /** Set on the first chunk of a later attempt. Readers must then discard the step's previous output. */
       reset?: true
@@ -300,7 +300,7 @@ export interface ShieldViolation {
   shields: string[]
 }
 
-/** An event from a sub-agent. This is an interface because TypeScript 5 reports the union as circular. */
+/** An event from a sub-agent. The type is an interface because TypeScript 5 reports the union as circular. */
 export interface ChildEvent {
   type: 'child_event'
   /** Ids of the calls that lead to the sub-agent, separated by slashes. */

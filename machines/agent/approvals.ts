@@ -81,7 +81,7 @@ export function isDenied(call: Decided): boolean {
   return call.decisions !== undefined && findStrictest(call) === 'deny'
 }
 
-/** Why policies ask for approval. Empty if they state no reason. */
+/** Why policies ask for approval. Empty if the policies state no reason. */
 export function getAskReason(call: Decided): { reason?: string } {
   const reasons = listEnforced(call).flatMap(({ decision, reason }) =>
     decision === 'ask' && reason !== undefined ? [reason] : [],

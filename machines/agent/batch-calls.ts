@@ -50,7 +50,7 @@ export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 export interface ToolResult {
   /** The status of the call. `ok` is the only success. */
   status: ResultStatus
-  /** Read by the model. */
+  /** The text that the model reads. */
   content: string
   /** The `publicMessage` of a `ToolError`. User interfaces show it instead of `content`. */
   publicMessage?: string
@@ -77,7 +77,7 @@ export interface ToolResult {
 export interface BatchCall {
   id: string
   name: string
-  /** JSON text, from the model or edited by a person. */
+  /** The arguments as JSON text, from the model or edited by a person. */
   arguments: string
   needs: CallNeeds
   /** The provider runs the call; it is only approved or rejected here. */

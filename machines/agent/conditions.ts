@@ -220,7 +220,7 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
 
 /** A built-in guard has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
-/** Whether user guards check the calls. They are skipped if all calls are refused or only load tools. */
+/** Whether user guards check the calls. The guards are skipped if all calls are refused or only load tools. */
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
 /**

@@ -58,7 +58,7 @@ export interface SessionState {
   fit: Fit | null
   /** Loaded deferred tools, in load order. Absent if there are none. */
   loaded?: readonly string[]
-  /** Absent if the session is not a fork or the fork has no settings. */
+  /** The settings of a fork. Absent if the session is not a fork or the fork has no settings. */
   terms?: ForkTerms
   /** The ends of earlier runs. Absent if all of them ended with complete answers. */
   turnEnds?: readonly TurnEnd[]

@@ -15,7 +15,7 @@ import type { Usage } from './usage.js'
 
 /** Fields of all events. Each event includes its time, because the machine has no clock. */
 interface EventBase {
-  /** Milliseconds since the epoch. The runtime adds it if missing. */
+  /** Milliseconds since the epoch. The runtime adds the time if it is missing. */
   now?: number
   /** The event contains uncleared content. The content is masked when the log is displayed. */
   withheld?: true

@@ -33,7 +33,7 @@ export interface HostedCallOrigin {
 }
 
 interface MessageBase {
-  /** Unique within the session. */
+  /** The id of the message, unique within the session. */
   id: string
   /** Milliseconds since the epoch. */
   createdAt: number
@@ -105,7 +105,7 @@ export interface ToolMessage extends MessageBase {
   role: 'tool'
   /** The `id` of the call. */
   tool_call_id: string
-  /** Read by the model. */
+  /** The text that the model reads. */
   content: string
   /** Returned media. `content` has a line of text for each item. */
   media?: MediaPart[]

@@ -31,7 +31,7 @@ export interface ModelResponse {
   toolCalls: ToolCall[]
   /** The provider's reason (`stop`, `length`, `tool_calls`, `content_filter`, …), or null. */
   finishReason: string | null
-  /** False if the stream closed without a finish reason or `[DONE]`. */
+  /** Whether the answer is complete. False if the stream closed without a finish reason or `[DONE]`. */
   complete: boolean
   /** Null if the provider reported no usage or invalid usage. The usage is then estimated. */
   usage: TokenUsage | null

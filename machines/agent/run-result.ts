@@ -255,14 +255,14 @@ interface CommonResult {
 export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
-  /** Set if the final record could not be written to the store. */
+  /** The store's error. Set if the final record could not be written. */
   error?: RunFailure
 }
 
 export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
   state: 'CANCELLED'
   reason: 'cancelled' | 'approval_expired'
-  /** Set if the final record could not be written to the store. */
+  /** The store's error. Set if the final record could not be written. */
   error?: RunFailure
 }
 

@@ -87,7 +87,7 @@ export function withQuestion(
   return { ...call, questions }
 }
 
-/** Whether a result ends the batch immediately because its sub-agent failed permanently. */
+/** Whether a result ends the batch immediately because the call's sub-agent failed permanently. */
 export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {
   return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
 }

@@ -45,7 +45,7 @@ export function getCacheHitRate({
 export interface Usage extends Omit<TokenUsage, 'providerCost'> {
   /** The cost in USD. `null` if the price of any response is unknown. */
   cost: number | null
-  /** True if any part was estimated because the provider reported no usage. */
+  /** Whether any part was estimated because the provider reported no usage. */
   estimated: boolean
 }
 
@@ -72,7 +72,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return withCacheWrites(sum, (a.cacheWriteTokens ?? 0) + (b.cacheWriteTokens ?? 0))
 }
 
-/** Most providers report no cache writes, so the key is absent for them. */
+/** Adds cache writes to the usage. Most providers report none, in which case the key is absent. */
 function withCacheWrites(usage: Usage, tokens: number): Usage {
   if (tokens > 0) usage.cacheWriteTokens = tokens
   return usage

@@ -19,8 +19,8 @@ interface Expense {
 }
 
 /**
- * The only place that counts usage. This function updates the totals and emits `usage`, so the sum of these events
- * equals the usage of the result.
+ * Counts usage. Only this function updates the totals and emits `usage`, so the sum of these events equals the usage of
+ * the result.
  */
 export function spendUsage(
   context: AgentContext,
@@ -116,7 +116,10 @@ export const noteChildRest = toAction((context, event) => {
   }
 })
 
-/** When a sub-agent repeats a question, the question's votes are carried over because only this run stores them. */
+/**
+ * Adds the earlier votes to a question. When a sub-agent repeats a question, the question's votes are carried over
+ * because only this run stores them.
+ */
 function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {
   const { approvals } =
     former.find(

@@ -201,7 +201,7 @@ export interface ResumeOptions {
   signal?: AbortSignal
   /** The app's object for `execute`. */
   context?: unknown
-  /** As in `agent.run`. */
+  /** Additional shared budgets, as in `agent.run`. */
   budgets?: BudgetsOption
   /** Replaces the agent's inspector. */
   inspect?: Inspector

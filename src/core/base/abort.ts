@@ -9,7 +9,7 @@ export class CallAbort {
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
   #followers: Set<() => void> | undefined
-  /** Called before the other listeners. */
+  /** A callback that is called before the other listeners. */
   onAbort: (() => void) | undefined
 
   get aborted(): boolean {

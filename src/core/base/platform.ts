@@ -50,7 +50,7 @@ export function createId(): string {
   return id
 }
 
-/** UUID version 4, for pages without `randomUUID` (not served over https). */
+/** Formats a UUID version 4, for pages without `randomUUID` (not served over https). */
 function formatUuid(bytes: Uint8Array): string {
   const hex = Array.from(bytes, (byte, i) => {
     const marked = i === 6 ? (byte & 0x0f) | 0x40 : i === 8 ? (byte & 0x3f) | 0x80 : byte

@@ -5,7 +5,7 @@ import { readProperty } from '../base/json.js'
 
 /** The worst-case cost of one request, for one budget. */
 interface WorstAmount {
-  /** Null if the price is unknown. */
+  /** The cost in USD. Null if the price is unknown. */
   usd: number | null
   tokens: number
 }
@@ -102,7 +102,7 @@ const shortTokens = 500
 /** Upper limits of a learned excess, as a factor and as tokens per request. */
 const [mostTimes, mostAdded] = [8, 20_000]
 
-/** Keyed by model, as `PROVIDER/MODEL`. */
+/** The largest excess by model. Keys have the form `PROVIDER/MODEL`. */
 const excesses = new Map<string, Excess>()
 
 /**

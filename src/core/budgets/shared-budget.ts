@@ -50,7 +50,7 @@ export interface ReservationOptions {
 
 /** A budget that several runs spend from. `createBudget` from `statewright/fleet` creates one. */
 export interface SharedBudget {
-  /** Unique in its store. */
+  /** The id of the budget, unique in its store. */
   readonly id: string
   /** The store of the budget. A run rejects two budgets with the same id and different stores. */
   readonly store?: object

@@ -49,7 +49,7 @@ export function listLeftOut(messages: readonly Message[], gap: Gap): Message[] {
 const maxNames = 8
 const maxNameLength = 64
 
-/** The marker for omitted messages. It states their number, roles, tool calls and time range. */
+/** The marker for omitted messages. The marker states their number, roles, tool calls and time range. */
 export function formatGapMarker(dropped: readonly Message[]): string {
   const nouns = { user: 'user message', assistant: 'answer', tool: 'tool result', system: 'system message' }
   const whose = Object.entries(nouns).flatMap(([role, noun]) => {
@@ -135,7 +135,7 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
   return fitting
 }
 
-/** Kept messages directly after the head are counted as part of the head. */
+/** Creates a gap. Kept messages directly after the head are counted as part of the head. */
 function toGap(head: number, from: number, keep: readonly number[]): Gap {
   const joining = keep.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? keep.length : joining

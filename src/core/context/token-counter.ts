@@ -23,7 +23,7 @@ export interface TokenCounter {
   readonly request: (request: ModelRequest) => number
 }
 
-/** `echo` selects the answers whose reasoning is sent back as text. */
+/** Creates a token counter. `echo` selects the answers whose reasoning is sent back as text. */
 export function createTokenCounter(
   tokenizer: Tokenizer,
   echo?: ModelProvider['echoesReasoning'],

@@ -34,7 +34,7 @@ export interface VersionedAgent<Context = unknown> {
 export interface DefinedAgent {
   readonly name: string
   readonly agent: AnyAgent
-  /** Undefined if the agent has no version, in which case it continues all sessions under its name. */
+  /** The agent's version. Undefined if the agent has none, in which case it continues all sessions under its name. */
   readonly version: string | undefined
   readonly accepts: readonly string[] | undefined
 }
@@ -56,8 +56,8 @@ export interface Agents<Context = unknown> extends ContextCarrier<Context> {
  * version of its agent. A process runs only sessions of its agents, in the versions that they accept.
  *
  * - `support` without a version continues every session under its name.
- * - `billing` with `version: '4'` starts runs as version 4 and continues the versions in `accepts`, by default only
- *   its own. It also accepts sessions from the time before it had a version.
+ * - `billing` with `version: '4'` starts runs as version 4 and continues the versions in `accepts`, by default only its
+ *   own. `billing` also accepts sessions from the time before it had a version.
  *
  * An agent has one name. Another call of `defineAgents` must give the agent the same name and version.
  * @example

@@ -47,8 +47,8 @@ export interface RunSessionOptions extends SentBy {
   /** Stops this call at a point where another call can continue. Does not cancel the run. */
   signal?: AbortSignal
   /**
-   * Called immediately, and then every 10 seconds until `runSession` settles. If it throws or rejects, this call stops
-   * as if by `signal` and rejects with the same error.
+   * Called immediately, and then every 10 seconds until `runSession` settles. If this function throws or rejects, this
+   * call stops as if by `signal` and rejects with the same error.
    */
   heartbeat?: () => unknown
   /**

@@ -103,8 +103,8 @@ const resolvedType = 'xstate.promise.resolve'
 const rejectedType = 'xstate.promise.reject'
 
 /**
- * Like `fromPromise`, but with a `CallAbort` instead of an AbortController, and run as a light actor. Without either
- * of these, a step takes 1.2 to 1.3 × the CPU time (112 to 134 µs and 118 to 140 µs, instead of 93 µs).
+ * Like `fromPromise`, but with a `CallAbort` instead of an AbortController, and the actor is a light actor. Without
+ * either of these, a step takes 1.2 to 1.3 × the CPU time (112 to 134 µs and 118 to 140 µs, instead of 93 µs).
  */
 export function fromEffect<Output, Input = NonReducibleUnknown>(
   work: (started: Work<Input>) => Promise<Output>,

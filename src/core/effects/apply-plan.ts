@@ -67,7 +67,9 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   }
 }
 
-/** Cached because providers and token counters cache lists of tools by identity. */
+/**
+ * Limits a list of tools to these names. Cached because providers and token counters cache lists of tools by identity.
+ */
 function narrowSpecs(
   offered: readonly ToolSpec[],
   names: readonly string[],

@@ -64,7 +64,7 @@ export class Bill {
 
   /**
    * Called when the whole answer has arrived, although its processing may take longer. If the response has no usage,
-   * `total` is its token count, and its output share is estimated.
+   * `total` is the token count, and the output's share of it is estimated.
    */
   receive({ usage, ...response }: ModelResponse, total: number | null): void {
     const guess = usage === null && (this.#estimates || total !== null)

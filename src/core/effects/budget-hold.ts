@@ -193,7 +193,7 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
 /** The maximum usage and cost of a request. */
 interface WorstCase {
   inputTokens: number
-  /** Null if the request has no output cap. */
+  /** Maximum output tokens. Null if the request has no output cap. */
   outputCap: number | null
 }
 

@@ -154,7 +154,7 @@ interface FitCheck {
   readonly fit: Fit | null
   /** Tokens of the next request. */
   readonly before: number
-  /** Null if the request fits. */
+  /** The input for a strategy. Null if the request fits. */
   readonly situation: FitSituation | null
 }
 

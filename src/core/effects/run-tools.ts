@@ -146,7 +146,8 @@ export class ToolBatch implements RunBatchOptions {
 
   onProgress(callId: string, name: string, progress: Json): void {
     const { runtime, context } = this.#scope
-    // Progress is uncleared, because shields screen a result only when its tool has ended. It is therefore not emitted.
+    // Progress is uncleared, because shields screen a result only when its tool has ended. Progress is therefore not
+    // emitted.
     if (context.features.resultShields) return
     runtime.emit({ type: 'tool_progress', callId, name, progress })
     runtime.emit(createToolProgress(context, callId, name, progress))

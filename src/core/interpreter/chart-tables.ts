@@ -9,7 +9,7 @@ import type {
 import { findContextStep, type ContextStep } from '../../../machines/agent/update-action.js'
 import { type BuiltinAction, type BuiltinGuard, toBuiltinGuard, toSpawn, toStop } from './xstate-internals.js'
 
-/** A state without children. It and its ancestors are active. */
+/** A state without children. The state and its ancestors are active. */
 export interface Leaf {
   node: AnyStateNode
   /** The active states, root first. */
@@ -283,7 +283,10 @@ function listAncestors(node: AnyStateNode, below?: AnyStateNode): AnyStateNode[]
   return ancestors
 }
 
-/** `undefined` is the parent of the root, so every state is its descendant. */
+/**
+ * Whether a state is a descendant of another state. `undefined` is the parent of the root, so every state is a
+ * descendant of `undefined`.
+ */
 function isDescendant(node: AnyStateNode, ancestor: AnyStateNode | undefined): boolean {
   return ancestor === undefined || listAncestors(node).includes(ancestor)
 }
@@ -308,7 +311,10 @@ function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransit
   return [type, ...wild].flatMap((descriptor) => byType.get(descriptor) ?? [])
 }
 
-/** `*` matches every type; `a.b.*` matches types that start with the tokens `a` and `b`. */
+/**
+ * Whether an event type matches a wildcard. `*` matches every type; `a.b.*` matches types that start with the tokens
+ * `a` and `b`.
+ */
 function matchesWildcard(type: string, descriptor: string): boolean {
   if (descriptor === '*') return true
   if (!descriptor.endsWith('.*')) return false

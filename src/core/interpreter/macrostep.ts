@@ -248,7 +248,7 @@ export class Macrostep {
     this.#execute(stop, info, actorRef)
   }
 
-  /** Stops the children of a machine that has ended. Its last snapshot still lists them. */
+  /** Stops the children of a machine that has ended. The machine's last snapshot still lists these children. */
   #stopChildren(): void {
     for (const child of Object.values(this.#children))
       this.#resolve(toStop(child), undefined, undefined, undefined)

@@ -53,7 +53,7 @@ function isTaken(type: string): boolean {
   return type !== 'xstate.stop' && type !== 'xstate.init'
 }
 
-/** Cached by config, because machines created by `provide()` have the same config. */
+/** Problems that were found, cached by config because machines created by `provide()` have the same config. */
 const problems = new WeakMap<object, string | null>()
 const reported = new Set<string>()
 

@@ -88,7 +88,7 @@ export interface BuiltinGuard {
   check: (snapshot: AnyMachineSnapshot, args: object, guard: BuiltinGuard) => boolean
 }
 
-/** XState's action that starts an invoked actor or stops a child. */
+/** Creates XState's action that starts an invoked actor. */
 export const toSpawn = (src: string, how: object): BuiltinAction =>
   spawnChild(src as never, how as never) as unknown as BuiltinAction
 export const toStop = (child: unknown): BuiltinAction => stopChild(child as never) as unknown as BuiltinAction

@@ -24,15 +24,15 @@ export function listOpenChildren(context: AgentContext): string[] {
 
 /**
  * Whether sub-agents of closed calls may still be active in the store. This happens if the process that closed a call
- * crashed, or lost the store before it stored the sub-agent's end. A completed run has ended all its sub-agents.
+ * crashed, or lost the store before the sub-agent's end was stored. A completed run has ended all its sub-agents.
  */
 export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
   return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)
 }
 
 /**
- * Closed calls whose sub-agent's log does not record an end, because the sub-agent's process is gone or the log could
- * not be written.
+ * Finds closed calls whose sub-agent's log does not record an end, because the sub-agent's process is gone or the log
+ * could not be written.
  */
 export function findAbandonedCalls(
   runtime: AgentRuntime,

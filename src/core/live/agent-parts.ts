@@ -56,7 +56,7 @@ export interface AgentParts {
   approvers?: readonly Approvers[]
   /** The time limit for the agent's questions. Absent if there is no limit. */
   expiry?: Expiry
-  /** Consulted for each user message. */
+  /** The retriever that is consulted for each user message. */
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock

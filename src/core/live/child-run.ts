@@ -23,7 +23,7 @@ export class ChildRun {
   #reported: Usage
   #isPausing = false
   #isWithdrawn = false
-  /** Undefined until the run starts. */
+  /** The latest state. Undefined until the run starts. */
   #latest: AgentContext | undefined
   #isCancelled = false
   #isReleasing = false

@@ -78,8 +78,8 @@ export interface JournaledOptions extends RuntimeOptions {
 /**
  * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then applied.
  * Effects start after `transition()` and await `journal.flush()`, so no effect precedes its durable cause. Unlike an
- * inspector, this also works for children of other machines. It modifies `machine`, which must be a copy made by
- * `provide`, because making another copy takes over a millisecond.
+ * inspector, this also works for children of other machines. The function modifies `machine`, which must be a copy made
+ * by `provide`, because making another copy takes over a millisecond.
  */
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below

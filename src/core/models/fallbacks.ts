@@ -20,11 +20,11 @@ interface Candidate extends MarkedModel {
 const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
 
 /**
- * Returns a model that tries each of the given models in order. It moves on if a model is overloaded, rate limited, out
- * of quota or unreachable, but not for an invalid request or a rejected key. Each switch emits a `retry` event with the
- * name of the model, and usage is priced per model. The model that answered stays first for the rest of the run, even
- * after a resume. The next user message starts with the first model again. Provider-specific data, such as encrypted
- * reasoning, is only sent back to the model it came from.
+ * Returns a model that tries each of the given models in order. The next model is tried if a model is overloaded, rate
+ * limited, out of quota or unreachable, but not for an invalid request or a rejected key. Each switch emits a `retry`
+ * event with the name of the model, and usage is priced per model. The model that answered stays first for the rest of
+ * the run, even after a resume. The next user message starts with the first model again. Provider-specific data, such
+ * as encrypted reasoning, is only sent back to the model it came from.
  *
  * @example
  * const model = withFallbacks([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])

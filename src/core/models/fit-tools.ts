@@ -11,8 +11,8 @@ import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
  *   "input_schema does not support oneOf, allOf, or anyOf at the top level" (dearlordylord/huly-mcp#66).
  * - Anthropic: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (ComposioHQ/composio#3500).
  * - Gemini accepts a subset of OpenAPI 3.0 (https://ai.google.dev/api/caching#Schema) with one type per schema, string
- *   enums (microsoft/azure-devops-mcp#139) and few formats (google-gemini/gemini-cli#5450). It rejects references and
- *   keywords next to `anyOf`. Names must start with a letter or `_` (google-gemini/gemini-cli#2966).
+ *   enums (microsoft/azure-devops-mcp#139) and few formats (google-gemini/gemini-cli#5450). Gemini rejects references
+ *   and keywords next to `anyOf`. Names must start with a letter or `_` (google-gemini/gemini-cli#2966).
  *
  * Rejected keywords are moved into the description, so that the model still reads them. The tool checks arguments
  * against the original schema.
@@ -416,7 +416,7 @@ function toTyped(schema: JsonObject, type: string, scope: Scope): JsonObject {
   return addNote(result, notes)
 }
 
-/** Gemini requires an item type, so items without a type become strings. */
+/** Converts the items of an array. Gemini requires an item type, so items without a type become strings. */
 function toItems({ items, prefixItems }: JsonObject, scope: Scope): JsonObject {
   const ways = [...asList(prefixItems), ...(isObject(items) && Object.keys(items).length > 0 ? [items] : [])]
   return ways.length === 0 ? { type: 'string' } : toAnyOf(ways.map((way) => toGemini(way, scope)))

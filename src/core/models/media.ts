@@ -5,7 +5,7 @@ import { UsageError } from '../base/errors.js'
 import { decodeBase64, decodePercent } from '../base/text.js'
 
 /**
- * An image, audio clip or document given as bytes, base64, or a `data:` or `http(s):` URL. It is converted to a
+ * An image, audio clip or document given as bytes, base64, or a `data:` or `http(s):` URL. The input is converted to a
  * Chat Completions message part.
  */
 export type MediaInput =

@@ -108,7 +108,7 @@ function toReaders(reader: Reader, names: string): Record<string, Reader> {
   return Object.fromEntries(names.split(' ').map((name) => [name, reader]))
 }
 
-/** `isOld` marks drafts up to 7, which ignore the siblings of `$ref`. */
+/** Normalizes a schema. `isOld` marks drafts up to 7, which ignore the siblings of `$ref`. */
 function normalize(input: JsonObject, isOld: boolean): JsonObject {
   const schema = isOld && typeof input.$ref === 'string' ? pickAnnotations(input) : toNewKeywords(input)
   const result: JsonObject = {}

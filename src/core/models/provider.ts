@@ -150,8 +150,8 @@ export interface ModelRequestOptions {
   /** Id of the run, if known. */
   readonly runId?: string
   /**
-   * Call this when the request starts to wait for its turn, and with null when it continues, so that the wait does not
-   * count as idle time. Never throws.
+   * Call this when the request starts to wait for its turn, and with null when it continues, so the wait does not count
+   * as idle time. Never throws.
    */
   onWaitForSlot?: (wait: SlotWait | null) => void
   /**
@@ -163,8 +163,9 @@ export interface ModelRequestOptions {
 
 /**
  * A model. Implement this interface for APIs other than Chat Completions. `request` makes exactly one attempt, without
- * retries or timers. It resolves with a response (`complete: false` if the stream ended early) and rejects with a
- * `ModelError` or any other error, which is classified by status, code and message. It stops when `signal` aborts.
+ * retries or timers. The method resolves with a response (`complete: false` if the stream ended early) and rejects with
+ * a `ModelError` or any other error, which is classified by status, code and message. The request stops when `signal`
+ * aborts.
  *
  * @example
  * const parrot: ModelProvider = {

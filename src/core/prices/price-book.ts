@@ -17,11 +17,10 @@ export type PriceOverrides = PriceTable | PriceFunction
 
 export interface PriceBook {
   /**
-   * The cost of a response in USD, or null if the price is unknown. Returns a promise only while the catalog has to
-   * be loaded. The promise never rejects. Cached input is part of the input and may be cheaper. `at` is the time of
-   * the request in milliseconds since the epoch, because some providers are cheaper at night. It defaults to now.
-   * Local models (Ollama, vLLM) have no known price. For such models, use `{ inputPerMillion: 0, outputPerMillion: 0
-   * }`.
+   * The cost of a response in USD, or null if the price is unknown. Returns a promise only while the catalog has to be
+   * loaded. The promise never rejects. Cached input is part of the input and may be cheaper. `at` is the time of the
+   * request in milliseconds since the epoch, because some providers are cheaper at night. `at` defaults to now. Local
+   * models (Ollama, vLLM) have no known price. For such models, use `{ inputPerMillion: 0, outputPerMillion: 0 }`.
    */
   price(
     provider: string,
@@ -72,7 +71,7 @@ export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   }
 }
 
-/** `find` looks up a model in a table, without the catalog. */
+/** Builds a price book. `find` looks up a model in a table, without the catalog. */
 function buildBook(own: PriceFunction, find: (model: string) => ModelPrice | undefined): PriceBook {
   return {
     own,

@@ -106,7 +106,7 @@ export async function endStoredRun(
 export const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
   (await store.inbox?.read(sessionId)) ?? []
 
-/** Also ends the stored runs of sub-agents whose calls are closed. */
+/** Ends the stored runs of all sub-agents, including sub-agents whose calls are closed. */
 async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
   const open = listOpenChildren(context)
   for (const child of open) {

@@ -24,7 +24,7 @@ interface Listener {
 const noListeners: readonly Listener[] = []
 
 /**
- * Passes events from the actor on to observables and iterators. It subscribes only to types of events that have a
+ * Passes events from the actor on to observables and iterators. The hub subscribes only to types of events that have a
  * listener, because events without listeners cost almost nothing.
  */
 export class EventHub {
@@ -91,7 +91,7 @@ export class EventHub {
     }
   }
 
-  /** Created on first use, because most runs are only awaited. */
+  /** The observable of all events. Created on first use, because most runs are only awaited. */
   get events$(): Observable<AgentEvent> {
     this.#events ??= this.#observe('*', (event, next) => {
       next(event)

@@ -27,7 +27,7 @@ export interface RunOrigin {
 
 /** Links a sub-agent's run to its parent run. */
 export interface ParentLink {
-  /** The parent actor, and the id of this actor there. */
+  /** The parent actor, and the id that this actor has in it. */
   parent: AnyActorRef
   id: string
   /** Receives each state of the run immediately. */
@@ -51,7 +51,7 @@ export interface RunParts {
   /** Resolves when the run may start. If it rejects, the run is refused. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
-  /** Set only for a sub-agent's run. */
+  /** The link to the parent run. Set only for a sub-agent's run. */
   above?: ParentLink
 }
 

@@ -80,7 +80,7 @@ const doNothing = (): void => undefined
  * const { state, output } = await run.result
  */
 export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<AgentEvent<Tools>> {
-  /** Unique to this run. A resumed run keeps it. */
+  /** The id of the run. A resumed run keeps its id. */
   readonly id: string
   /** The session of the run. Pass it to `run` or `resume` to continue. */
   readonly sessionId: string
@@ -102,8 +102,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Events that were sent but not processed by the machine. */
   #pending: ControlEvent[] = []
   /**
-   * Pending events that have not been delivered to the actor. They wait until the actor is created. While the run
-   * rests, they wait until the session is reacquired, because another process may hold the session.
+   * Pending events that have not been delivered to the actor. These events wait until the actor is created. While the
+   * run rests, they wait until the session is reacquired, because another process may hold the session.
    */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
@@ -388,7 +388,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return { awaited: getAwaitedCall(context, callId, needs, target), context, ...(by && { by }) }
   }
 
-  /** Undefined until the session is read. */
+  /** The snapshot of the actor. Undefined until the session is read. */
   get #snapshot(): AgentSnapshot | undefined {
     return this.#actor?.getSnapshot()
   }
@@ -527,8 +527,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Resumes a run that was interrupted or has pending messages. It starts asynchronously, so that code that subscribes
-   * right after `resume()` receives all events. A resting run emits its state.
+   * Resumes a run that was interrupted or has pending messages. The run starts asynchronously, so that code that
+   * subscribes right after `resume()` receives all events. A resting run emits its state.
    */
   #resumeRun(actor: Actor<AgentMachine>): void {
     this.#started.reach(doNothing)

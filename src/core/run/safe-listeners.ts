@@ -74,8 +74,8 @@ export function checkInspector(inspector: Inspector | undefined): Inspector | un
 }
 
 /**
- * XState calls inspectors during a transition. If an inspector throws, the error is reported once and the inspector
- * is not called again.
+ * Wraps an inspector, because XState calls inspectors during a transition. If an inspector throws, the error is
+ * reported once and the inspector is not called again.
  */
 export function safeInspector(
   inspector: Inspector,

@@ -183,7 +183,7 @@ export class AlarmWaker implements Waker {
     this.#running.set(session, running)
   }
 
-  /** Reports a damaged alarm once. It is kept in the store for a process that can read it. */
+  /** Reports a damaged alarm once. The alarm is kept in the store for a process that can read it. */
   #reportDamaged(id: string): void {
     if (!id.startsWith(alarmPrefix) || this.#damaged.has(id)) return
     this.#damaged.add(id)

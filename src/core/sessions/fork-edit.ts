@@ -2,8 +2,8 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { inputError, copyAsJson, toMessage } from './user-input.js'
 
 /**
- * A change that a fork makes to the copied session. It edits a user message (by its id), the arguments of an unfinished
- * call, the result of a finished call, or the agent's instructions.
+ * A change that a fork makes to the copied session. The change edits a user message (by its id), the arguments of an
+ * unfinished call, the result of a finished call, or the agent's instructions.
  * @example
  * const edits: ForkEdit[] = [
  *   { message: 'm1', content: 'And in June?' },

@@ -17,7 +17,7 @@ import { toMachineState, type FoldedSession, applyRecord, createFoldedSession } 
 /** The initial state of a fork. */
 export interface ForkStart {
   state: SessionState
-  /** Null if no run has started, or if the fork keeps only the conversation. */
+  /** The latest run. Null if no run has started, or if the fork keeps only the conversation. */
   run: { machine: MachineState; context: AgentContext } | null
   edit?: LoggedEdit
 }

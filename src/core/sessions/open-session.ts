@@ -125,8 +125,8 @@ export async function readRunTime(
 const maxSkewMs = 86_400_000
 
 /**
- * The time since the last record, which was written at `at`. It is measured with the store's clock, because all hosts
- * share that clock. Null if the store has no clock.
+ * The time since the last record, which was written at `at`. The time is measured with the store's clock, because all
+ * hosts share that clock. Null if the store has no clock.
  */
 async function readTimeSince(
   store: SessionStore,

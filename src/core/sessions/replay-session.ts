@@ -61,7 +61,7 @@ export async function replaySession(
   return toSessionSnapshot(folded, folded.branches)
 }
 
-/** `tree` contains the branches of the session. */
+/** Converts a folded session to a snapshot. `tree` contains the branches of the session. */
 export function toSessionSnapshot(
   { head, name, state, run }: FoldedSession,
   tree: BranchTree | null,

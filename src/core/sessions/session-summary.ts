@@ -10,7 +10,7 @@ import type { FoldedSession } from './fold-session.js'
 /** Maximum length of a title from the first message. Long enough to recognize a session. */
 const titleLength = 80
 
-/** `facts` contains the values that are not in the latest run's context. */
+/** Creates the summary of a session. `facts` contains the values that are not in the latest run's context. */
 export function createSummary(
   context: AgentContext,
   { runs, definition, ...identity }: SessionFacts,

@@ -41,7 +41,7 @@ export interface ShieldContext extends ShieldScene {
 
 /** A shield created by `defineShield`. */
 export interface Shield {
-  /** Unique per point. 1 to 64 letters, digits, `_`, `-` and `.`. */
+  /** The name of the shield, unique per point. 1 to 64 letters, digits, `_`, `-` and `.`. */
   readonly name: string
   /** Checks a text. An exception counts as a failed check. */
   readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
@@ -54,7 +54,7 @@ export interface Shield {
 
 /**
  * Defines a shield. The shield checks content at the input of a run, before and after a tool, or at the output of a
- * run. It allows, redacts or blocks the content, or emits a warning about it.
+ * run. The shield allows, redacts or blocks the content, or emits a warning.
  *
  * ```ts
  * const noPrices = defineShield({

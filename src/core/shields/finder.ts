@@ -39,7 +39,7 @@ interface Span {
 export interface RedactedText {
   text: string
   kinds: string[]
-  /** False if the text still contains a match that cannot be removed. */
+  /** Whether the text is clean. False if it still contains a match that cannot be removed. */
   clean: boolean
 }
 
@@ -140,7 +140,10 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
 
 interface View {
   text: string
-  /** Character `i` corresponds to the original's characters from `start(i)` to `end(i)`. */
+  /**
+   * The mapping to the original text. Character `i` corresponds to the original's characters from `start(i)` to
+   * `end(i)`.
+   */
   start: (index: number) => number
   end: (index: number) => number
   /** Whether a joined line starts at this index. */

@@ -21,7 +21,7 @@ export interface HoldBackResult {
   text: string
   /** The concatenated pieces that were released. */
   released: string
-  /** True if a check blocked the text or failed. */
+  /** Whether a check blocked the text or failed. */
   blocked: boolean
 }
 
@@ -78,7 +78,7 @@ export class HoldBack {
     return this.#released
   }
 
-  /** True if a check blocked the text. The request may be stopped. */
+  /** Whether a check blocked the text, in which case the request may be stopped. */
   get blocked(): boolean {
     return this.#blocked
   }

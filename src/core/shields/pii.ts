@@ -45,7 +45,7 @@ function findCardNumberLength(text: string): number {
 
 const zero = 48
 
-/** ISO/IEC 7812-1, annex B: the check digit of the first `length` digits. */
+/** Whether the check digit of the first `length` digits is correct (ISO/IEC 7812-1, annex B). */
 function isLuhn(digits: string, length: number): boolean {
   let sum = 0
   for (let i = 0; i < length; i += 1) {
@@ -94,7 +94,10 @@ function findIbanLength(text: string): number {
   return getRemainder(compact) === 1 ? end : 0
 }
 
-/** ISO 7064 MOD 97-10: moves the first four characters to the end and converts letters to numbers (A is 10). */
+/**
+ * The remainder of ISO 7064 MOD 97-10: moves the first four characters to the end and converts letters to numbers (A is
+ * 10).
+ */
 function getRemainder(iban: string): number {
   let rest = 0
   for (const character of iban.slice(4) + iban.slice(0, 4)) {

@@ -176,7 +176,7 @@ export function getFormat(output: StructuredOutput): ResponseFormat {
 
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
 
-/** Cached by name, because providers and token counters cache tools by identity. */
+/** The spec of the final tool. Cached by name, because providers and token counters cache tools by identity. */
 function getFinalToolSpec(
   { name: wanted, schema }: StructuredOutput,
   tools: readonly { name: string }[],

@@ -166,7 +166,7 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
 
 class CombinedRun implements RunTelemetry {
   readonly parts: readonly RunTelemetry[]
-  /** Null for a telemetry that failed to start. */
+  /** The run in each telemetry. Null for a telemetry that failed to start. */
   readonly #runs: readonly (SafeTelemetry | null)[]
   /** An error that has not been reported yet. */
   #thrown: { error: unknown } | null = null

@@ -105,7 +105,7 @@ export interface TelemetryRequestInfo {
   model: string
   /** The server. Null if the provider does not report it. */
   endpoint: { readonly host: string; readonly port: number } | null
-  /** Milliseconds since the epoch. */
+  /** The time when the request was sent, in milliseconds since the epoch. */
   readonly sentAt: number
   /** Waits for limiters (`createLimiter`), in milliseconds since the epoch. `until` is null while the request waits. */
   readonly waits: { readonly limiter: string; readonly since: number; until: number | null }[]

@@ -56,8 +56,8 @@ export type PolicyDecision =
 
 /**
  * Decides which calls run, which ask for approval, and which are denied. Each call is decided once, with the arguments
- * that will run. The decision is logged, so resumes and replays do not ask again. A policy that throws, times out or
- * returns anything else denies the call.
+ * with which it will run. The decision is logged, so resumes and replays do not ask again. A policy that throws, times
+ * out or returns anything else denies the call.
  *
  * @example
  * const policy: Policy = {

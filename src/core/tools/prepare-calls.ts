@@ -70,7 +70,7 @@ function prepareInTime(
   )
 }
 
-/** If the policy code cannot be loaded, each policy counts as having thrown. */
+/** Adds a failed decision for each policy. If the policy code cannot be loaded, each policy counts as having thrown. */
 async function failPolicies(
   own: PreparedCall | Promise<PreparedCall>,
   { policies }: PolicyScope,

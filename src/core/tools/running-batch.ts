@@ -8,7 +8,7 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly concurrency: number
   /** After an abort, no call starts and no callback is called. */
   readonly abort: CallAbort
-  /** Awaited before each call. If it returns undefined, the call starts immediately. */
+  /** Awaited before each call. If the function returns undefined, the call starts immediately. */
   ready?(): Promise<void> | undefined
   /** The result of the next call if the call may no longer start, or `waits` if the call waits for people. */
   refuseNext?(): ToolResult | 'waits' | null
@@ -98,7 +98,7 @@ export class RunningBatch implements CallOwner {
     for (const lane of lanes) this.#takeNext(lane)
   }
 
-  /** `isReady` means that `ready` has settled. */
+  /** Starts the next call in a lane. `isReady` means that `ready` has settled. */
   #takeNext(lane: number, isReady = false): void {
     const { abort } = this.#options
     const call = this.#calls[this.#used]

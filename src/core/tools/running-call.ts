@@ -36,7 +36,7 @@ export interface RunCallOptions {
   context: unknown
   runId: string
   sessionId: string
-  /** Unique per batch and stable on resume. Call ids are unique only within a response. */
+  /** The id of the batch, which stays the same on resume. Call ids are unique only within a response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
   /** Loads deferred tools. Absent if this is not supported. */

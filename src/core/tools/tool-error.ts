@@ -41,7 +41,7 @@ export class ToolError extends StatewrightError {
 const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
 
 /**
- * Classifies a tool failure. A ToolError has its kind. Other errors are classified by these properties, of the error
+ * Classifies a tool failure. A ToolError states its kind. Other errors are classified by these properties, of the error
  * and then of its `cause`s:
  * 1. its code: `ECONNRESET`, `ETIMEDOUT`, `EAI_AGAIN`, `UND_ERR_SOCKET`, … are transient;
  * 2. its name: `TimeoutError`, `AbortError`;

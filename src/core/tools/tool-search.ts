@@ -220,7 +220,7 @@ function cutLine(description: string, most: number): string {
 
 const dispatcherName = 'call_tool'
 
-/** The tool through which the model calls loaded tools. It is executed only if the name is unknown. */
+/** The tool through which the model calls loaded tools. The tool itself is executed only if the name is unknown. */
 export function createDispatcher(): Tool {
   return defineTool({
     name: dispatcherName,

@@ -48,7 +48,7 @@ export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
 
 interface ToolGroupDefinition<Args extends StandardSchema, Member extends Tool = Tool> {
   name: string
-  /** Schema of the arguments. It must validate synchronously. */
+  /** Schema of the arguments. The schema must validate synchronously. */
   args: Args
   /** Creates the tools. Their names must not change. */
   tools: (args: OutputOf<Args>) => readonly Member[]

@@ -47,8 +47,8 @@ export interface ToolExecution<Context = unknown> {
 }
 
 /**
- * A tool created by `defineTool`. `Input` is the input of `execute`, and `Arguments` is the input from the model.
- * They differ for schemas with defaults or transforms.
+ * A tool created by `defineTool`. `Input` is the input of `execute`, and `Arguments` is the input from the model. The
+ * two types differ for schemas with defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
   extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill' | 'handoff'> {
@@ -65,7 +65,7 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   /** Whether each call needs approval. */
   readonly needsApproval: boolean | ApprovalPredicate<Input>
   readonly validate: Validate
-  /** Absent for client tools and sub-agents. */
+  /** The function that runs the tool. Absent for client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined
   /** Whether the tool is loaded only on demand. See `toolSearch`. */
   readonly defer?: true
@@ -186,7 +186,7 @@ interface ChildAnswerOptions {
 export interface DelegateRequest {
   name: string
   message: string
-  /** The session of the sub-agent. It is the same if the call is executed again after a crash. */
+  /** The session of the sub-agent. The session is the same if the call is executed again after a crash. */
   sessionId: string
   parentSessionId: string
   /** Whether the call was started before. */
@@ -198,7 +198,7 @@ export interface DelegateRequest {
   store: SessionStore | undefined
   left: BudgetRemaining
   countCached: boolean
-  /** In a fork with `askFirst`, the sub-agent's calls that are not read-only need approval too. */
+  /** Set in a fork with `askFirst`, in which the sub-agent's calls that are not read-only need approval too. */
   askFirst: true | undefined
   /** The authors of the run's messages. */
   requesters: readonly Principal[] | undefined

@@ -42,7 +42,7 @@ export type GuardVerdict =
   | undefined
   | true
   | { readonly action: 'ok' }
-  /** `message` is guidance for the model. It is added to the next request and never to the transcript. */
+  /** `message` is guidance for the model. The message is added to the next request and never to the transcript. */
   | { readonly action: 'nudge'; readonly message: string }
   /**
    * Only for a `calls` fact. The calls do not run, and the model reads `message` as their result. `callIds` defaults to

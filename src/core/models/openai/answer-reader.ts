@@ -8,7 +8,7 @@ import { type HostedCall, ModelError, type ToolCallDelta } from '../provider.js'
 
 export interface ReadAnswerOptions {
   format: AnswerFormat
-  /** Checked between chunks. */
+  /** The abort signal, which is checked between chunks. */
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
   onDelta: (text: string, reasoning: string) => void
   onToolCall?: ((delta: ToolCallDelta) => void) | undefined
@@ -47,7 +47,8 @@ export class AnswerReader {
   }
 
   /**
-   * Reads the next chunk. Its text is reported in one piece, because a chunk often contains several events.
+   * Reads the next chunk. The text of the chunk is reported in one piece, because a chunk often contains several
+   * events.
    *
    * @throws ModelError for errors in the chunk, or the signal's reason when the signal aborts.
    */

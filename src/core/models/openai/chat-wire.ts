@@ -50,7 +50,7 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
   }
 }
 
-/** Whether Mistral's rules apply. They apply to Mistral models on any server. */
+/** Whether Mistral's rules apply. The rules apply to Mistral models on any server. */
 export function isMistral(provider: string, model: string): boolean {
   return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
 }
@@ -300,7 +300,7 @@ class ChatFold implements AnswerFold {
   }
 }
 
-/** Converts a `message` to a delta. Its calls are identified by position. */
+/** Converts a `message` to a delta. The calls of the message are identified by position. */
 function toWholeDelta(message: unknown): JsonObject | null {
   const delta = asObject(message)
   if (delta?.tool_calls == null) return delta
@@ -327,7 +327,7 @@ function isErrorBody(body: JsonObject): boolean {
   )
 }
 
-/** The content is a string or a list of parts that may include thoughts (Mistral). */
+/** Reads the content, which is a string or a list of parts that may include thoughts (Mistral). */
 function readDeltaContent(content: unknown): Delta {
   if (typeof content === 'string') return { text: content, reasoning: '' }
   const delta = { text: '', reasoning: '' }

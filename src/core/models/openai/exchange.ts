@@ -47,7 +47,7 @@ export interface ApiWire {
 /** Sends one request and reads the response. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
-/** Creates the exchange of an API. Its client is loaded with the first request. */
+/** Creates the exchange of an API. The client is loaded with the first request. */
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
@@ -152,7 +152,7 @@ export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' 
 
 export interface NodeTransport {
   readonly node: NodeHttp
-  /** Used instead of Node's agents. */
+  /** A dispatcher that is used instead of Node's agents. */
   readonly dispatcher: RequestDispatcher | undefined
 }
 

@@ -9,7 +9,7 @@ import type { CallAbort } from '../../base/abort.js'
 export interface NodeHttp {
   readonly http: typeof Http
   readonly https: typeof Https
-  /** Loaded only for compressed responses. */
+  /** Node's zlib module, loaded only for compressed responses. */
   zlib(): typeof Zlib
   pipeline(): typeof pipeline
 }

@@ -40,7 +40,7 @@ export interface OpenAIOptions {
    * (`baseURL`) may not need one.
    */
   apiKey?: string | (() => Promise<string>) | undefined
-  /** A custom client, including `AzureOpenAI`. It uses its own URL, key and headers. */
+  /** A custom client, including `AzureOpenAI`. The client uses its own URL, key and headers. */
   client?: OpenAIClient | undefined
   /** The provider name for display and prices. Defaults to a name derived from the base URL. */
   provider?: string | undefined
@@ -312,7 +312,7 @@ export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] 
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
 }
 
-/** Only OpenAI's own server requires a key. */
+/** Whether a required key is missing. Only OpenAI's own server requires a key. */
 function isKeyMissing(options: OpenAIOptions): boolean {
   const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = getEnvironment()
   const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())

@@ -21,7 +21,7 @@ export interface RequestClient {
   statusError(status: number, text: string, headers: Headers): Error
 }
 
-/** Sent to servers that need no key. */
+/** The key that is sent to servers that need none. */
 const placeholderKey = 'no-key-needed'
 
 const defaultTimeoutMs = 600_000

@@ -194,7 +194,7 @@ function canContinue({ json }: CallDraft, piece: string): boolean {
 
 const isBlank = ({ json }: CallDraft): boolean => json.last === ''
 
-/** Some providers send `{}` or `null` before the actual arguments. */
+/** Whether a text is a placeholder. Some providers send `{}` or `null` before the actual arguments. */
 const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].includes(text.trim())
 
 function toArguments({ arguments: text, snapshot }: CallDraft): string {

@@ -1,4 +1,4 @@
-/** Only the keys of the latest messages are stored. */
+/** Maximum number of stored keys. Only the keys of the latest messages are stored. */
 export const maxKeys = 100
 
 /** Adds the idempotency key of a message. */

@@ -7,7 +7,7 @@ const pollMs = 1000
 
 export interface InboxOwner {
   readonly sessionId: string
-  /** `inbox` is the number of the last message. */
+  /** Reports new messages. `inbox` is the number of the last message. */
   notify(inbox: number): void
 }
 

@@ -17,7 +17,7 @@ interface ReadMessage<Event> {
 
 /** How a type of session parses the texts in its inbox. */
 export interface InboxFormat<Event> {
-  /** Null for unknown text. */
+  /** Parses a message. Returns null for unknown text. */
   parse(found: InboxMessage): Event | null
   /** Whether the text waits in the inbox for the next turn. */
   isQueued(text: string): boolean
@@ -130,7 +130,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     await this.#store.inbox?.remove(this.sessionId, unheard)
   }
 
-  /** False only if the store reported an empty inbox. */
+  /** Whether the inbox may contain queued messages. False only if the store reported an empty inbox. */
   get mayHaveQueued(): boolean {
     return this.#store.inbox !== undefined && this.#position !== 0
   }
@@ -158,7 +158,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     this.#waiting = this.#waiting.filter(({ message }) => !isIt(message))
   }
 
-  /** Called when a run has started with these messages. Its start record may not be durable yet. */
+  /** Called when a run has started with these messages. The run's start record may not be durable yet. */
   markSaid(queued: number | undefined, ids: readonly string[]): void {
     for (const id of ids) this.#keys = addKey(this.#keys, id)
     if (queued !== undefined) this.#done.push(queued)
@@ -359,7 +359,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     if (settled.length > 0) this.#remove(settled)
   }
 
-  /** Never fails. A message that cannot be removed now is skipped when it is read again. */
+  /** Removes messages. Never fails. A message that cannot be removed now is skipped when it is read again. */
   #remove(messages: readonly number[]): void {
     try {
       const removed = this.#store.inbox?.remove(this.sessionId, messages)

@@ -28,7 +28,7 @@ export interface SessionFacts extends SessionIdentity {
   runs: number
   /** The agent that started the latest run. Null if the log does not contain the agent. */
   definition: AgentDefinition | null
-  /** Null if the session has only one branch. */
+  /** The branches of the session. Null if there is only one. */
   branches?: BranchTree | null
 }
 

@@ -125,7 +125,8 @@ export interface MachineState {
 
 /**
  * The content of a log record. A log has one `opened` record and then, for each run, a `start` followed by its
- * `event`s. A `snapshot` may follow any event. It contains the state up to that point, so that reading can start there.
+ * `event`s. A `snapshot` may follow any event. A snapshot contains the state up to that point, so that reading can
+ * start there.
  */
 export type RecordContent = Content & {
   /** Number of the run's last event at the time of writing. Set on the last record of a write. */
@@ -162,7 +163,7 @@ type Content =
       queued?: number
       /** The session's tags from this record on, if the run changes them. */
       tags?: SessionTags
-      /** Set if the run starts a branch before the end of the transcript. */
+      /** The new branch. Set if the run starts a branch before the end of the transcript. */
       branch?: BranchStart
     }
   | { type: 'event'; event: AgentMachineEvent }

@@ -14,7 +14,7 @@ export interface StoredActor {
   src: string
   /** Number of the record that starts the actor. The record contains the actor's input. */
   at: number
-  /** Unique in the session, such as `pay.12`. */
+  /** The key of the actor, unique in the session, such as `pay.12`. */
   key: string
 }
 

@@ -83,7 +83,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
   }
 
-  /** Sets the queued message that starts the next run. It is stored in the start record. */
+  /** Sets the queued message that starts the next run. The number of this message is stored in the start record. */
   setQueued(message: number): void {
     this.#queued = message
     this.inbox.beginWith(message)

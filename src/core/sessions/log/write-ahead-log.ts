@@ -52,8 +52,8 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly #holder: string
   readonly #lease: HeldLease
   /**
-   * True after the session has become idle and until the next record, because an answer can arrive while the write is
-   * in progress.
+   * Whether the session may be released. True after the session has become idle and until the next record, because an
+   * answer can arrive while the write is in progress.
    */
   #mayRelease = false
   /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
@@ -175,7 +175,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return record
   }
 
-  /** Number of the last event that the session emitted. It is stored in the last record of a write. */
+  /** Number of the last event that the session emitted. The number is stored in the last record of a write. */
   protected getEventNumber(): number | undefined {
     return undefined
   }

@@ -43,7 +43,7 @@ export interface InboxPosition {
  */
 export interface SessionInbox {
   /**
-   * Adds a message. It is durable when `put` returns or resolves.
+   * Adds a message. The message is durable when `put` returns or resolves.
    * @example
    * const stop = (store: SessionStore, id: string) => store.inbox?.put(id, '{"type":"CANCEL"}')
    * @throws {StoreError} `unknown_session` if the session has no record

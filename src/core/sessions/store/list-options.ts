@@ -137,7 +137,7 @@ export function checkListOptions(options: ListOptions = {}): Listing {
 /** The range of ids that start with a prefix and a colon, in byte order. The end is exclusive. */
 export const toIdRange = (prefix: string): [from: string, to: string] => [`${prefix}:`, `${prefix};`]
 
-/** List order: the session with the latest record comes first. */
+/** Compares sessions in list order. The session with the latest record comes first. */
 export const compareListed = (a: ListPosition, b: ListPosition): number =>
   b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)
 

@@ -24,8 +24,8 @@ export interface DigestTable {
 const openers = new WeakMap<object, () => MaybePromise<DigestTable>>()
 
 /**
- * Registers digests for exactly this store object. They are not a method of the store, because a wrapper that spreads
- * the store in order to encrypt its data would expose them in plain text.
+ * Registers digests for exactly this store object. The digests are not a method of the store, because a wrapper that
+ * spreads the store in order to encrypt its data would expose them in plain text.
  */
 export function offerDigests<Store extends object>(
   store: Store,

@@ -43,8 +43,8 @@ function getMachinePlace(): string {
 }
 
 /**
- * Returns the boot id and the process namespace. They distinguish machines with the same name, restarts and containers,
- * because a process id is meaningful only within one of these.
+ * Returns the boot id and the process namespace. Process ids are meaningful only within one boot and one namespace, and
+ * machines can have the same name.
  */
 function readLinuxParts(): string[] {
   try {

@@ -28,7 +28,9 @@ export interface LogRecord {
 export interface Lease {
   /** The session to write to. */
   sessionId: string
-  /** Unique per lease. A store rejects writers whose token is not the session's latest token. */
+  /**
+   * The token of the lease, unique per lease. A store rejects writers whose token is not the session's latest token.
+   */
   token: string
   /** A description of the lease owner, such as `run 3f2a… in process 4711 on web-1`. */
   holder: string
@@ -75,7 +77,7 @@ export interface SessionSummary {
   value?: string
   /** The time when the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
   wakeAt?: number
-  /** Set if the session is a fork whose run was never resumed, so that no host wakes or continues it. */
+  /** Set if the session is a fork whose run was never resumed. No host wakes or continues such a session. */
   unresumed?: true
   /** Number of runs that were started. */
   runs: number
@@ -93,7 +95,7 @@ export interface SessionSummary {
 
 /** A session in a list. */
 export interface ListedSession {
-  /** Unique in its store. */
+  /** The id of the session, unique in its store. */
   id: string
   /** Milliseconds since the epoch. */
   createdAt: number
@@ -101,7 +103,7 @@ export interface ListedSession {
   updatedAt: number
   /** The number of the last record. */
   head: number
-  /** Null if no summary has been written. */
+  /** The session's entry in lists. Null if no summary has been written. */
   summary: SessionSummary | null
   /** The process that currently writes to the session, or null. */
   holder: string | null

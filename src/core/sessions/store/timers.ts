@@ -16,7 +16,7 @@ export interface StoredTimer {
 export interface DueTimers {
   /** Milliseconds since the epoch. */
   now: number
-  /** In order of time, then id. */
+  /** The due timers in order of time, then id. */
   timers: StoredTimer[]
 }
 
@@ -32,7 +32,7 @@ export interface SessionTimers {
    */
   get(id: string): MaybePromise<StoredTimer | null>
   /**
-   * Adds timers or replaces timers with the same ids. They are durable when `set` returns or resolves.
+   * Adds timers or replaces timers with the same ids. The timers are durable when `set` returns or resolves.
    * @example
    * await memoryStore().timers.set([{ id: 'wake:report', at: Date.now() + 60_000, data: '{}' }])
    */
@@ -80,9 +80,9 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
 /** Timer storage, indexed by id and by time. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
-  /** In time order, starting with this timer. */
+  /** Iterates in time order, starting with this timer. */
   byTime(from: StoredTimer): Iterable<StoredTimer>
-  /** In id order, starting with this id. */
+  /** Iterates in id order, starting with this id. */
   byId(from: string): Iterable<StoredTimer>
   set(timer: StoredTimer): void
   delete(timer: StoredTimer): void
