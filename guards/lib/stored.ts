@@ -9,7 +9,7 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** A non-negative number. */
+/** Whether a value is a non-negative number. */
 export function isAmount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }
@@ -18,7 +18,7 @@ export function isTextOrNull(value: unknown): value is string | null {
   return value === null || typeof value === 'string'
 }
 
-/** A list of at most `most` items of one type. */
+/** Whether a value is a list of at most `most` items of one type. */
 export function isListOf<Item>(
   value: unknown,
   isItem: (item: unknown) => item is Item,

@@ -37,7 +37,7 @@ export function formatTools(calls: readonly CallFact[]): string {
   return truncateLine(more > 0 ? `${first} and ${more} more` : first, 96)
 }
 
-/** Models can call tools with an empty name. */
+/** Formats a tool name. Models can call tools with an empty name. */
 function formatName(name: string): string {
   return name === '' ? "''" : truncateLine(name, 64)
 }

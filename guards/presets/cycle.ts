@@ -147,15 +147,12 @@ function findDue(
   return due
 }
 
-/** A cycle of at least two whole periods continues after an interruption. */
+/** Whether there is a cycle of at least two whole periods, which continues after an interruption. */
 function hasCycle({ rounds, matches }: CycleState): boolean {
   return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
 }
 
-/**
- * Whether the rounds of one period have different batches. Period 1 is excluded because the repeated-call guard handles
- * it.
- */
+/** Whether a period contains different batches. Period 1 is excluded because the repeated-call guard handles it. */
 function isCycle(rounds: readonly Round[], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
 }

@@ -36,11 +36,11 @@ interface ConditionScope {
 
 export const hasInputShields = ({ context }: ConditionScope): boolean => context.features.inputShields
 export const hasCallShields = ({ context }: ConditionScope): boolean => context.features.callShields
-/** Memory is searched once per user message. */
+/** Whether memory must be searched, which happens once per user message. */
 export const hasRetrieval = ({ context }: ConditionScope): boolean =>
   context.features.retrieval && context.retrieved === null
 export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
-/** A step's plan is requested once and used for all its attempts. */
+/** Whether the step needs a plan, which is requested once and used for all attempts at the step. */
 export const asksForPlan = ({ context }: ConditionScope): boolean =>
   context.features.prepareStep === true && findNextPlan(context) === null
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
@@ -177,7 +177,9 @@ export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
 export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
-/** A pending pause takes precedence over the back-off. */
+/**
+ * Whether the run pauses instead of waiting for the next attempt. A pending pause takes precedence over the back-off.
+ */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
 /** The failure from a model actor, or null. */
@@ -278,7 +280,10 @@ export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).some(
     (question) => getQuestionTerms(context, question).onExpiry === 'cancel',
   )
-/** Edited arguments are screened by shields and decided on by policies, like the model's own arguments. */
+/**
+ * Whether calls need a check. Edited arguments are screened by shields and decided on by policies, like the model's own
+ * arguments.
+ */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -303,7 +308,7 @@ export const isSpentByChild = (scope: ConditionScope): boolean => {
 export const isTerminalDelegation = (scope: ConditionScope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-/** Every call that was running when the process died may have had an effect that must not be repeated. */
+/** Whether every call that was running when the process died may have had an effect that must not be repeated. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, event))

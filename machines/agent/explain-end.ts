@@ -36,7 +36,7 @@ function isLimit(reason: Reason): boolean {
   return limitReasons.includes(reason)
 }
 
-/** A note about the output of a run that a limit ended, because that output is not validated. */
+/** A note about the output of a run that a limit ended, because such output is not validated. */
 function formatUnvalidatedNote(context: AgentContext, reason: Reason): string {
   return isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
 }

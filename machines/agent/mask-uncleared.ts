@@ -57,7 +57,10 @@ function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): Batc
   return { ...shown, result: { ...result, content: withheldResult } }
 }
 
-/** A tool's handle comes from the tool, so the handle is masked like the tool's result. */
+/**
+ * Masks the memo and the handle of a call. A tool's handle comes from the tool, so the handle is masked like the tool's
+ * result.
+ */
 function maskKept(call: BatchCall): BatchCall {
   const { memo, handle } = call
   if (memo === undefined && handle === undefined) return call

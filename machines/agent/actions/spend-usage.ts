@@ -62,7 +62,7 @@ const unknownPriceWarning: EmittedEvent = {
     'The price of the model is unknown, so limits.costLimit cannot stop this run. Set the price in prices.',
 }
 
-/** The near-budget warning, which a session emits only once. */
+/** Emits the near-budget warning, at most once per session. */
 function warnNearBudget(
   spent: Pick<AgentContext, 'config' | 'usage'>,
   hasWarned: boolean,

@@ -111,7 +111,7 @@ class HandoffTeam implements Team {
     return getOrCreate(byFirst, first, () => mixParts(first, member))
   }
 
-  /** Agents that are passed as functions are resolved when a session starts. */
+  /** Checks all agents. Agents that are passed as functions are resolved when a session starts. */
   check(first: AgentParts, { isBegun }: { isBegun: boolean }): void {
     if (this.#checked.has(first)) return
     const members = isBegun ? this.#all : gather(this.#tools, false)
@@ -189,7 +189,10 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
   }
 }
 
-/** A member must have the same content checks as the first agent, so that a handoff cannot bypass them. */
+/**
+ * Checks a member. Each member must have the same content checks as the first agent, so that a handoff cannot bypass
+ * them.
+ */
 function checkMember(name: string, member: AgentParts, first: AgentParts): void {
   const refuse = (key: string, what: string): never => {
     throw new ConfigError(

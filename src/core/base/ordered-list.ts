@@ -3,7 +3,7 @@ export class OrderedList<Item> {
   readonly #compare: (a: Item, b: Item) => number
   readonly #chunks: Item[][] = []
 
-  /** Items that compare equal are stored only once. */
+  /** Creates a list in the order of `compare`. Items that compare equal are stored only once. */
   constructor(compare: (a: Item, b: Item) => number) {
     this.#compare = compare
   }

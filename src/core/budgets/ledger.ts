@@ -100,7 +100,7 @@ function enterWindow(stored: BudgetRecord, whole: BudgetRecord): BudgetRecord {
   return { ...whole, spent: addAmounts(stored.spent, stored.reserved) }
 }
 
-/** A budget after the settlement of a reservation. */
+/** Returns the budget after the settlement of a reservation. */
 export function settleAmount(
   row: BudgetRecord,
   reservation: KeptReservation,

@@ -96,7 +96,10 @@ interface Excess {
  */
 const firstExcess: Excess = { times: 1.1, tokens: 0 }
 
-/** Below this number of tokens, the provider's fixed overhead per request has more effect than its tokenizer. */
+/**
+ * Maximum size of a short request. Below this number of tokens, the provider's fixed overhead per request has more
+ * effect than its tokenizer.
+ */
 const shortTokens = 500
 
 /** Upper limits of a learned excess, as a factor and as tokens per request. */

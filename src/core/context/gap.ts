@@ -159,7 +159,7 @@ export interface Landmarks {
   first: number
   /** Index of the newest user message that started a turn, or -1. Steering and internal messages do not start turns. */
   opening: number
-  /** The opening and the steering messages after it. */
+  /** Indices of the opening message and of the steering messages after it. */
   userIndices: readonly number[]
   /** The start of the newest unit. A unit is a message together with the results of its calls. */
   latest: number

@@ -177,7 +177,10 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
 
-/** An exhausted budget ends the run or makes it wait. An unavailable store may recover, so the request is retried. */
+/**
+ * Converts the error of a budget. An exhausted budget ends the run or makes it wait. An unavailable store may recover,
+ * so the request is retried.
+ */
 function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
   if (!(error instanceof BudgetError)) {

@@ -131,7 +131,7 @@ function readGuardVerdict(
     : { problem }
 }
 
-/** A value that is not a list is treated as a list with one invalid id. */
+/** Converts call ids to a list. A value that is not a list is treated as a list with one invalid id. */
 function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
 }

@@ -132,7 +132,7 @@ export class ToolBatch implements RunBatchOptions {
     return `${this.runId}.${this.#scope.context.batchNumber}`
   }
 
-  /** A subscriber may stop the run when the step starts. */
+  /** Runs a sub-agent's call as a step. A subscriber may stop the run when the step starts. */
   async delegate(...of: Parameters<SubAgentBatch['execute']>): Promise<ToolResult | null> {
     if (this.abort.aborted) return null
     const opened =
@@ -172,7 +172,10 @@ export class ToolBatch implements RunBatchOptions {
     return null
   }
 
-  /** A question that a shield changed is not asked, because a form with gaps is meaningless. */
+  /**
+   * Whether shields clear a question. A question that a shield changed is not asked, because a form with gaps is
+   * meaningless.
+   */
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const text = JSON.stringify(elicitations)
     const { screenText } = await loadScreening()
@@ -232,7 +235,7 @@ export class ToolBatch implements RunBatchOptions {
     return createExpired(getExpiry(call, context.expiry), true)
   }
 
-  /** A tool that has changed since the grant was given needs a new approval. */
+  /** Whether a grant still covers the call. A tool that has changed since the grant was given needs a new approval. */
   #isGranted(call: BatchCall): boolean {
     const { parent, runtime } = this.#scope
     const { context } = parent.getSnapshot() as { context: AgentContext }

@@ -137,7 +137,9 @@ export class ChildRun {
     }
   }
 
-  /** An approval that arrives too late ends the question in the sub-agent's run, too. */
+  /**
+   * Sends an answer to the sub-agent. An approval that arrives too late ends the question in the sub-agent's run, too.
+   */
   #answer(run: DelegateRun, question: ChildQuestion): void {
     try {
       answerQuestion(run, question)

@@ -113,7 +113,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** A snapshot does not contain the app's `context`. The context is read from the actor's input. */
+      /** Reads the app's `context` from the actor's input, because a snapshot does not contain it. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
         const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined

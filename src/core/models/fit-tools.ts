@@ -107,7 +107,7 @@ class PartCounter {
 }
 
 /**
- * Adapts a schema to the family. Returns the same object if it already fits.
+ * Adapts a schema to the family. Returns the same object if the schema already fits.
  *
  * @throws an Error whose message completes a sentence about the tool
  */

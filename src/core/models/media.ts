@@ -136,7 +136,8 @@ function detectImageType(data: string): string | null {
 }
 
 /**
- * Runs in linear time. `btoa` would need a string with one character per byte, which takes seconds for a large image.
+ * Encodes bytes as base64 in linear time. `btoa` would need a string with one character per byte, which takes seconds
+ * for a large image.
  */
 export function toBase64(data: Uint8Array): string {
   const encoded = new Uint8Array(Math.ceil(data.length / 3) * 4)

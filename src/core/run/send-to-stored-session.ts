@@ -375,6 +375,6 @@ function toSentEvent(
   return withToolDigest(event, getSpeakerTools(tools, context.speaker).get(event.tool))
 }
 
-/** Grants can be given and revoked in any state of a session. */
+/** Whether a message gives or revokes a grant, which is possible in any state of a session. */
 const isGrantMessage = (message: EventMessage): boolean =>
   message.type === 'grant' || (message.type === 'revoke' && 'grant' in message)

@@ -231,7 +231,7 @@ class SessionWatch {
     this.#wake()
   }
 
-  /** A page of records. */
+  /** Reads the next page of records. */
   async #readPage(): Promise<void> {
     this.#isDue = false
     this.#isReading = true

@@ -127,7 +127,7 @@ interface ForkParts {
   clock: Clock
 }
 
-/** A fork without changes. */
+/** The start of a fork without changes. */
 export function keepUnchanged({ state, run }: FoldedSession): ForkStart {
   return { state, run: run && { machine: toMachineState(run), context: run.context } }
 }

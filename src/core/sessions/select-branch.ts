@@ -38,7 +38,7 @@ export async function listBranches(store: SessionStore, sessionId: string): Prom
   }))
 }
 
-/** A session after a record, or the current state of a branch. */
+/** Reads a session after a record, or the current state of a branch. */
 export async function replayBranch(
   store: SessionStore,
   sessionId: string,

@@ -24,8 +24,8 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
 }
 
 /**
- * Messages and answers for a sub-agent must be sent to the session that called it, because that session has the ids of
- * the sub-agent's calls.
+ * Rejects the session of a sub-agent. Messages and answers for a sub-agent must be sent to the session that called it,
+ * because that session has the ids of the sub-agent's calls.
  */
 export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {
   if (parent === undefined) return
@@ -84,7 +84,7 @@ export function strandedError(
   )
 }
 
-/** A journal cannot be combined with a store, because the store already writes one. */
+/** Rejects a journal that is combined with a store, because the store already writes a log. */
 export function refuseJournalWithStore(journal: unknown): void {
   if (journal === undefined) return
   throw new UsageError(
@@ -94,7 +94,7 @@ export function refuseJournalWithStore(journal: unknown): void {
   )
 }
 
-/** Tags require a store. Without a store, and in an app's own actor, there is no session list. */
+/** Rejects tags, which require a store. Without a store, and in an app's own actor, there is no session list. */
 export function refuseTags(tags: unknown): void {
   if (tags === undefined) return
   throw new UsageError(
@@ -104,7 +104,9 @@ export function refuseTags(tags: unknown): void {
   )
 }
 
-/** An app's own actor does not use the store, so an existing conversation would silently restart. */
+/**
+ * Rejects a session id. An app's own actor does not use the store, so an existing conversation would silently restart.
+ */
 export function refuseStoredSession(sessionId: string): never {
   throw new UsageError(
     'invalid_option',

@@ -50,8 +50,8 @@ export interface StoredSession {
 export const sessionVersion = 1
 
 /**
- * A conversation over several runs, with its transcript, totals and guard state. Without a store, it is kept in memory.
- * Save `JSON.stringify(session)` to continue it later.
+ * A conversation over several runs, with its transcript, totals and guard state. Without a store, the session is kept
+ * in memory. Save `JSON.stringify(session)` to continue it later.
  * @example
  * const session: Session = createSession('May')
  * await agent.run('Pay the invoices.', { session }).result

@@ -216,7 +216,10 @@ async function openWhenFree(
   }
 }
 
-/** A sub-agent's configuration, limited by the remaining limits of its parent. A sub-agent never waits for messages. */
+/**
+ * Creates a sub-agent's configuration, limited by the remaining limits of its parent. A sub-agent never waits for
+ * messages.
+ */
 function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null

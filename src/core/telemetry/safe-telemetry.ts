@@ -149,7 +149,7 @@ export function measureRun(
 }
 
 /**
- * The telemetry of an agent. Undefined if there is none or the list is empty.
+ * Validates the telemetry of an agent. Returns undefined if there is none or the list is empty.
  * @throws {ConfigError} `invalid_config` for anything else
  */
 export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {

@@ -283,8 +283,7 @@ export function checkCredentials(options: OpenAIOptions): void {
 }
 
 /**
- * Whether the client may be used in a page. This requires that the app allows it, or that the options contain no
- * secret.
+ * Whether the client may be used in a page, either because the app allows it or because the options contain no secret.
  */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !hasSecret(options)
@@ -323,7 +322,7 @@ function hasSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {
   return Boolean(apiKey) || Object.keys(headers).some((name) => /auth|key|token|secret|cookie/i.test(name))
 }
 
-/** The same check as in the `openai` client. */
+/** Whether the code runs in a browser. The check is the same as in the `openai` client. */
 function isBrowser(): boolean {
   const scope: { window?: { document?: unknown }; navigator?: unknown } = globalThis
   return scope.window?.document !== undefined && scope.navigator !== undefined

@@ -225,7 +225,10 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   }
 }
 
-/** A literal import, so that bundlers include the package. Platforms report a missing package in different ways. */
+/**
+ * Imports the package. The import is literal, so that bundlers include the package. Platforms report a missing package
+ * in different ways.
+ */
 async function importClient(): Promise<typeof OpenAIPackage> {
   try {
     return await import('openai')

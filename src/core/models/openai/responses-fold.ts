@@ -173,7 +173,7 @@ class ResponsesFold implements AnswerFold {
   }
 }
 
-/** Items without a type are messages if they have text. */
+/** Converts a response's output to items. Items without a type are messages if they have text. */
 function toOutputItems(value: Json): JsonObject[] {
   const item = asObject(value)
   if (item === null) return []

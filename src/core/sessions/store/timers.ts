@@ -131,7 +131,7 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
   }
 }
 
-/** A timer table in memory. */
+/** Creates a timer table in memory. */
 export function createTimerTable(): TimerTable {
   const timers = new Map<string, StoredTimer>()
   const byTime = new OrderedList<StoredTimer>(compareTimes)
