@@ -303,6 +303,21 @@ describe('a grant', () => {
       [],
     ])
   })
+
+  it.each([
+    [null, 'tool'],
+    [{ when: {} }, 'tool'],
+    [{ tool: 'pay' }, 'when'],
+    [{ tool: 'pay', when: {}, forever: true }, 'forever'],
+  ])('without a call, %j is refused', async (grant, key) => {
+    const { order, rest } = grantWorld()
+    const run = order([pay(1)])
+    await rest(run)
+    expect(() => run.grant(grant as never)).toThrow(
+      expect.objectContaining({ code: 'invalid_input', subject: key }),
+    )
+    expect(() => run.revoke(null as never)).toThrow(fault('invalid_input'))
+  })
 })
 
 describe('revoking an approval', () => {

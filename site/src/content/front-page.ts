@@ -5,7 +5,7 @@ import { root } from './package.ts'
 const read = (file: string): string => readFileSync(root + file, 'utf8')
 
 export const summary =
-  'A TypeScript library that runs LLM agents as one explicit state machine. Every run stops at its limits, ' +
+  'A TypeScript library that runs each LLM agent as an explicit state machine. Every run stops at its limits, ' +
   'survives crashes and can be inspected.'
 
 /** The front page below the first screen, with excerpts from the README and the measurements. */

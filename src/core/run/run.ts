@@ -39,7 +39,7 @@ import { createStoreFailedEvent } from '../sessions/journal.js'
 import { EventHub } from './event-hub.js'
 import { publishSession } from './live-sessions.js'
 import type { Clock } from '../base/clock.js'
-import { freezeOnce } from '../base/values.js'
+import { freezeOnce, isObject } from '../base/values.js'
 import {
   EventForecast,
   type ParentLink,
@@ -341,8 +341,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    */
   revoke(target: { grant: string } | CallReference, options: SentBy = {}): void {
     this.#checkActive('revoke')
-    const of =
-      typeof target === 'object' && 'grant' in target ? { grant: target.grant } : parseAnswerTarget(target)
+    const of = isObject(target) && 'grant' in target ? { grant: target.grant } : parseAnswerTarget(target)
     const event: ControlEvent = { ...toRevokeEvent(of), ...readSender(options, 'revoke()') }
     const forecast = this.#forecast
     if (forecast) checkMessageFits(event, forecast, this.sessionId, this.#now)

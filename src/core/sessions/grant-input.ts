@@ -108,19 +108,19 @@ export function withToolDigest<Event extends ControlEvent>(
 
 /** @throws {UsageError} `invalid_input` */
 export function toGrantEvent(
-  { tool, when, until, uses }: { tool: string } & GrantOptions,
+  grant: { tool: string } & GrantOptions,
   where: string,
   now?: number,
 ): Extract<ControlEvent, { type: 'GRANT' }> {
+  const { tool, ...limits } = isObject(grant) ? grant : ({} as Partial<typeof grant>)
   if (typeof tool !== 'string' || tool === '')
     throw new UsageError('invalid_input', `${where}: a grant needs the name of its tool.`, 'tool')
-  if (when === undefined)
+  if (limits.when === undefined)
     throw new UsageError(
       'invalid_input',
       `${where}: a grant without a call needs when. when: {} allows any arguments.`,
       'when',
     )
-  const limits = { when, ...(until !== undefined && { until }), ...(uses !== undefined && { uses }) }
   return { type: 'GRANT', tool, grant: readGrant(limits, where, now) }
 }
 

@@ -167,7 +167,7 @@ export function checkMessage(
       throw invalid(`${key} must be a string`, key)
   }
   readSender(message, by)
-  if (type === 'grant') toGrantEvent(message as never, by)
+  if (type === 'grant') toGrantEvent(pickGrant(message as never), by)
   if (type === 'approve' && message['grant'] !== undefined) readGrant(message['grant'], by)
   if (type === 'revoke' && 'grant' in message === 'callId' in message)
     throw invalid("'revoke' needs either grant or callId", 'grant')
@@ -206,7 +206,7 @@ export function toPublicEvent(
     case 'pause':
       return { type: 'PAUSE', ...sent }
     case 'grant':
-      return { ...toGrantEvent(message, 'send()', now), ...sent }
+      return { ...toGrantEvent(pickGrant(message), 'send()', now), ...sent }
     case 'revoke':
       return { ...toRevokeEvent(message), ...sent }
     case 'resume': {
@@ -262,4 +262,16 @@ export const agentInbox: InboxFormat<ControlEvent> = {
   parse: parseInboxMessage,
   isQueued: isQueuedText,
   toSteering: toSteeringEvent,
+}
+
+type Grantable = { tool: string } & GrantOptions
+
+/** The grant of a message, without the keys that all messages may have. */
+function pickGrant({ tool, when, until, uses }: Grantable): Grantable {
+  return {
+    tool,
+    ...(when !== undefined && { when }),
+    ...(until !== undefined && { until }),
+    ...(uses !== undefined && { uses }),
+  }
 }
