@@ -1,6 +1,7 @@
-// A machine with an agent whose dangerous calls need the signatures of two people within a day. To require two people without
-// a custom machine, use `approvers: { count: 2 }` (docs/approvals.md). Provide the agent with
-// `machine.provide({ actors: { agent: agent.machine } })`, and set `needsApproval: true` on its dangerous tools.
+// A machine with an agent whose dangerous calls need the signatures of two people within a day. An agent requires this without
+// a custom machine: `approvals: { expiresMs: 86_400_000, approvers: { count: 2 } }` (docs/approvals.md). A machine of your own
+// adds what approvals do not have: notifications, escalation to other people, and steps before and after the decision. Provide
+// the agent with `machine.provide({ actors: { agent: agent.machine } })`, and set `needsApproval: true` on its dangerous tools.
 //
 //   statewright paths examples/sign-off.machine.mjs
 import { assign, fromPromise, sendTo, setup } from 'xstate'
