@@ -44,7 +44,7 @@ export function addPart(count: number, part: number): number {
   return Math.round((count + part) * 1e6) / 1e6
 }
 
-/** Tolerates rounding, so that three thirds reach one. */
+/** Tolerance for rounding, so that three thirds reach one. */
 const precision = 0.001
 
 /** A call that waits this many times `waiting.ms` costs time but no tokens. */

@@ -31,7 +31,7 @@ export interface ChildOutcome {
 /** A result as guards see it. */
 export interface ResultFact extends CallFact {
   ok: boolean
-  /** Null if the call succeeded or never ran. */
+  /** The kind of the failure. Null if the call succeeded or never ran. */
   errorKind: 'failed' | 'transient' | 'policy_denied' | 'unknown_tool' | null
   /** Whether the call never ran, because it was refused or the run stopped. */
   refused: boolean

@@ -1,4 +1,4 @@
-/** A halt ends the run in ERROR or PAUSED. In PAUSED, `resume()` resets only that guard. */
+/** A halt ends the run in ERROR or PAUSED. In PAUSED, `resume()` resets only the guard that halted the run. */
 export type OnHalt = 'error' | 'pause'
 
 /**

@@ -268,7 +268,8 @@ export interface ModelStepResponse {
   /** The refusal text, cleared like `text`. Absent if the model did not refuse or the text is not cleared. */
   refusal?: string | null
   /**
-   * Null if the text is not cleared, or if tool-input shields screen calls. Cleared calls are emitted as `tool_call`.
+   * The calls. Null if the text is not cleared, or if tool-input shields screen calls. Cleared calls are emitted as
+   * `tool_call`.
    */
   toolCalls: ToolCall[] | null
   finishReason: string | null
@@ -284,7 +285,10 @@ export interface ToolStepResponse {
   status: ResultStatus
   /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /** Null if tool-output shields screen results. Cleared results are emitted as `tool_result`. */
+  /**
+   * The text that the model reads. Null if tool-output shields screen results. Cleared results are emitted as
+   * `tool_result`.
+   */
   content: string | null
   /** True when `content` was truncated to `toolCalls.maxResultChars`. */
   truncated?: true

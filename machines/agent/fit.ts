@@ -31,7 +31,7 @@ export interface Fit extends Gap {
 
 /** Output of the fitting actor. */
 export interface CompactionOutput {
-  /** Null if everything fits. */
+  /** The new fit. Null if everything fits. */
   fit: Fit | null
   /** The strategy that was used. A failed summary falls back to `compact`. */
   strategy: ContextStrategy

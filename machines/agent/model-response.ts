@@ -33,7 +33,7 @@ export interface ModelResponse {
   finishReason: string | null
   /** Whether the answer is complete. False if the stream closed without a finish reason or `[DONE]`. */
   complete: boolean
-  /** Null if the provider reported no usage or invalid usage. The usage is then estimated. */
+  /** The token counts. Null if the provider reported no usage or invalid usage. The usage is then estimated. */
   usage: TokenUsage | null
   /** The provider's name for the model that answered. */
   model: string | null

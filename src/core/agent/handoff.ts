@@ -125,7 +125,7 @@ class HandoffTeam implements Team {
   }
 }
 
-/** Cached by identity, because other caches and hashes compare parts by reference. */
+/** Combined parts, cached by identity because other caches and hashes compare parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
 /**

@@ -63,7 +63,7 @@ function convertObject(value: object, key: string, walk: Walk): Json {
   }
 }
 
-/** Checks the tag, because `instanceof` fails for values from another realm. */
+/** Converts an object by its kind. Checks the tag, because `instanceof` fails for values from another realm. */
 function convertShape(value: object, walk: Walk): Json {
   const tag = getTag(value)
   if (Array.isArray(value) || tag === 'Set') return convertList(value as Iterable<unknown>, walk)

@@ -33,7 +33,10 @@ import { checkPriceKnown } from './check-run-start.js'
 import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
-/** Loaded before the first request, because a page that has lost its connection could not load it after a failure. */
+/**
+ * The code that classifies failures. Loaded before the first request, because a page that has lost its connection could
+ * not load it after a failure.
+ */
 let failures: typeof Failures | undefined
 
 /** The run that sends a model request. */

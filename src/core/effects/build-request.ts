@@ -78,7 +78,7 @@ function appendLoadedTools(
   return tools
 }
 
-/** Cached because providers and token counters cache lists of tools by identity. */
+/** Lists with loaded tools, cached because providers and token counters cache lists of tools by identity. */
 const appended = new WeakMap<
   readonly string[],
   { deferred: readonly Tool[]; offered: readonly ToolSpec[]; tools: readonly ToolSpec[] }

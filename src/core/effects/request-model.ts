@@ -166,7 +166,7 @@ function createHostedSteps(
   self: AnyActorRef,
   context: AgentContext,
 ): (call: ReportedHostedCall) => void {
-  /** Created lazily, because most answers have no hosted calls. */
+  /** Open steps by call id. Created lazily, because most answers have no hosted calls. */
   let open: Map<string, StepWork<'hosted', unknown>> | undefined
   const { outputShields, callShields } = context.features
   let begun = 0

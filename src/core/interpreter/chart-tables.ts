@@ -76,7 +76,7 @@ export interface Invoke {
   input: unknown
   /** XState's own action that starts the actor. */
   spawn: BuiltinAction
-  /** If true, XState handles `onSnapshot` and `systemId`. */
+  /** Whether XState handles the actor, for example because the chart sets `onSnapshot` or `systemId`. */
   isUnusual: boolean
 }
 

@@ -38,7 +38,10 @@ const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools
   gemini: new WeakMap(),
 }
 
-/** Keyed by spec, because providers cache tools by identity. A string is the reason why a tool is omitted. */
+/**
+ * Adapted tools. Keyed by spec, because providers cache tools by identity. A string is the reason why a tool is
+ * omitted.
+ */
 const fittedSpecs: Record<SchemaFamily, WeakMap<ToolSpec, ToolSpec | string>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),

@@ -34,7 +34,7 @@ export function leaveOutMessages(
       )
 }
 
-/** Cached, because providers cache messages by identity. */
+/** Messages with placeholders. Cached, because providers cache messages by identity. */
 const placeholders = new WeakMap<Message, Message>()
 
 function createPlaceholder(message: Message): Message {

@@ -223,7 +223,7 @@ export function readTextFile(part: MediaPart): string | null {
   return getOrCreate(texts, part, () => findText(part))
 }
 
-/** Cached, because parts are immutable and are sent again with each request. */
+/** The texts of parts. Cached, because parts are immutable and are sent again with each request. */
 const texts = new WeakMap<MediaPart, string | null>()
 
 function findText(part: MediaPart): string | null {

@@ -143,7 +143,7 @@ export class AlarmWaker implements Waker {
       if (renewal !== null) renewLater()
     }
     renewLater()
-    /** Null means that the alarm is kept. */
+    /** The remaining sleep in milliseconds. Null means that the alarm is kept. */
     let leftMs: number | undefined | null = null
     try {
       leftMs = await this.#parts.run(session)

@@ -8,7 +8,7 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly concurrency: number
   /** After an abort, no call starts and no callback is called. */
   readonly abort: CallAbort
-  /** Awaited before each call. If the function returns undefined, the call starts immediately. */
+  /** A function that is awaited before each call. If the function returns undefined, the call starts immediately. */
   ready?(): Promise<void> | undefined
   /** The result of the next call if the call may no longer start, or `waits` if the call waits for people. */
   refuseNext?(): ToolResult | 'waits' | null

@@ -28,7 +28,7 @@ export class ToolError extends StatewrightError {
   /** How guards treat the failure. */
   readonly kind: ToolErrorKind
 
-  /** Unknown kinds count as `failed`. */
+  /** Creates the error. Unknown kinds count as `failed`. */
   constructor(kind: ToolErrorKind, message: string, options?: ToolErrorOptions) {
     const known = toolErrorKinds.includes(kind) ? kind : 'failed'
     super(known, message, undefined, options)

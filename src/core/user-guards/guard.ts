@@ -26,7 +26,7 @@ export interface GuardedResult extends GuardedCall {
   readonly status: ResultStatus
   /** The content that the model reads. */
   readonly content: string
-  /** Why the tool failed. Null if it did not fail or never ran. */
+  /** Why the tool failed. Null if the tool did not fail or the call never ran. */
   readonly errorKind: ToolErrorKind | null
 }
 

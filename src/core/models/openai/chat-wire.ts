@@ -185,7 +185,7 @@ class ChatFold implements AnswerFold {
     return this.#progress + (this.#finishReason === null ? 0 : 1)
   }
 
-  /** Only `[DONE]` ends the stream, because usage may follow the finish reason. */
+  /** Whether the stream has ended. Only `[DONE]` ends the stream, because usage may follow the finish reason. */
   get ended(): boolean {
     return false
   }
@@ -340,7 +340,7 @@ function readDeltaContent(content: unknown): Delta {
   return delta
 }
 
-/** The same reasoning may occur in several fields. Uses the first non-empty one. */
+/** Reads the reasoning from the first non-empty field, because the same reasoning may occur in several fields. */
 function readDeltaReasoning(delta: JsonObject): string {
   return (
     asText(delta.reasoning_content) ||

@@ -58,7 +58,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
 
-  /** Retried after a failure, because the key may be set before the next request. */
+  /** Loads the client. A failed load is retried, because the key may be set before the next request. */
   const load = loadOnce(() => loadClient(noted, path))
 
   async function askByFetch(

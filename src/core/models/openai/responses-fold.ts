@@ -30,7 +30,7 @@ import { readCitations } from '../citations.js'
 import { listDistinctCalls, type SentCall } from '../calls.js'
 import { describeMediaList } from '../media.js'
 
-/** `from` marks the stored items. */
+/** Creates the format of the Responses API. `from` marks the stored items. */
 export function createResponsesFormat(from: string): AnswerFormat {
   return {
     displayName: 'response',

@@ -69,7 +69,7 @@ const maxCallIdLength = 64
 function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const answers = new WeakMap<ToolMessage, WireMessage>()
-  /** Keyed by `store`, because agents may have different settings. */
+  /** Caches of items. Keyed by `store`, because agents may have different settings. */
   const items = {
     true: new WeakMap<WireMessage, readonly object[]>(),
     false: new WeakMap<WireMessage, readonly object[]>(),

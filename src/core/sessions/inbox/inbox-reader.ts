@@ -5,7 +5,7 @@ import { type InboxOwner, inboxOwners } from './inbox-owners.js'
 import { parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
 import { addKey } from './idempotency-keys.js'
 
-/** `event` is null if the message cannot be parsed. */
+/** Receives a message. `event` is null if the message cannot be parsed. */
 type Listener<Event> = (message: number, event: Event | null) => void
 
 type QueueListener = (queued: QueuedMessage) => void

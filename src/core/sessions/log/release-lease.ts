@@ -27,7 +27,7 @@ interface PendingRelease {
 class LeaseReleaser {
   readonly #store: SessionStore
   readonly #clock: Clock
-  /** Keyed by token, because one session can have several leases. */
+  /** Releases that are still to be retried. Keyed by token, because one session can have several leases. */
   readonly #pending = new Map<string, PendingRelease>()
   /** Releases in progress, keyed by session. Another call may arrive before a release completes. */
   readonly #releasing = new Map<string, Promise<void>>()
