@@ -19,7 +19,7 @@ export interface ShieldFinding {
 export interface Screening {
   /** The strongest action. */
   action: ShieldAction
-  /** The messages from the shields with that action. Always set for `block`. */
+  /** The messages from the shields with the strongest action. Always set for `block`. */
   message: string | null
   /** The cleared content. Do not use it for `block`. */
   content: string

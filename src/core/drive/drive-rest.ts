@@ -29,13 +29,16 @@ export interface SessionResult {
    */
   waitUntil?: number
   /**
-   * Remainder of the wait until `waitUntil` when the call settled, in milliseconds. Also valid on a machine with a
-   * different clock.
+   * Remainder of the wait until `waitUntil` when the call settled, in milliseconds. This value is also valid on a
+   * machine with a different clock.
    */
   waitMs?: number
   /** The run sleeps until this time, in milliseconds since the epoch. Call `runSession` again at that time. */
   wakeAt?: number
-  /** Remainder of the sleep when the call settled, in milliseconds. Also valid on a machine with a different clock. */
+  /**
+   * Remainder of the sleep when the call settled, in milliseconds. This value is also valid on a machine with a
+   * different clock.
+   */
   wakeMs?: number
   /** The answer, unless it is too long. */
   output?: string

@@ -619,7 +619,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Reacquires the session. The event that ends the rest was checked against that rest, so it is sent before the
+   * Reacquires the session. The event that ends the rest was checked against that rest, so the event is sent before the
    * messages in the inbox, except revocations.
    */
   #reacquire(log: SessionLog, event: ControlEvent): Promise<void> | undefined {

@@ -48,7 +48,7 @@ export type HistoryMessage =
       reasoning?: string | null | undefined
       reasoning_content?: string | null | undefined
       reasoning_details?: readonly unknown[] | null | undefined
-      /** Copied from a run's result. */
+      /** Data from a run's result. */
       provider_items?: ProviderItems | null | undefined
       by?: string | null | undefined
     })
@@ -75,7 +75,7 @@ interface HistoryCall {
   /** `arguments` is JSON text, exactly as the model generated it. */
   function?: { name: string; arguments: string } | undefined
   extra_content?: unknown
-  /** Copied from a run's result. */
+  /** Data from a run's result. */
   hosted?: HostedCallOrigin | null | undefined
 }
 
