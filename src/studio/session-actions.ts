@@ -99,10 +99,15 @@ export class SessionActions {
     this.#ownDefinition ??= createDefinitionFactory(internals.parts)
     if (this.#ownDefinition(internals.label).hash === definition.hash) return null
     const name = definition.name === undefined ? '' : ` '${toShownText(describeAgent(definition), 200)}'`
-    const by = models.size === 0 ? '' : ` (${toShownText([...models].join(', '), 200)})`
+    const own = internals.parts.model.model
+    // The definition is a hash, so that only the models can be compared.
+    const [by, here] =
+      models.size === 0 || models.has(own)
+        ? ['', '']
+        : [` (${toShownText([...models].join(', '), 200)})`, ` (${own})`]
     return (
-      `A different agent${name}${by} started this run. Resume, Approve and What if use this studio's agent ` +
-      `(${internals.parts.model.model}), which has different instructions, tools or models.`
+      `A different agent${name}${by} started this run. Resume, Approve and What if use this studio's agent${here}, ` +
+      'which has different instructions, tools or models.'
     )
   }
 

@@ -83,7 +83,10 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
     return `The request to the model failed${attempt > 1 ? ` ${attempt} times, most recently with this error` : ''}: ${why}`
   }
   const toll = state === 'MAX_STEPS' ? findToll(rows) : null
-  return toll === null ? why : `The run repeated itself.${formatToll(toll)} ${why}`
+  if (toll === null) return why
+  // More steps would not help.
+  const fact = why.replace(/ Raise limits\.\w+ to allow more\./, '')
+  return `The run repeated itself.${formatToll(toll)} ${fact}`
 }
 
 /** Formats `repeated_call`, `progress.stale`, or the name of a custom guard. */
@@ -148,12 +151,12 @@ function formatWait(context: AgentContext): string {
   const names = (needs: PendingCall['needs']): string =>
     joinNames(calls.filter((one) => one.needs === needs).map(({ name }) => shorten(name, 40)))
   const waits = [
-    ...(names('approval') === '' ? [] : [`your approval of ${names('approval')}`]),
+    ...(names('approval') === '' ? [] : [`you to approve ${names('approval')}`]),
     ...(names('client') === '' ? [] : [`the output of ${names('client')}`]),
     ...(names('elicitation') === '' ? [] : [`your answer to ${names('elicitation')}`]),
   ]
   const expiresAt = findNextExpiry(context)
-  const what = waits.join(' and ') || 'your message'
+  const what = waits.join(' and for ') || 'your message'
   if (expiresAt === null) return `Waiting for ${what}.`
   const time = formatWakeTime(expiresAt)
   return expiresAt > systemClock.now()

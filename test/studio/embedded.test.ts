@@ -57,7 +57,7 @@ test('attaching starts nothing, and the page shows each transition, the transcri
   })
   expect(rows.slice(0, 2).map(({ type }) => type)).toEqual(['opened', 'start'])
   expect(rows.flatMap(({ transitionIds }) => transitionIds).length).toBeGreaterThan(10)
-  expect(verdict.text).toBe('Waiting for your approval of pay.')
+  expect(verdict.text).toBe('Waiting for you to approve pay.')
   const { transcript, actions } = await last(visitor)
   expect(transcript.map(({ text }) => text)).toContain('First I look it up.')
   expect(actions).toEqual(['approve', 'reject', 'cancel'])

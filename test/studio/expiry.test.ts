@@ -29,7 +29,7 @@ test('an expiring question shows its deadline in the list, in the verdict and at
   // Before the log is read, and after.
   expect(await list()).toMatchObject([waits])
   const { verdict, session } = await view()
-  expect(verdict.text).toBe('Waiting for your approval of pay until 2100-05-01 12:00:00 UTC.')
+  expect(verdict.text).toBe('Waiting for you to approve pay until 2100-05-01 12:00:00 UTC.')
   expect(session).toMatchObject(waits)
   expect(await list()).toMatchObject([waits])
   expect(await pending()).toMatchObject([{ callId: 'p', expiresAt: wakeAt, onExpiry: 'pause' }])
@@ -46,7 +46,7 @@ test.each([
   const { store, view, pending, resume, paid, close } = await waiting({ askedAt, expiresMs, onExpiry })
   expect(await pending()).toMatchObject([{ expiresAt: askedAt + expiresMs }])
   expect((await view()).verdict.text).toBe(
-    'Waited for your approval of pay. The question expired at 2026-01-01 01:00:00 UTC.',
+    'Waited for you to approve pay. The question expired at 2026-01-01 01:00:00 UTC.',
   )
   expect(await resume()).toMatchObject({ status: 200 })
   await until(() => store.get('s')?.summary?.state === state)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTool, memoryStore, type SessionStore } from '../../src/index.js'
+import { createAgent, defineTool, memoryStore, openaiChat, type SessionStore } from '../../src/index.js'
 import { createStepFilter, listRunSteps } from '../../src/studio/client/run-steps.js'
 import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
@@ -85,6 +85,11 @@ test('a session of another agent shows a warning before it continues, and one of
   expect(await warned(first.agent)).toBeNull()
   expect(await warned(undefined)).toBeNull()
   expect(await warned(other.agent)).toBe(
-    "A different agent (rehearsal) started this run. Resume, Approve and What if use this studio's agent (rehearsal), which has different instructions, tools or models.",
+    "A different agent started this run. Resume, Approve and What if use this studio's agent, which has different instructions, tools or models.",
+  )
+  // Names the models only if they differ.
+  const model = openaiChat({ model: 'other', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
+  expect(await warned(createAgent({ model, store, prices: null }) as typeof first.agent)).toBe(
+    "A different agent (rehearsal) started this run. Resume, Approve and What if use this studio's agent (other), which has different instructions, tools or models.",
   )
 })

@@ -66,7 +66,7 @@ test('a film shows the states of a run in sequence, its messages, and the verdic
   expect(film).toContain('@media (prefers-reduced-motion: reduce){.f{animation:none}}')
   const parts = film.split('<g class="f"')
   const partOf = (words: string) => parts.find((part) => part.includes(words))
-  expect(partOf('Waiting for your approval of pay.')).toMatch(/^ opacity="1"/)
+  expect(partOf('Waiting for you to approve pay.')).toMatch(/^ opacity="1"/)
   expect(partOf('RUNNING › asking › backingOff')).toMatch(/^ opacity="0"/)
   expect(film).toContain('@media (prefers-color-scheme: dark)')
 })

@@ -61,7 +61,7 @@ describe('an unknown cost', () => {
     const { steps: compared } = await visitor.get<CompareView>(paths.compare('s', fork))
     expect(compared[0]?.a?.cost).toBeGreaterThan(0)
     expect(compared.map(({ b }) => b?.cost)).toEqual([null, null])
-    expect(describeFork(1, steps, view.rows, true)).toContain('(some usage has no price)')
+    expect(describeFork(1, steps, view.rows, true, true)).toContain('(some usage has no price)')
   })
 
   it('is last in the list, in both orders, and named in the cost by day', async () => {
@@ -187,8 +187,12 @@ describe('a number that is shown in several places', () => {
     const view = await (await visit({ store })).get<SessionView>(paths.session('s'))
     const { rows } = view
     const answered = rows.findIndex(({ label }) => label === 'answer: 1 call')
-    expect(describeFork(answered, listRunSteps(view), rows, true)).toMatch(/^The step after this is dropped/)
-    expect(describeFork(answered - 1, listRunSteps(view), rows, true)).toMatch(/^The 2 steps after this/)
+    expect(describeFork(answered, listRunSteps(view), rows, true, true)).toMatch(
+      /^The step after this is discarded/,
+    )
+    expect(describeFork(answered - 1, listRunSteps(view), rows, true, true)).toMatch(
+      /^The 2 steps after this/,
+    )
   })
 
   it('rounds the cached share down, on the page and on the command line', () => {

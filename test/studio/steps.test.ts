@@ -190,7 +190,7 @@ describe('the verdict', () => {
   })
 
   it('names the pending request of a run, and states whether an answer ended it', async () => {
-    expect((await viewOf(eventful)).verdict.text).toBe('Waiting for your approval of pay.')
+    expect((await viewOf(eventful)).verdict.text).toBe('Waiting for you to approve pay.')
     const { verdict, rows } = await viewOf([{ text: 'Done.' }])
     expect(verdict.text).toBe('The model ended its turn with an answer.')
     expect(verdict.seq).toBe(rows.length)
@@ -249,7 +249,7 @@ describe('the verdict', () => {
     const { verdict, rows } = await viewOf(circling, { limits: { maxSteps: 8 } })
     expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
     expect(verdict.text).toMatch(
-      /^The run repeated itself\. \d+ calls to poll_nothing ran and \d+ (?:was|were) refused\. .*maxSteps/s,
+      /^The run repeated itself\. \d+ calls to poll_nothing ran and \d+ (?:was|were) refused\. All 8 steps of this run are used\.$/,
     )
     expect(rows.find(({ seq }) => seq === verdict.seq)?.flags).toContain('block')
   })

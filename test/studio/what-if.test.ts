@@ -83,16 +83,18 @@ test('each edit has a record at which the fork applies it and keeps the other re
 test('a fork lists its dropped records, their cost, and the calls that may run again', async () => {
   const { close, rows, steps, edits } = await played()
   const place = (edits[0]?.at ?? 0) - 1
-  expect(describeFork(place, steps, rows, true)).toMatch(
-    /^The 5 steps after this are dropped and requested again, about \$0\.\d+\. 1 call with possible side effects \(pay\) will need approval\. 3 read-only calls may run again\.$/,
+  expect(describeFork(place, steps, rows, true, true)).toMatch(
+    /^The 5 steps after this are discarded and run again, about \$0\.\d+\. 1 call with possible side effects \(pay\) will need approval\. 3 read-only calls may run again\.$/,
   )
-  expect(describeFork(place, steps, rows, false)).toContain(
+  expect(describeFork(place, steps, rows, false, true)).toContain(
     '1 call with possible side effects (pay) may run a second time.',
   )
+  // Another agent may use another model.
+  expect(describeFork(place, steps, rows, true, false)).toMatch(/discarded and run again\. /)
   const settled = rows.findIndex(({ calls }) => calls.length > 0)
-  expect(describeFork(settled, steps, rows, true)).toMatch(/Earlier calls keep their results\.$/)
-  expect(describeFork(rows.length - 1, steps, rows, true)).toBe(
-    'Nothing comes after this record, so nothing is dropped.',
+  expect(describeFork(settled, steps, rows, true, true)).toMatch(/Earlier calls keep their results\.$/)
+  expect(describeFork(rows.length - 1, steps, rows, true, true)).toBe(
+    'Nothing comes after this record, so nothing is discarded.',
   )
   await close()
 })

@@ -186,8 +186,8 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
           <input
             type="text"
             class="why"
-            placeholder="Reason, if you reject it"
-            aria-label="Reason, if you reject it"
+            placeholder="Reason (if rejecting)"
+            aria-label="Reason (if rejecting)"
             value={why}
             onInput={(event) => setWhy(event.currentTarget.value)}
           />

@@ -55,8 +55,8 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
       <Outcome view={view} names={names} isAtWork={isAtWork} />
       <p class="common">
         {view.commonRecords === 0
-          ? 'They have no records in common.'
-          : `${formatCount(view.commonRecords, 'record')} in common${view.change ? `, except for the ${changeTitles[view.change.kind].toLowerCase()}` : ''}.`}
+          ? 'No shared records.'
+          : `${formatCount(view.commonRecords, 'shared record')}${view.change ? `; the ${view.change.kind} changed` : ''}.`}
       </p>
       {common > 0 && (
         <details class="alike">
@@ -141,8 +141,15 @@ function Change({ change: { kind, name, a, b }, names }: { change: CompareChange
 
 function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; isAtWork: boolean }) {
   const [a, b] = [sumOutcome(view, view.a), sumOutcome(view, view.b)]
+  // A run that has not ended would seem to have saved its remaining steps.
+  const isOpen =
+    isAtWork ||
+    (['a', 'b'] as const).some(
+      (side) => view.answers[side] === '' && /waiting|sleeping/.test(view[side].session.status),
+    )
   const rows: [name: string, a: string, b: string, change: string][] = [
-    ['Steps', String(a.steps), String(b.steps), formatChange(b.steps - a.steps, String)],
+    ['Model', a.models, b.models, a.models === b.models ? 'same' : 'differs'],
+    ['Steps answered', String(a.steps), String(b.steps), formatChange(b.steps - a.steps, String)],
     ['Tokens', formatShort(a.tokens), formatShort(b.tokens), formatChange(b.tokens - a.tokens, formatShort)],
     ['Cost', formatCost(a.cost), formatCost(b.cost), formatCostChange(a.cost, b.cost)],
     ['Active time', formatDuration(a.ms), formatDuration(b.ms), formatChange(b.ms - a.ms, formatDuration)],
@@ -150,8 +157,8 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
   return (
     <section class="outcome" aria-label="Outcome" aria-busy={isAtWork}>
       <h2>
-        {names[0] === 'A' ? 'Outcome' : 'Outcome since the fork'}
-        {isAtWork && <small role="status">running …</small>}
+        {names[0] === 'A' ? 'Outcome' : 'After the fork'}
+        {isOpen && <small role="status">{isAtWork ? 'running …' : 'not finished'}</small>}
       </h2>
       <table>
         <thead>
@@ -179,7 +186,7 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
             <tr key={name}>
               <th scope="row">{name}</th>
               {cells.map((cell, index) => (
-                <td key={index}>{cell}</td>
+                <td key={index}>{isOpen && index === 2 ? '–' : cell}</td>
               ))}
             </tr>
           ))}
@@ -228,6 +235,7 @@ function dropMarks(text: string): string {
 }
 
 interface Outcome {
+  models: string
   steps: number
   tokens: number
   cost: CostSum
@@ -243,7 +251,12 @@ function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: 
   const last = own.at(-1)
   const side = view === a ? 'a' : 'b'
   return {
-    steps: steps.filter(({ [side]: step }) => step && !step.isInherited && step.seq > before).length,
+    models: [...new Set(own.flatMap(({ spent }) => (spent?.by === 'model' ? spent.name : [])))]
+      .filter(Boolean)
+      .join(', '),
+    steps: steps.filter(
+      ({ [side]: step }) => step && !step.isInherited && step.failure === null && step.seq > before,
+    ).length,
     tokens: Math.max(0, (last?.tokens ?? 0) - (start?.tokens ?? 0)),
     cost: sumCosts(own.map(({ paid }) => paid)),
     ms: last && start ? last.at - start.at - measureWaits(view, start.at, last.at) : 0,
@@ -290,11 +303,11 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
   return (
     <div class="pair-side">
       <p class="pair-facts">
-        <a href={sessionAddress(id, side.seq)}>record {side.seq}</a>
         {side.isInherited ? (
           <span>from the original</span>
         ) : (
           <>
+            <a href={sessionAddress(id, side.seq)}>record {side.seq}</a>
             <span>{formatShort(side.tokens)} tokens</span>
             <span>{formatMoney(side.cost)}</span>
             <span>{formatDuration(side.ms)}</span>
@@ -390,7 +403,9 @@ function WordDiff({
       {sides.map((parts, side) => (
         <p key={side} tabIndex={0}>
           <span class="letter">{names[side]}</span>
-          {parts.length === 0 && <span class="empty">{absent ? `No answer. ${absent[side]}` : 'empty'}</span>}
+          {parts.length === 0 && (
+            <span class="empty">{absent ? `No final answer. ${absent[side]}` : 'empty'}</span>
+          )}
           {parts.map(({ text, differs }, index) => {
             const Part = !differs ? 'span' : side === 0 ? 'del' : 'ins'
             return <Part key={index}>{text}</Part>

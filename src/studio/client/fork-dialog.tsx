@@ -110,7 +110,7 @@ function ForkForm(props: FormProps) {
       <form onSubmit={submit}>
         <h2 id="fork-title">{title}</h2>
         <p>The fork starts at record {seq}. This session does not change.</p>
-        <p class="effect">{describeFork(place, steps, rows, asksFirst)}</p>
+        <p class="effect">{describeFork(place, steps, rows, asksFirst, otherAgent === null)}</p>
         {otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
         {choices.length > 0 && (
           <label>
@@ -124,7 +124,7 @@ function ForkForm(props: FormProps) {
                   Step {steps.findLast(({ from }) => (rows[from]?.seq ?? 0) <= at)?.step}: {label}
                 </option>
               ))}
-              <option value={-1}>Nothing, only run it again</option>
+              <option value={-1}>Nothing, just rerun it</option>
             </select>
           </label>
         )}
@@ -142,7 +142,7 @@ function ForkForm(props: FormProps) {
         )}
         {decided && (
           <label>
-            Reason, if you reject it
+            Reason (if rejecting)
             <input type="text" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
           </label>
         )}
@@ -150,11 +150,11 @@ function ForkForm(props: FormProps) {
         {!canRun && <p>No run is active at this record. The next message starts one.</p>}
         {canRun && !decided && (
           <Check isOn={isRun} onChange={setRun}>
-            Run it now and compare the sessions
+            Run now and compare
           </Check>
         )}
         <Check isOn={asksFirst} onChange={setAsksFirst}>
-          Ask me before each call that is not read-only
+          Ask before any call that can change something
         </Check>
         <Refusal text={trouble} />
         <div class="buttons">
@@ -181,7 +181,7 @@ function ForkForm(props: FormProps) {
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          {isSame && <span>Change the text first.</span>}
+          {isSame && <span>Edit the text to run.</span>}
         </div>
       </form>
     </dialog>

@@ -171,7 +171,7 @@ export function VerdictStrip({
           )}
           {onFork && hasStopped && verdict.seq > 1 && (
             <button type="button" class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
-              What if before this
+              Change something before this
             </button>
           )}
           {onShare && (
@@ -302,7 +302,7 @@ function listChips(
       children: (
         <>
           <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />
-          {inherited && `, plus ${formatShort(inherited.tokens)} inherited`}
+          {inherited && `, plus ${formatShort(inherited.tokens)} from the original`}
         </>
       ),
     },
@@ -312,7 +312,7 @@ function listChips(
       children: (
         <>
           <Cost verdict={verdict} />
-          {inherited && `, plus ${formatMoney(inherited.cost)} inherited`}
+          {inherited && `, plus ${formatMoney(inherited.cost)} from the original`}
         </>
       ),
     },

@@ -270,10 +270,7 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
       <caption class="sr">Cost by step</caption>
       <thead>
         <tr>
-          <th scope="col">
-            {steps.length > mostSteps ? `The ${mostSteps} most expensive steps` : 'Steps by cost'}, with their
-            calls
-          </th>
+          <th scope="col">Most expensive steps</th>
           <th scope="col">Tokens</th>
           <th scope="col">Cost</th>
         </tr>
@@ -337,7 +334,7 @@ function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) 
               />
             )}
             {children !== 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
-            {inherited !== 0 && <p class="next">Inherited: {say(name, inherited)}</p>}
+            {inherited !== 0 && <p class="next">From the original: {say(name, inherited)}</p>}
           </li>
         )
       })}

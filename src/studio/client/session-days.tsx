@@ -49,7 +49,7 @@ export function SessionDays({
       {reasons.length > 0 && (
         <figure>
           <figcaption>
-            Failed or halted
+            Failed or stopped
             {reasons.slice(0, 6).map(([reason, count]) => (
               <button key={reason} type="button" class="reason" onClick={() => onReason(reason)}>
                 <i class={classOf.get(reason)} /> {formatWord(reason)} <strong>{count}</strong>
@@ -57,7 +57,7 @@ export function SessionDays({
             ))}
           </figcaption>
           <Columns
-            label={`Failed or halted sessions by day: ${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')}`}
+            label={`Failed or stopped sessions by day: ${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')}`}
             days={days.map(({ day, failures }) => ({
               day,
               text: `${day}: ${

@@ -68,20 +68,24 @@ export function listChanges({
   return [...choices, { label: 'instructions', wanted: { edit: { instructions: text }, at } }]
 }
 
-/** Describes the records that a fork at this record drops and the calls that may run again. */
+/**
+ * Describes the records that a fork at this record drops and the calls that may run again. Another agent may use another
+ * model, so that the earlier cost says nothing about the fork.
+ */
 export function describeFork(
   place: number,
   steps: readonly RunStep[],
   rows: readonly RecordRow[],
   asksFirst: boolean,
+  isSameAgent: boolean,
 ): string {
   const after = rows.slice(place + 1)
   // A step whose answer is at or before the record is not requested again.
   const dropped = steps.filter(
     ({ from, to }) => to > place && rows.slice(Math.max(from, place + 1), to + 1).some(isRequestEnd),
   )
-  const cost = sumCosts(after.map(({ paid }) => paid))
-  if (dropped.length === 0) return 'Nothing comes after this record, so nothing is dropped.'
+  if (dropped.length === 0) return 'Nothing comes after this record, so nothing is discarded.'
+  const cost = sumCosts(isSameAgent ? after.map(({ paid }) => paid) : [])
   const subject =
     dropped.length === 1
       ? 'The step after this is'
@@ -100,7 +104,7 @@ export function describeFork(
         : ` ${formatCount(acting.length, 'call')} with possible side effects (${listNames(acting)}) may run a second time.`
   const read = reading.length === 0 ? '' : ` ${formatCount(reading.length, 'read-only call')} may run again.`
   const hasEarlierCalls = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
-  return `${subject} dropped and requested again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Earlier calls keep their results.' : ''}`
+  return `${subject} discarded and run again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Earlier calls keep their results.' : ''}`
 }
 
 const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly

@@ -204,9 +204,7 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.change'), /2940[^]*1999/)
         await expectSeen(page.locator('.answers'), /Take Holm: 2610[^]*Take Nord: 1999/)
         await soon(() => page.locator('.change h2').innerText()).toMatch(/^Changed result\s*get_quote$/)
-        await soon(() => page.locator('.common').innerText()).toBe(
-          '6 records in common, except for the changed result.',
-        )
+        await soon(() => page.locator('.common').innerText()).toBe('6 shared records; the result changed.')
         await soon(() => page.locator('.pair .said strong').allTextContents()).toEqual(['Holm', 'Nord'])
       })
     })

@@ -68,7 +68,7 @@ export function describeWhatIf(): void {
       // The slider is at the end, and the fork starts at the batch results.
       await soon(() => page.locator('.fork p').first().textContent()).toContain('at record 5.')
       await soon(() => page.locator('.fork .effect').textContent()).toMatch(
-        /^The 2 steps after this are dropped and requested again, about \$[\d.]+\. 1 read-only call may run again\. Earlier calls keep their results\.$/,
+        /^The 2 steps after this are discarded and run again, about \$[\d.]+\. 1 read-only call may run again\. Earlier calls keep their results\.$/,
       )
       await page.fill('.fork textarea', 'About tea: 4 letters.')
       await page.click('.fork [type=submit]')
@@ -80,6 +80,7 @@ export function describeWhatIf(): void {
       await page.waitForSelector('.outcome .pill.tone-good >> nth=1')
       await page.waitForSelector('.outcome[aria-busy=false]')
       await soon(() => page.locator('.outcome tbody tr').first().textContent()).toMatch(/^State.*same$/)
+      await soon(() => page.locator('.outcome tbody tr').nth(1).textContent()).toMatch(/^Model\S.*same$/)
       // Differences are marked, including results.
       const colours = await page.evaluate(() =>
         ['.call pre.result.differs', '.differs'].map((one) => {
@@ -103,7 +104,7 @@ export function describeWhatIf(): void {
         /^Step 2: result of look_up\(\{"what":"water"\}\), ok$/,
       )
       await page.waitForSelector('.fork textarea')
-      await choice.selectOption({ label: 'Nothing, only run it again' })
+      await choice.selectOption({ label: 'Nothing, just rerun it' })
       await page.waitForSelector('.fork textarea', { state: 'detached' })
       const message = choice.locator('option', { hasText: 'Message:' }).first()
       await choice.selectOption((await message.getAttribute('value')) ?? '')
@@ -129,7 +130,7 @@ export function describeWhatIf(): void {
       )
       const submit = dialog.locator('[type=submit]')
       await soon(() => submit.isDisabled()).toBe(true)
-      await dialog.getByText('Change the text first.').waitFor()
+      await dialog.getByText('Edit the text to run.').waitFor()
       await dialog.locator('textarea').fill('About coffee: nothing.')
       await soon(() => submit.textContent()).toBe('Run and compare')
       await submit.click()
@@ -139,7 +140,7 @@ export function describeWhatIf(): void {
 
     it('runs an ended session again from its last request without a change', async () => {
       await page.getByRole('button', { name: 'What if', exact: true }).click()
-      await page.getByLabel('What to change').selectOption({ label: 'Nothing, only run it again' })
+      await page.getByLabel('What to change').selectOption({ label: 'Nothing, just rerun it' })
       const submit = page.locator('.fork [type=submit]')
       await soon(() => submit.textContent()).toBe('Run and compare')
       await submit.click()
