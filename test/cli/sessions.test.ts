@@ -99,7 +99,7 @@ describe('sessions list', () => {
     ]) {
       const { code, err } = await run(['sessions', 'list', ...args])
       expect(code).toBe(2)
-      expect(err).toMatch(/NAME=VALUE|before a colon/)
+      expect(err).toMatch(/NAME=VALUE|before the colon/)
     }
   })
 

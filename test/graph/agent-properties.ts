@@ -36,13 +36,17 @@ const isRequesting = ({ snapshot }: AgentMoment): boolean =>
 const isOver = (moment: AgentMoment): boolean =>
   isFinal(moment) || moment.snapshot.matches({ WAITING_FOR_INPUT: 'message' })
 
-/** Safety: holds for all behavior of people, providers and processes. */
-export const agentProperties = {
+/** Holds if people do not take back what they decided. */
+export const decisionProperties = {
   'every approval that is asked for is given, refused, or ended with the run, if people answer': leadsTo(
     isAskingForApproval,
     isDecided,
     { fair: ['APPROVE'] },
   ),
+}
+
+/** Safety: holds for all behavior of people, providers and processes. */
+export const agentProperties = {
   'from every state there is a way to an end': canReach<typeof agentMachine>(isFinal),
   'CANCEL leads to CANCELLED, and no request is made in between': until(
     (moment: AgentMoment) => !isRequesting(moment),
@@ -114,19 +118,30 @@ const disturbances = new Set([
   'SKILL_CHANGED',
   'HANDLE_SAVED',
   'HANDED_OFF',
+  'GRANT',
+  'GRANT_ENDED',
+  'REVOKE',
 ])
 
-/** The same space without disturbances. */
+/** The same space without disturbances, a scheduled resume, and a temporarily empty shared budget. */
 export function withoutDisturbances(space: AgentSpace): AgentSpace {
+  return without(
+    space,
+    (event) => disturbances.has(event.type) || 'at' in event || event['error']?.wakeAt !== undefined,
+  )
+}
+
+/** The same space without revocations. People who approve and revoke in turn never decide. */
+export function withoutRevocations(space: AgentSpace): AgentSpace {
+  return without(space, ({ type }) => type === 'REVOKE')
+}
+
+function without(space: AgentSpace, isExcluded: (event: AnyEventObject) => boolean): AgentSpace {
   return {
     ...space,
     alphabet: (snapshot) =>
       Object.fromEntries(
-        Object.entries<AnyEventObject>(space.alphabet(snapshot)).filter(
-          // Includes a scheduled resume, and a temporarily empty shared budget.
-          ([, event]) =>
-            !disturbances.has(event.type) && !('at' in event) && event['error']?.wakeAt === undefined,
-        ),
+        Object.entries<AnyEventObject>(space.alphabet(snapshot)).filter(([, event]) => !isExcluded(event)),
       ),
   }
 }

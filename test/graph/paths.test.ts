@@ -179,6 +179,7 @@ wholeTest('nearly everything was caused in its world: few events were handed to 
     'BATCH_DONE',
     'CHILD_USAGE',
     'CHILD_WAITING',
+    'GRANT_ENDED',
     'HANDED_OFF',
     'HANDLE_SAVED',
     'SKILL_CHANGED',

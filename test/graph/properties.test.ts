@@ -2,7 +2,13 @@ import { StateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { agentSpace, checkProperties, type PropertyReport } from '../../src/testing/index.js'
 import { sampledKinds } from '../support/extent.js'
-import { agentProperties, undisturbedProperties, withoutDisturbances } from './agent-properties.js'
+import {
+  agentProperties,
+  decisionProperties,
+  undisturbedProperties,
+  withoutDisturbances,
+  withoutRevocations,
+} from './agent-properties.js'
 
 /**
  * `npm run suite -- graph` explores every input and tries each fault. `npm test` explores one input with one step, `.ci/run` four
@@ -18,7 +24,7 @@ const sample = {
   ]),
   maxSteps: 1,
 }
-const properties = { ...agentProperties, ...undisturbedProperties }
+const properties = { ...decisionProperties, ...agentProperties, ...undisturbedProperties }
 type Name = keyof typeof properties
 let reports: Record<Name, PropertyReport>
 
@@ -26,6 +32,7 @@ let reports: Record<Name, PropertyReport>
 beforeAll(() => {
   const space = agentSpace(isWhole ? {} : sample)
   reports = {
+    ...checkProperties(agentMachine, decisionProperties, withoutRevocations(space)),
     ...checkProperties(agentMachine, agentProperties, space),
     ...checkProperties(agentMachine, undisturbedProperties, withoutDisturbances(space)),
   }

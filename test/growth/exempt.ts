@@ -70,6 +70,8 @@ const reasons: Record<string, readonly string[]> = {
     'run resume',
     'run approve',
     'run reject',
+    'run grant',
+    'run revoke',
     'run addToolOutput',
     'run isNearBudget',
     'run snapshot',

@@ -326,7 +326,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Approves later calls to a tool, in this run and in later runs of the session. `when: {}` allows any arguments.
-   * @example run.grant({ tool: 'transfer', when: { to: 'acme', amount: { max: 500 } }, uses: 10 }, { by: 'bob' })
+   * @example for (const { name } of result.pending ?? []) run.grant({ tool: name, when: {}, uses: 10 }, { by: 'bob' })
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input`
    */
   grant(grant: { tool: string } & GrantOptions, options: SentBy = {}): void {
@@ -336,7 +336,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Ends a grant, or withdraws the sender's approval of a call that has not started.
-   * @example run.revoke({ grant: id }, { by: 'bob' })
+   * @example for (const call of result.pending ?? []) run.revoke(call, { by: 'bob' })
    * @throws {UsageError} `wrong_state` after a final state, `unknown_grant`, `unknown_call`
    */
   revoke(target: { grant: string } | CallReference, options: SentBy = {}): void {

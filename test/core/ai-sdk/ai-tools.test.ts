@@ -197,7 +197,7 @@ describe('tools of the AI SDK', () => {
     [
       { x: null },
       'invalid_tool',
-      /Tool 'x' of the AI SDK has no inputSchema\. Pass the return value of tool\(\{ … \}\)\./,
+      /AI SDK tool 'x' has no inputSchema\. Pass the return value of tool\(\{ … \}\)\./,
     ],
     [{ x: { description: 'X.' } }, 'invalid_tool', /has no inputSchema/],
     [{ x: { type: 'provider', inputSchema: city } }, 'invalid_tool', /is executed by its provider/],

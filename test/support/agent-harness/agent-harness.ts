@@ -2,7 +2,7 @@ import { findStrictest, getExpiry } from '../../../machines/agent/approvals.js'
 import { type Actor, type AnyEventObject, createActor, fromCallback, fromPromise } from 'xstate'
 import { z } from 'zod'
 import type { UserGuardsOutput } from '../../../guards/user-state.js'
-import type { AgentInput } from '../../../machines/agent/context.js'
+import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
@@ -47,7 +47,8 @@ export class AgentHarness implements ReplayHarness {
   /** The time of the last event of the path. */
   #pathTime = 0
   readonly #bench = new ToolBench()
-  #isDeferring = false
+  /** Whether the path, and not the tools, ends the calls. */
+  #runsByHand = false
   readonly #cues = new Map<string, Cue<unknown>>()
   readonly #journal: JournalEntry[] = []
   /** The rehearsal's answers, by request number. */
@@ -76,7 +77,7 @@ export class AgentHarness implements ReplayHarness {
 
   start = async (given: unknown): Promise<void> => {
     const input = given as AgentInput
-    this.#isDeferring = Object.values(input.tools).some(({ deferred }) => deferred)
+    this.#runsByHand = Object.values(input.tools).some(({ deferred }) => deferred) || this.#leavesBatchIdle()
     this.#clock.lag(input.now)
     this.#pathTime = input.now
     this.#rehearsal = await startRehearsal({
@@ -127,7 +128,7 @@ export class AgentHarness implements ReplayHarness {
         screenResults: fromPromise<CallScreening[]>(() => this.#cue('resultShields')),
         screenOutput: fromPromise<Screening>(() => this.#cue('outputShields')),
         // A call that loads its tool ends by itself, but paths also contain other ends.
-        ...(this.#isDeferring && { runTools: fromCallback<AgentMachineEvent>(() => undefined) }),
+        ...(this.#runsByHand && { runTools: fromCallback<AgentMachineEvent>(() => undefined) }),
       },
     })
     this.#actor = createActor(machine, { input: bound as never })
@@ -222,7 +223,9 @@ export class AgentHarness implements ReplayHarness {
           : this.#send(event)
       case 'BATCH_DONE':
         // A batch without open calls has sent this event itself.
-        return this.#hasOpenCalls() ? this.#send(event) : undefined
+        return this.#runsByHand || hasOpenCalls(this.#live.getSnapshot().context)
+          ? this.#send(event)
+          : undefined
       case 'DEADLINE':
         await this.#arrived(event)
         return this.#clock.increment((this.#live.getSnapshot().context.deadline ?? 0) - this.#clock.now())
@@ -233,8 +236,15 @@ export class AgentHarness implements ReplayHarness {
         this.#asked = undefined
         this.#bench.clear()
     }
-    const { now: _, ...plain } = event
+    const { now: _, ...plain } = this.#postpone(event)
     this.#live.send(plain as AgentMachineEvent)
+  }
+
+  /** A grant ends as long after its event as on the path, although the event is late. */
+  #postpone(event: AnyEventObject): AnyEventObject {
+    const { grant, now } = event as { grant?: { until?: number } | string; now?: number }
+    if (typeof grant !== 'object' || grant.until === undefined || now === undefined) return event
+    return { ...event, grant: { ...grant, until: grant.until + this.#clock.now() - now } }
   }
 
   /**
@@ -258,10 +268,17 @@ export class AgentHarness implements ReplayHarness {
     asked.resolve(output ? turnOfAnswer(output) : turnOfFailure(error as ModelActorError))
   }
 
-  #hasOpenCalls(): boolean {
-    return this.#live
-      .getSnapshot()
-      .context.calls.some((call) => isRunnable(call) || (call.started && call.result === undefined))
+  /** Whether an event reaches a batch without open calls before the batch reports its end, as a real batch does at once. */
+  #leavesBatchIdle(): boolean {
+    return this.#steps.some(({ state }, i) => {
+      const isExecuting = JSON.stringify(state.value) === '{"WAITING_FOR_TOOL":"executing"}'
+      const next = this.#steps[i + 1]?.event.type
+      return (
+        isExecuting &&
+        next !== 'BATCH_DONE' &&
+        !hasOpenCalls((state as unknown as { context: AgentContext }).context)
+      )
+    })
   }
 
   #waitOut(): void {
@@ -272,7 +289,7 @@ export class AgentHarness implements ReplayHarness {
   async #endCall(event: AnyEventObject): Promise<void> {
     const { callId, result } = event as unknown as { callId: string; result: ToolResult }
     // The bench tools are not sub-agents.
-    if (result.child || event['usage'] || this.#isDeferring) return this.#send(event)
+    if (result.child || event['usage'] || this.#runsByHand) return this.#send(event)
     await this.#until(() => this.#bench.isRunning(callId))
     this.#bench.end(callId, result)
   }
@@ -384,4 +401,8 @@ function isRefusal({ error }: AnyEventObject): boolean {
 
 export function agentHarness(steps: Steps): AgentHarness {
   return new AgentHarness(steps)
+}
+
+function hasOpenCalls({ calls }: AgentContext): boolean {
+  return calls.some((call) => isRunnable(call) || (call.started && call.result === undefined))
 }
