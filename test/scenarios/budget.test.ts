@@ -169,7 +169,9 @@ describe('a budget', () => {
     const theatre = await stage([answers], { limits: { tokenBudget: 60 }, budget: { preflight: true } })
     const refused = await theatre.run('word '.repeat(100)).end(0, 1)
     expect(refused).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', steps: 0 })
-    expect(refused.error?.message).toMatch(/next request needs about \d+ tokens, but 60 of limits\.tokenBudget \(60\) are left/)
+    expect(refused.error?.message).toMatch(
+      /next request needs about \d+ tokens, but 60 of limits\.tokenBudget \(60\) are left/,
+    )
     expect(refused.error).toMatchObject({ code: 'token_budget', recoverable: true })
     expect((await theatre.run('Short.').end(1, 1)).output).toBe('Done.')
   })
