@@ -59,8 +59,14 @@ export function formatCapMessage(cap: CallCap, name: string, most: number): stri
   return `Not executed: ${words[cap]}`
 }
 
+/** The end of the messages about caps. The studio omits it where a higher cap would not help. */
+export const capAdvice = {
+  maxSteps: ' Raise limits.maxSteps to allow more.',
+  maxToolCalls: ' Raise limits.maxToolCalls to allow more.',
+}
+
 export function formatCallCapEnd(maxToolCalls: number): string {
-  return `The model requested more than the ${maxToolCalls} tool calls of this run. Raise limits.maxToolCalls to allow more.`
+  return `The model requested more than the ${maxToolCalls} tool calls of this run.${capAdvice.maxToolCalls}`
 }
 
 /** Whether a run has used all its steps. null means no cap. */
@@ -70,5 +76,5 @@ export function isAtStepCap(steps: number, maxSteps: number | null): boolean {
 
 export function formatStepCapMessage(maxSteps: number): string {
   const used = maxSteps === 1 ? 'The one step of this run is' : `All ${maxSteps} steps of this run are`
-  return `${used} used. Raise limits.maxSteps to allow more.`
+  return `${used} used.${capAdvice.maxSteps}`
 }

@@ -68,7 +68,7 @@ export async function runTests(file) {
   await call(hooks.beforeAll)
   for (const { name, body, ms = timeoutMs } of tests) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
+      // oxlint-disable-next-line no-await-in-loop -- the tests of a file run in order
       await within(ms, async () => {
         await call(hooks.beforeEach)
         try {

@@ -66,6 +66,6 @@ export async function bundleTests(file) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const plays = await Promise.all(process.argv.slice(2).map(bundleTests))
-  // oxlint-disable-next-line no-await-in-loop -- sequential
+  // oxlint-disable-next-line no-await-in-loop -- the output of each play stays together
   for (const play of plays) if ((await play()) !== 0) process.exitCode = 1
 }

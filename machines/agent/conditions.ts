@@ -5,7 +5,7 @@ import { findEndingCall, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import { isApproved, isLate, type Question } from './approvals.js'
 import type { AgentContext } from './context.js'
-import { hasGrantedCalls, readNewGrant } from './grants.js'
+import { findRevokedGrant, hasGrantedCalls, readNewGrant } from './grants.js'
 import { findAskedCall, findOwnApproval, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
 import { listLate } from './expiry.js'
 import {
@@ -272,7 +272,7 @@ export const startsCalls = ({ context, event }: ConditionScope): boolean => {
 export const revokesApproval = ({ context, event }: ConditionScope): boolean =>
   findOwnApproval(context, event) !== undefined
 export const revokesGrant = ({ context, event }: ConditionScope): boolean =>
-  event.type === 'REVOKE' && 'grant' in event && context.grants?.some(({ id }) => id === event.grant) === true
+  findRevokedGrant(context, event) !== undefined
 /** Calls or questions have expired. */
 export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).length > 0

@@ -111,12 +111,21 @@ function toGrant(
 }
 
 /** The grants after an event, also after the end of a run. */
-export function changeGrants(context: AgentContext, event: AgentMachineEvent): readonly Grant[] | undefined {
-  const grant = event.type === 'GRANT' ? readNewGrant(context, event) : undefined
+export function changeGrants(context: AgentContext, event: AgentMachineEvent): readonly Grant[] {
+  const grant = readNewGrant(context, event)
   if (grant) return addGrant(context, grant, getEventTime(event))
-  return context.grants?.filter(
-    ({ id }) => event.type !== 'REVOKE' || !('grant' in event) || id !== event.grant,
-  )
+  const { grants = [] } = context
+  const revoked = findRevokedGrant(context, event)
+  return grants.filter((one) => one !== revoked)
+}
+
+/** The grant that an event revokes. */
+export function findRevokedGrant(
+  { grants }: Pick<AgentContext, 'grants'>,
+  event: AgentMachineEvent,
+): Grant | undefined {
+  if (event.type !== 'REVOKE' || !('grant' in event)) return undefined
+  return grants?.find(({ id }) => id === event.grant)
 }
 
 /** Adds a grant. Grants that have ended are dropped, unless a call in the batch uses one. */

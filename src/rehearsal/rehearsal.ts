@@ -1,5 +1,6 @@
 import { createServer, type Server, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { getOrCreate } from '../core/base/values.js'
 import {
   RehearsalError,
   parseOptions,
@@ -230,9 +231,7 @@ class ScenarioPlayer {
   #getPlayback(name: string, conversation: string): Playback {
     const key = JSON.stringify([name, conversation])
     const scenario = this.#settings.scenarios.get(name) ?? { turns: [] }
-    const playback = this.#playbacks.get(key) ?? new Playback(scenario)
-    this.#playbacks.set(key, playback)
-    return playback
+    return getOrCreate(this.#playbacks, key, () => new Playback(scenario))
   }
 }
 

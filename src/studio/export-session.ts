@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { shorten } from '../core/format/format-words.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -93,11 +94,7 @@ function* unpackAll(packed: PackedMoments): Generator<MomentView> {
 /** Converts each object only once, because a message is the same object in all moments that show it. */
 function once<Given extends object, Made>(make: (source: Given) => Made): (source: Given) => Made {
   const known = new WeakMap<Given, Made>()
-  return (source) => {
-    const copy = known.get(source) ?? make(source)
-    known.set(source, copy)
-    return copy
-  }
+  return (source) => getOrCreate(known, source, () => make(source))
 }
 
 /** Names of the agent's tools. Other names were made up by the model and could contain text. */

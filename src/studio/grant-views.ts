@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { Grant } from '../../machines/agent/grant.js'
+import { type Grant, isOver } from '../../machines/agent/grant.js'
 import { changeGrants } from '../../machines/agent/grants.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import type { GrantView } from './protocol.js'
@@ -62,13 +62,13 @@ export function createGrantViews(
 
 function applyMessages(context: AgentContext, unread: readonly ControlEvent[], now: number) {
   return unread.reduce(
-    (grants, event) => changeGrants({ ...context, grants }, { now, ...event }) ?? [],
+    (grants, event) => changeGrants({ ...context, grants }, { now, ...event }),
     context.grants ?? [],
   )
 }
 
-function findEnd({ uses, until }: Grant, now: number): GrantView['ended'] {
-  return uses === 0 ? 'used up' : until !== undefined && until <= now ? 'expired' : null
+function findEnd(grant: Grant, now: number): GrantView['ended'] {
+  return !isOver(grant, now) ? null : grant.uses === 0 ? 'used up' : 'expired'
 }
 
 function toView(

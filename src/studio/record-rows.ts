@@ -101,7 +101,7 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
     case 'xstate.done.actor.conclusion': {
       const { toolCalls, refusal, text } = event.output.response
       const count = toolCalls.length
-      if (count > 0) return `answer: ${count} ${count === 1 ? 'call' : 'calls'}`
+      if (count > 0) return `answer: ${formatCount(count, 'call')}`
       if (refusal !== null) return 'answer: refusal'
       return text === '' ? 'answer: empty' : 'answer'
     }

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { QueryKey } from './session-query.js'
 
@@ -84,8 +85,7 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
     const number = Math.floor(row.updatedAt / dayMs)
     // The cost of a sub-agent is included in the cost of its session.
     if (number <= newest - maxDays || row.parent !== null) continue
-    const day = days.get(number) ?? createDay(number * dayMs)
-    days.set(number, day)
+    const day = getOrCreate(days, number, () => createDay(number * dayMs))
     day.sessions += 1
     // If some usage of a session has no price, the row does not contain the cost of the rest.
     if (row.cost !== null) day.cost.usd += row.cost

@@ -248,8 +248,12 @@ export class StudioViews {
 
   async compareSessions(a: string, b: string): Promise<CompareView> {
     const compared = async (id: string) => {
-      const [view, fold] = [await this.getSession(id), await this.#library.readFold(id)]
-      return { view, fold, instructions: this.#actions.findInstructions(fold.now.session) }
+      const fold = await this.#library.readFold(id)
+      return {
+        view: await this.#createSessionView(id, fold),
+        fold,
+        instructions: this.#actions.findInstructions(fold.now.session),
+      }
     }
     return createCompareView(await compared(a), await compared(b))
   }
@@ -293,14 +297,13 @@ export class StudioViews {
   }
 
   async exportSession(id: string): Promise<ExportedSession> {
-    const session = await this.getSession(id)
     const fold = await this.#library.readFold(id)
     const visits = new Map<string, number>()
     countVisits(visits, fold)
     return {
       chart: await this.getChart(),
       visits: { sessions: 1, counts: Object.fromEntries(visits) },
-      session,
+      session: await this.#createSessionView(id, fold),
       moments: await this.#packMoments(id, fold, { first: 1, last: fold.head }),
     }
   }

@@ -1,3 +1,4 @@
+import { capAdvice } from '../../guards/call-caps.js'
 import type { AgentContext, GuardrailVerdict } from '../../machines/agent/context.js'
 import { findNextExpiry } from '../../machines/agent/expiry.js'
 import { explainEnd } from '../../machines/agent/explain-end.js'
@@ -85,7 +86,7 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   const toll = state === 'MAX_STEPS' ? findToll(rows) : null
   if (toll === null) return why
   // More steps would not help.
-  const fact = why.replace(/ Raise limits\.\w+ to allow more\./, '')
+  const fact = Object.values(capAdvice).reduce((text, advice) => text.replace(advice, ''), why)
   return `The run repeated itself.${formatToll(toll)} ${fact}`
 }
 

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import type { UserMessage } from '../../machines/agent/messages.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { unrefTimer } from '../core/base/clock.js'
@@ -333,8 +334,7 @@ export class MessageQueue {
   }
 
   #rememberSender(sessionId: string, messageId: string, caller: Caller): void {
-    const senders = this.#senders.get(sessionId) ?? new Map<string, Caller>()
-    this.#senders.set(sessionId, senders.set(messageId, caller))
+    getOrCreate(this.#senders, sessionId, () => new Map<string, Caller>()).set(messageId, caller)
   }
 
   #forgetSender(sessionId: string, messageId: string): void {

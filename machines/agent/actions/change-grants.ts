@@ -1,6 +1,5 @@
 import { toAction } from '../update-action.js'
-import { getEventTime } from '../machine-events.js'
-import { addGrant, readNewGrant, withoutGrants } from '../grants.js'
+import { changeGrants, findRevokedGrant, readNewGrant, withoutGrants } from '../grants.js'
 import { listRequests } from '../to-result.js'
 import { findOwnApproval, withoutApproval } from '../votes.js'
 import { announceOutcome } from './call-results.js'
@@ -9,14 +8,14 @@ export const takeGrant = toAction((context, event, emit) => {
   const grant = readNewGrant(context, event)
   if (grant === undefined) return undefined
   emit({ type: 'grant_changed', grant, change: 'given' })
-  return { grants: addGrant(context, grant, getEventTime(event)) }
+  return { grants: changeGrants(context, event) }
 })
 
-export const revokeGrant = toAction(({ grants = [] }, event, emit) => {
-  const revoked = grants.find(({ id }) => event.type === 'REVOKE' && 'grant' in event && id === event.grant)
+export const revokeGrant = toAction((context, event, emit) => {
+  const revoked = findRevokedGrant(context, event)
   if (revoked === undefined) return undefined
   emit({ type: 'grant_changed', grant: revoked, change: 'revoked' })
-  return { grants: grants.filter((grant) => grant !== revoked) }
+  return { grants: changeGrants(context, event) }
 })
 
 /** Ends the grant of a call that could not start, so that a person decides. */

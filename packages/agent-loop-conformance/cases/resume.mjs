@@ -163,7 +163,7 @@ export default [
         [forks[1], 'Left?'],
         [conversation, 'On?'],
       ]) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
+        // oxlint-disable-next-line no-await-in-loop -- each message continues the conversation
         const told = await settles(fork.say(text), 20_000)
         check(told.text === text, `${text} was answered by ${JSON.stringify(told.text)} (${told.ended})`)
       }

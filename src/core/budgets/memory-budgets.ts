@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import { OrderedList } from '../base/ordered-list.js'
 import type { BudgetStore } from './budget-store.js'
 import {
@@ -59,8 +60,7 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
       rows.set(budget, row)
       for (const one of changed) reservations.set(one.reservation, { ...one, budget })
       if (!answer.granted) return answer
-      const due = dueByBudget.get(budget) ?? new OrderedList<Due>(compareDue)
-      dueByBudget.set(budget, due)
+      const due = getOrCreate(dueByBudget, budget, () => new OrderedList<Due>(compareDue))
       due.add({ at: time + options.ttlMs, reservation: options.reservation })
       return answer
     },

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { createModelFailure } from '../../../machines/agent/model-response.js'
 import type { Message } from '../../../machines/agent/messages.js'
@@ -75,12 +76,8 @@ function narrowSpecs(
   names: readonly string[],
   isAllowed: (spec: ToolSpec) => boolean,
 ): readonly ToolSpec[] {
-  const lists = narrowed.get(offered) ?? new Map<string, readonly ToolSpec[]>()
-  narrowed.set(offered, lists)
-  const key = names.join()
-  const list = lists.get(key) ?? offered.filter(isAllowed)
-  lists.set(key, list)
-  return list
+  const lists = getOrCreate(narrowed, offered, () => new Map<string, readonly ToolSpec[]>())
+  return getOrCreate(lists, names.join(), () => offered.filter(isAllowed))
 }
 
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()

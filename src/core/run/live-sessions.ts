@@ -41,8 +41,8 @@ class LiveSessions {
   }
 
   follow(sessionId: string, listener: () => void): () => void {
-    const followers = this.#followers.get(sessionId) ?? new Set()
-    this.#followers.set(sessionId, followers.add(listener))
+    const followers = getOrCreate(this.#followers, sessionId, () => new Set<() => void>())
+    followers.add(listener)
     return () => {
       followers.delete(listener)
       if (followers.size === 0 && this.#followers.get(sessionId) === followers)

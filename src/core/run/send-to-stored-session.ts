@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState, type PendingCall } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
@@ -72,8 +73,7 @@ async function forecastInbox(
   now: number,
   until = Infinity,
 ): Promise<InboxForecast> {
-  const all = keptForecasts.get(store) ?? new Map<string, KeptForecast>()
-  keptForecasts.set(store, all)
+  const all = getOrCreate(keptForecasts, store, () => new Map<string, KeptForecast>())
   const forecast = all.get(sessionId)
   const isPart = forecast?.head === head && forecast.check === check && forecast.message < until
   let foreseen: InboxForecast = isPart ? forecast : { run, message: inbox, keys: new Map() }
@@ -105,7 +105,7 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string, no
     checkMessageFits(event, run, id, now)
     // The next run reads the message.
     if (run.status !== 'active' && outlivesRun(event)) {
-      const grants = changeGrants(run.context, { now, ...event }) ?? []
+      const grants = changeGrants(run.context, { now, ...event })
       return { ...run, context: { ...run.context, grants } }
     }
     return takeEvent(run, { now, ...event })[0]
@@ -173,8 +173,7 @@ export function sendInOrder<Value>(
   work: () => Promise<Value>,
 ): Promise<Value> {
   const origin = getInnerStore(store)
-  const all = pendingSends.get(origin) ?? new Map<string, Promise<unknown>>()
-  pendingSends.set(origin, all)
+  const all = getOrCreate(pendingSends, origin, () => new Map<string, Promise<unknown>>())
   const before = all.get(id)
   const current = before ? before.then(work, work) : work()
   all.set(id, current)

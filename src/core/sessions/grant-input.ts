@@ -108,11 +108,11 @@ export function withToolDigest<Event extends ControlEvent>(
 
 /** @throws {UsageError} `invalid_input` */
 export function toGrantEvent(
-  grant: { tool: string } & GrantOptions,
+  grant: unknown,
   where: string,
   now?: number,
 ): Extract<ControlEvent, { type: 'GRANT' }> {
-  const { tool, ...limits } = isObject(grant) ? grant : ({} as Partial<typeof grant>)
+  const { tool, ...limits } = isObject(grant) ? grant : {}
   if (typeof tool !== 'string' || tool === '')
     throw new UsageError('invalid_input', `${where}: a grant needs the name of its tool.`, 'tool')
   if (limits.when === undefined)

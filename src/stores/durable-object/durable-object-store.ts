@@ -1,7 +1,7 @@
 import { createId } from '../../core/base/platform.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
-import { expectArgument, objectRule } from '../../core/base/values.js'
+import { expectArgument, objectRule, getOrCreate } from '../../core/base/values.js'
 import { parseSummary } from '../../core/sessions/store/session-title.js'
 import type { LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
@@ -49,8 +49,7 @@ const instances = new WeakMap<ObjectStorage, string>()
 export function durableObjectStore(options: DurableObjectStoreOptions): SyncSessionStore {
   const { storage, now: clock = () => systemClock.now() } = checkOptions(options)
   const now = toWholeTime(clock)
-  const instance = instances.get(storage) ?? createId()
-  instances.set(storage, instance)
+  const instance = getOrCreate(instances, storage, createId)
   const tables = translateErrors(() => openTables(storage))
   const timers = createTableTimers(now, tables.timers)
   let isClosed = false

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../core/base/values.js'
 import * as z from 'zod'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { type Usage, addUsage, noUsage } from '../../../machines/agent/usage.js'
@@ -193,11 +194,7 @@ export function judge(options: JudgeOptions): Scorer {
   // Reports an invalid model before any case runs.
   createJudge()
   const judges = new WeakMap<SessionStore, Judge>()
-  const getJudge = (store: SessionStore): Judge => {
-    const known = judges.get(store) ?? createJudge(store)
-    judges.set(store, known)
-    return known
-  }
+  const getJudge = (store: SessionStore): Judge => getOrCreate(judges, store, () => createJudge(store))
   return async (result, one, context) => {
     if (result.output === '' && result.state !== 'COMPLETED')
       return { score: 0, why: `No answer: ${result.state} (${result.reason}).` }

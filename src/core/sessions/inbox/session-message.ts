@@ -264,14 +264,7 @@ export const agentInbox: InboxFormat<ControlEvent> = {
   toSteering: toSteeringEvent,
 }
 
-type Grantable = { tool: string } & GrantOptions
-
 /** The grant of a message, without the keys that all messages may have. */
-function pickGrant({ tool, when, until, uses }: Grantable): Grantable {
-  return {
-    tool,
-    ...(when !== undefined && { when }),
-    ...(until !== undefined && { until }),
-    ...(uses !== undefined && { uses }),
-  }
+function pickGrant({ tool, when, until, uses }: { tool: string } & GrantOptions): object {
+  return { tool, when, until, uses }
 }
