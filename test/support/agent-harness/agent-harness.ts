@@ -272,12 +272,10 @@ export class AgentHarness implements ReplayHarness {
   #leavesBatchIdle(): boolean {
     return this.#steps.some(({ state }, i) => {
       const isExecuting = JSON.stringify(state.value) === '{"WAITING_FOR_TOOL":"executing"}'
+      // The paths of generated tests have no contexts.
+      const { context } = state as { context?: AgentContext }
       const next = this.#steps[i + 1]?.event.type
-      return (
-        isExecuting &&
-        next !== 'BATCH_DONE' &&
-        !hasOpenCalls((state as unknown as { context: AgentContext }).context)
-      )
+      return isExecuting && next !== 'BATCH_DONE' && context !== undefined && !hasOpenCalls(context)
     })
   }
 
