@@ -184,8 +184,9 @@ function covers(
     return false
   if (!when) return exact !== undefined && sortKeys(exact) === sortKeys(args)
   const values = readObject(args)
+  if (values === null) return false
   return Object.entries<Json>(when).every(([key, allowed]) => {
-    const value = values && Object.getOwnPropertyDescriptor(values, key)?.value
+    const value = Object.getOwnPropertyDescriptor(values, key)?.value
     if (value === undefined) return false
     if (typeof allowed !== 'object' || allowed === null) return value === allowed
     if (Array.isArray(allowed)) return allowed.some((one) => one === value)

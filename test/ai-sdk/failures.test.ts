@@ -26,7 +26,7 @@ describe.each(wireFormats)('%s', (name, make) => {
     const error = { message: 'Bad key: sk-ant-api03-0123456789abcdefghij0123456789' }
     const { result } = await playedBy(make, [{ status: 401, error }])
     expect(result).toMatchObject({ state: 'ERROR', reason: 'provider_error', error: { recoverable: false } })
-    expect(result.error?.message).toContain("Check the API key of the provider package")
+    expect(result.error?.message).toContain('Check the API key of the provider package')
     expect(result.error?.message).not.toMatch(/OPENAI_API_KEY|0123456789/)
   })
 

@@ -390,7 +390,7 @@ async function sameAsLog(agent: Agent, { run, world }: Hands, store: SessionStor
 }
 
 /** Whether this cell is also replayed. `npm test` replays a sample. */
-const isPlayedAgain = () => process.env['PAIRS'] !== undefined || cells % 4 === 0
+const isPlayedAgain = () => Boolean(process.env['PAIRS'] ?? process.env['PAIRS_ONLY']) || cells % 4 === 0
 
 /** The session replays without a model, on its agent and on an agent made from its recording. */
 async function playsAgain(agent: Agent, plan: Plan, world: World): Promise<string[]> {

@@ -25,7 +25,8 @@ const move = fc.record({
   event: fc.nat(),
   of: fc.nat(),
   ms: fc.constantFrom(0, 0, 1, 400, 3_000),
-  calls: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 4 }),
+  /** The number in the arguments of each call. Number 3 gives invalid JSON. */
+  calls: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 4 }),
   limits,
   by: fc.constantFrom(undefined, 'bob', 'cyd'),
 })
@@ -60,7 +61,7 @@ function withCalls(answer: AnyEventObject, numbers: readonly number[], step: num
   const toolCalls = ids.map((id, i) => ({
     id,
     type: 'function' as const,
-    function: { name: 'lend', arguments: `{"n":${numbers[i]}}` },
+    function: { name: 'lend', arguments: numbers[i] === 3 ? '{"n' : `{"n":${numbers[i]}}` },
   }))
   const calls = ids.map((id) => ({ id, needs: 'approval' as const }))
   return { ...answer, output: { ...output, response: { ...output.response, toolCalls }, calls } }

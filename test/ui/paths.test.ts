@@ -3,6 +3,7 @@ import { isWorkState } from '../../machines/agent/run-result.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { withheldResult } from '../../machines/agent/screening.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { PendingCall } from '../../src/index.js'
 import type { ReplayPath } from '../../src/testing/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages } from '../../src/ui/index.js'
@@ -60,12 +61,11 @@ async function follow(path: ReplayPath): Promise<void> {
 }
 
 /** The client records its answers. */
-function answered(
-  message: UIMessage | undefined,
-  open: readonly { callId: string }[],
-): UIMessage | undefined {
+function answered(message: UIMessage | undefined, open: readonly PendingCall[]): UIMessage | undefined {
   const parts = message?.parts.map((part) => {
-    const isOpen = !('toolCallId' in part) || open.some(({ callId }) => callId === part.toolCallId)
+    const isOpen =
+      !('toolCallId' in part) ||
+      open.some(({ callId, needs }) => callId === part.toolCallId && needs === 'approval')
     const wasAsked = 'state' in part && part.state === 'approval-requested'
     return wasAsked && !isOpen ? { ...part, state: 'approval-responded' } : part
   })
