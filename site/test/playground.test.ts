@@ -198,7 +198,7 @@ describe('the playground', () => {
     await button('Play').click()
     await rests('COMPLETED')
     await button('Records').click()
-    await page.locator('.records button', { hasText: 'rate_limit' }).click()
+    await page.locator('.records button', { hasText: 'rate limit' }).click()
     await page.locator('.picture [data-state="RUNNING.asking.backingOff"].active').waitFor()
     await button('Transcript').click()
     assert.doesNotMatch(await page.locator('.transcript').innerText(), /Three notes/)
