@@ -179,7 +179,7 @@ export const changes: Record<string, Change> = {
     const [call, question, votes] = findOwn(run, event)
     if (!call) return {}
     const questions = call.questions.map((one) => (one === question ? { ...one, approvals: votes } : one))
-    const open = { needs: 'approval', approved: false, votes, urgent: false }
+    const open = { needs: 'approval', approved: false, votes, urgent: false, bound: true }
     return change(run, (one: Call) => one === call, question ? { questions } : open)
   },
   endGrant: (run, { event: { callId } }) => ungrant(run, [callId], { bound: true }),

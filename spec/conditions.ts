@@ -87,7 +87,6 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
     const others = calls.filter((call) => call.id !== event.callId && due['running']?.(call))
     return others.length === 0 || (others.every(({ perhaps }) => perhaps) && 'perhaps')
   },
-  /** A call whose approval was taken back stays with people until the run continues, although an older grant covers it. */
   startsCalls: (run, { event: { tool, grant, by }, now }) => {
     const given = { ...grant, tool, givers: [{ by }], speaker: run.setup.speaker }
     return spreadGrants({ ...run, grants: [given] }, now).covered.size > 0

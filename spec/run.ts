@@ -37,7 +37,10 @@ export interface Call
   expiresAt: number | null
   /** Its arguments as JSON text. */
   args: string
-  /** Only people decide it: the provider runs it, it was interrupted, or its grant ended before it could start. */
+  /**
+   * Only people decide it: the provider runs it, it was interrupted, an approval was taken back, or its grant ended before it could
+   * start.
+   */
   bound: boolean
   /** The grant that lets it run. */
   grant: string | null

@@ -97,7 +97,7 @@ export interface BatchCall {
   approved?: true
   /** The id of the grant that lets the call run. */
   grant?: string
-  /** The grant ended before the call could start, so a person must approve the call. */
+  /** The grant ended before the call could start, or an approval was revoked, so a person must approve the call. */
   ungranted?: true
   /** Policy decisions. Absent if no policy was consulted. */
   decisions?: PolicyVerdict[]

@@ -73,13 +73,13 @@ export function findOwnApproval(context: AgentContext, event: AgentMachineEvent)
   return others.length < approvals.length ? { ...asked, others } : undefined
 }
 
-/** The calls without the sender's approval. */
+/** The calls without the sender's approval. Only people decide such a call: an older grant does not start it. */
 export function withoutApproval(
   calls: readonly BatchCall[],
   { call, question, others }: OwnApproval,
 ): BatchCall[] {
   if (question) return calls.with(calls.indexOf(call), withQuestion(call, question, { approvals: others }))
   const { approved: _approved, approvals: _approvals, ...open } = call
-  const changed = { ...open, needs: 'approval' as const, ...(others.length > 0 && { approvals: others }) }
-  return calls.with(calls.indexOf(call), changed)
+  const approvals = others.length > 0 ? { approvals: others } : {}
+  return calls.with(calls.indexOf(call), { ...open, ...approvals, needs: 'approval', ungranted: true })
 }

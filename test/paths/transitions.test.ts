@@ -660,7 +660,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('43. with grants: model: two questions, approve, revoke an approval, give a grant, the grant of a call has ended → WAITING_FOR_TOOL.executing', async () => {
+  test('43. with grants: model: two questions, approve, revoke an approval, give a grant → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with grants']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -672,13 +672,25 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"REVOKE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // give a grant
       { event: {"type":"GRANT","tool":"lend","grant":{"id":"short","when":{"n":{"max":1}},"until":2000},"by":{"id":"bob"},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+  })
+
+  test('44. with grants: model: two questions, approve with a grant, the grant of a call has ended → WAITING_FOR_TOOL.executing', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with grants']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: two questions
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"lend","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"lend","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"approval"},{"id":"c","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve with a grant
+      { event: {"type":"APPROVE","callId":"b","grant":{"id":"once","uses":1},"by":{"id":"bob"},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // the grant of a call has ended
       { event: {"type":"GRANT_ENDED","callId":"c","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('44. ending with a result: model: another call, tool: ok → COMPLETED (done)', async () => {
+  test('45. ending with a result: model: another call, tool: ok → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending with a result']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -690,7 +702,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('45. ending with a screened result: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
+  test('46. ending with a screened result: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending with a screened result']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -704,7 +716,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('46. ending with a screened result: model: text → RUNNING.asking.screeningOutput', async () => {
+  test('47. ending with a screened result: model: text → RUNNING.asking.screeningOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending with a screened result']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -714,7 +726,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('47. stopping on results: model: call before an object, resumed, the results end the run → COMPLETED (done)', async () => {
+  test('48. stopping on results: model: call before an object, resumed, the results end the run → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['stopping on results']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -728,7 +740,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('48. stopping on screened results: model: call before an object, resumed, the results end the run, output redacted → COMPLETED (done)', async () => {
+  test('49. stopping on screened results: model: call before an object, resumed, the results end the run, output redacted → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['stopping on screened results']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -744,7 +756,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('49. with prepared steps: step prepared → RUNNING.asking.requesting', async () => {
+  test('50. with prepared steps: step prepared → RUNNING.asking.requesting', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with prepared steps']}, state: {"value":{"RUNNING":{"preparing":"planningStep"}},"status":"active"} },
@@ -754,7 +766,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('50. with content that the provider refuses: model: call, resumed, model: call, resumed, conclusion: content flagged, conclusion: text → MAX_STEPS (done)', async () => {
+  test('51. with content that the provider refuses: model: call, resumed, model: call, resumed, conclusion: content flagged, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with content that the provider refuses']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -774,7 +786,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('51. with content that the provider refuses: model: call, resumed, model: content flagged, model: content flagged over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('52. with content that the provider refuses: model: call, resumed, model: content flagged, model: content flagged over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with content that the provider refuses']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -790,7 +802,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('52. interactive: model: text, reply, model: text, steer → MAX_STEPS (done)', async () => {
+  test('53. interactive: model: text, reply, model: text, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -806,7 +818,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('53. near the budget with preflight: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('54. near the budget with preflight: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['near the budget with preflight']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -816,7 +828,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('54. concluding near the cost limit: conclusion: text → BUDGET_EXCEEDED (done)', async () => {
+  test('55. concluding near the cost limit: conclusion: text → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['concluding near the cost limit']}, state: {"value":{"RUNNING":{"asking":"concluding"}},"status":"active"} },
@@ -826,7 +838,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('55. watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output redacted → ERROR (done)', async () => {
+  test('56. watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output redacted → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -848,7 +860,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('56. watching sub-agents: model: call, tool: sub-agent out of quota → ERROR (done)', async () => {
+  test('57. watching sub-agents: model: call, tool: sub-agent out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },

@@ -342,6 +342,23 @@ describe('revoking an approval', () => {
     expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
+  it('leaves the call to people, although an older grant covers it', async () => {
+    const { order, rest, paid, hosts, store } = grantWorld()
+    const run = order([pay(1), pay(2)])
+    await rest(run)
+    const [one] = (await run.result).pending ?? []
+    run.approve(one!, undefined, { by: 'bob' })
+    run.grant({ tool: 'pay', when: { n: 1 } }, { by: 'bob' })
+    run.revoke(one!, { by: 'bob' })
+    await hosts.settle()
+    run.grant({ tool: 'pay', when: { n: 2 } }, { by: 'bob' })
+    expect(await rest(run)).toBe('WAITING_FOR_INPUT')
+    expect([listAsked(await run.result), paid]).toEqual([['c0'], [pay(2)[1]]])
+    run.approve(one!, undefined, { by: 'cyd' })
+    expect(await rest(run)).toBe('COMPLETED')
+    expect(checkSessionLog(await store.read('s'))).toBeNull()
+  })
+
   it('takes one of several approvals back', async () => {
     const policy: Policy = { id: 'p', decide: () => ({ decision: 'ask', approvers: { count: 2 } }) }
     const { order, rest, paid, hosts } = grantWorld({ policy })
