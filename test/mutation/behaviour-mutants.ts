@@ -3,9 +3,11 @@ import { isRunnable } from '../../machines/agent/batch-calls.js'
 import { toAction } from '../../machines/agent/update-action.js'
 import * as conditions from '../../machines/agent/conditions.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { type AgentMachineEvent, getEventTime } from '../../machines/agent/machine-events.js'
 import { isNewRefusal, isRefusedQuestion, readRefusal } from '../../machines/agent/refusals.js'
 import { findBudgetWait } from '../../machines/agent/actions/sleep.js'
+import { addGrant, readNewGrant } from '../../machines/agent/grants.js'
+import { findOwnApproval, withoutApproval } from '../../machines/agent/votes.js'
 import { addUsage } from '../../machines/agent/usage.js'
 import { isNearBudget } from '../../machines/agent/budget-totals.js'
 import type { Mutant } from './config-mutants.js'
@@ -122,6 +124,9 @@ const guards: Record<
   'never concludes at the cap of tool calls': { concludesAtCallCap: () => false },
   'ends before steering is heard': { hasSteering: () => false },
   'forgets that it is interactive': { isInteractive: () => false },
+  'ignores the revocation of a grant': { revokesGrant: () => false },
+  'ignores the revocation of an approval': { revokesApproval: () => false },
+  'starts no waiting call when it takes a grant': { startsCalls: () => false },
   breaks: {
     mayRetry: () => {
       throw new TypeError('undefined is not an object')
@@ -271,6 +276,21 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     approve: toAction((context) => ({
       calls: context.calls.map((call) => ({ ...call, needs: 'nobody' as const })),
     })),
+  },
+  'takes grants without their limits': {
+    takeGrant: toAction((context, event) => {
+      const grant = readNewGrant(context, event)
+      if (grant === undefined) return undefined
+      const { uses: _uses, until: _until, ...unlimited } = grant
+      return { grants: addGrant(context, unlimited, getEventTime(event)) }
+    }),
+  },
+  'lets an older grant start a call whose approval was revoked': {
+    revokeApproval: toAction((context, event) => {
+      const own = findOwnApproval(context, event)
+      const calls = own && withoutApproval(context.calls, own)
+      return calls && { calls: calls.map(({ ungranted: _ungranted, ...call }) => call) }
+    }),
   },
   'writes a Date into the context': {
     notePause: toAction(() => ({ pausing: true, continuedText: new Date(0) as unknown as string })),

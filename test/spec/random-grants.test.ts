@@ -10,7 +10,9 @@ import { judgeWhole } from './judge-whole.js'
 
 type Snapshot = SnapshotFrom<typeof agentMachine>
 
-const input = agentSpace({ only: ['with grants'] }).inputs['with grants'] as AgentInput
+const plain = agentSpace({ only: ['with grants'] }).inputs['with grants'] as AgentInput
+/** Everybody may approve, one person, two people, or people other than the requester. */
+const approvers = fc.constantFrom(undefined, { ids: ['bob'] }, { count: 2 }, { notRequester: true as const })
 
 const limits = fc.record(
   {
@@ -68,7 +70,7 @@ function withCalls(answer: AnyEventObject, numbers: readonly number[], step: num
 }
 
 /** The log of a run, with its state after each event, and whether a grant let a call start. */
-function play(moves: readonly Move[]): { log: LogEntry[]; isGranted: boolean } {
+function play(moves: readonly Move[], input: AgentInput): { log: LogEntry[]; isGranted: boolean } {
   const { messages, usage, guardrails, warnedOfBudget, fit = null, ...start } = input
   const log: LogEntry[] = []
   const write = (type: string, at: number, fields: object): void => {
@@ -102,8 +104,9 @@ function play(moves: readonly Move[]): { log: LogEntry[]; isGranted: boolean } {
 test('random histories with grants follow the rules', () => {
   let granted = 0
   fc.assert(
-    fc.property(fc.array(move, { minLength: 5, maxLength: 40, size: 'max' }), (moves) => {
-      const { log, isGranted } = play(moves)
+    fc.property(fc.array(move, { minLength: 5, maxLength: 40, size: 'max' }), approvers, (moves, terms) => {
+      const restricted = terms && { approvers: [terms], requesters: [{ id: 'cyd' }] }
+      const { log, isGranted } = play(moves, { ...plain, ...restricted })
       if (isGranted) granted += 1
       expect(judgeWhole(log)).toBeNull()
     }),
