@@ -146,13 +146,10 @@ export function createPlan(seed: number): Plan {
   return addGrants(addClients(next() < 0.15 ? addNaps(plan, next) : plan))
 }
 
-/**
- * In some stories, people approve later calls. A process whose clock is ahead moves the time of a sleeping run
- * when it reads a grant, so stories with sleeping runs have none.
- */
+/** In some stories, people approve later calls. */
 function addGrants(plan: Plan): Plan {
   const next = chance(createHash(plan.seed, 'lending'))
-  if (plan.agent.naps || next() >= 0.2) return plan
+  if (next() >= 0.2) return plan
   const below = (most: number): number => Math.floor(next() * most)
   const given = (): Grants['given'][number] => {
     const at = below(calmAt * 0.4)
