@@ -10,6 +10,9 @@ import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { StepSetting } from './step-plan.js'
 import type { Usage } from './usage.js'
 
+/** Sends an event to the subscribers of a run. */
+export type Emit = (announcement: EmittedEvent) => void
+
 /**
  * An event of a run, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the agent's
  * tools.

@@ -1,5 +1,5 @@
 import type { ActionFunction, AnyMachineSnapshot } from 'xstate'
-import type { EmittedEvent } from './announcements.js'
+import type { Emit, EmittedEvent } from './announcements.js'
 import { type AgentContext, patchContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 
@@ -10,7 +10,7 @@ import type { AgentMachineEvent } from './machine-events.js'
 export type Update<Params = undefined> = (
   context: AgentContext,
   event: AgentMachineEvent,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
   params: Params,
 ) => Partial<AgentContext> | undefined
 
@@ -36,14 +36,14 @@ export function toAction<Params = undefined>(update: Update<Params>): Action<Par
   const step = (
     context: AgentContext,
     event: AgentMachineEvent,
-    emit: (announcement: EmittedEvent) => void,
+    emit: Emit,
     params: Params,
   ): AgentContext | undefined => {
     const patch = update(context, event, emit, params)
     return patch && patchContext(context, patch)
   }
   const resolve: ResolveAction<Params> = (scope, snapshot, args, params) => {
-    const emit = (announcement: EmittedEvent): void => {
+    const emit: Emit = (announcement) => {
       const exec = (): void => scope.defer(() => scope.emit(announcement))
       scope.actionExecutor({ type: 'xstate.emit', info: args, params: { event: announcement }, exec })
     }
@@ -56,12 +56,7 @@ export function toAction<Params = undefined>(update: Update<Params>): Action<Par
 }
 
 /** An action without XState. Returns the new context, or undefined if nothing changes. */
-export type ContextStep = (
-  context: unknown,
-  event: { type: string },
-  emit: (announcement: EmittedEvent) => void,
-  params: unknown,
-) => unknown
+export type ContextStep = (context: unknown, event: { type: string }, emit: Emit, params: unknown) => unknown
 
 /** The context step of an action created by `toAction`, or undefined for other actions. */
 export function findContextStep(action: unknown): ContextStep | undefined {

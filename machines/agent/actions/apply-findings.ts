@@ -1,4 +1,4 @@
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import type { AgentContext, GuardrailVerdict } from '../context.js'
 import type { BatchCall, ToolResult } from '../batch-calls.js'
 import { closeCall, closeOpenCalls, withInternalMessage } from './update-transcript.js'
@@ -18,7 +18,7 @@ export function applyFindings(
   context: AgentContext,
   findings: readonly AppliedFinding[],
   now: number,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): Pick<AgentContext, 'calls' | 'nudges' | 'verdict'> {
   let { calls } = context
   const nudges = [...context.nudges]
@@ -59,7 +59,7 @@ function blockCalls(
   refuses: AppliedFinding['refuses'],
   { guard, message }: GuardrailVerdict,
   now: number,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): BatchCall[] {
   const result: ToolResult = { status: 'blocked', content: message, durationMs: 0, refusedBy: guard }
   return calls.map((call) =>

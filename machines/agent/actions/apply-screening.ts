@@ -1,5 +1,5 @@
 import { toAction } from '../update-action.js'
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import {
   type AssistantMessage,
@@ -27,8 +27,6 @@ import {
 import { listUnclearedCalls, listUnclearedInput, maskMessage } from '../mask-uncleared.js'
 import { closeCall, joinPieces } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
-
-type Emit = (announcement: EmittedEvent) => void
 
 /** Adds the user messages to the transcript and emits them, as cleared by the shields. */
 export const applyInputScreening = toAction((context, event, emit) => {

@@ -3,7 +3,7 @@ import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import { isChildPaused, toQuestionId, withAnswer } from '../sub-agent-questions.js'
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import { type ApprovalOutcome, createExpired, getExpiry, isApproved, isLate } from '../approvals.js'
 import { addGrant, applyGrants, readNewGrant, toGrantedCall } from '../grants.js'
 import { findAskedCall, getQuestionTerms, withApproval, withVote } from '../votes.js'
@@ -245,7 +245,7 @@ export function announceOutcome(
   { id: callId, name }: BatchCall,
   outcome: ApprovalOutcome,
   event: AgentMachineEvent,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
   grant?: string,
 ): void {
   const now = getEventTime(event)

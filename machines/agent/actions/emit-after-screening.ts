@@ -1,11 +1,9 @@
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import type { AssistantMessage, ToolCall } from '../messages.js'
 import type { BatchCall } from '../batch-calls.js'
 import { withheldArguments, withheldName } from '../screening.js'
 import { emitResult } from './update-transcript.js'
-
-type Emit = (announcement: EmittedEvent) => void
 
 /** The visible part of an uncleared call: its id, and its name if the tool is known. */
 export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {

@@ -3,7 +3,7 @@ import { extendObject } from '../../../guards/lib/json.js'
 import { collectFindings, isWatching, observeAll } from '../../../guards/state.js'
 import type { Fact, Finding } from '../../../guards/types.js'
 import { toAction } from '../update-action.js'
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import { createDenial, isDenied } from '../approvals.js'
 import { toCallFact, toResultFact } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
@@ -62,7 +62,7 @@ function observeFact(
   context: AgentContext,
   fact: Fact,
   now: number,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
   const config = context.config.guardrails
   const guardrails = observeAll(context.guardrails, fact, config)
@@ -89,11 +89,7 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
 }
 
 /** Emits policy decisions and closes denied calls. Returns undefined if there are no decisions. */
-function denyCalls(
-  context: AgentContext,
-  now: number,
-  emit: (announcement: EmittedEvent) => void,
-): Pick<AgentContext, 'calls'> | undefined {
+function denyCalls(context: AgentContext, now: number, emit: Emit): Pick<AgentContext, 'calls'> | undefined {
   if (context.calls.every(({ decisions }) => decisions === undefined)) return undefined
   for (const call of context.calls) announceDecisions(call, emit)
   return {
@@ -107,7 +103,7 @@ function denyCalls(
  * Emits policy decisions. Reasons can repeat arguments, so reasons are omitted until shields have cleared the
  * arguments.
  */
-export function announceDecisions(call: BatchCall, emit: (announcement: EmittedEvent) => void): void {
+export function announceDecisions(call: BatchCall, emit: Emit): void {
   for (const { reason, failed: _failed, ...verdict } of call.decisions ?? []) {
     const why = reason !== undefined && !call.unscreenedArguments && { reason }
     emit({ type: 'policy_decided', callId: call.id, name: call.name, ...verdict, ...why })
@@ -121,7 +117,7 @@ export function announceDecisions(call: BatchCall, emit: (announcement: EmittedE
 function narrowCalls(
   context: AgentContext,
   now: number,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): Pick<AgentContext, 'calls'> | undefined {
   const planned = context.plan?.step === context.steps ? context.plan.tools : undefined
   const handoff = findFirstHandoff(context)
@@ -185,7 +181,7 @@ const reasonByCap: Record<CallCap, Reason> = {
 export function capCalls(
   context: AgentContext,
   now: number,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): Pick<AgentContext, 'calls' | 'callCounts'> | undefined {
   const caps = findCaps(context)
   if (caps === null) return undefined

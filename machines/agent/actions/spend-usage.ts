@@ -1,5 +1,5 @@
 import { getRemaining } from '../../../guards/budget.js'
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit, EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { getStepId } from '../messages.js'
 import { type Usage, addUsage } from '../usage.js'
@@ -25,7 +25,7 @@ interface Expense {
 export function spendUsage(
   context: AgentContext,
   step: Usage | null,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
   { callId, summary, isCut }: Expense = {},
 ): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
   if (step === null) return {}
@@ -66,7 +66,7 @@ const unknownPriceWarning: EmittedEvent = {
 function warnNearBudget(
   spent: Pick<AgentContext, 'config' | 'usage'>,
   hasWarned: boolean,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): boolean {
   if (hasWarned || !isNearBudget(spent)) return false
   const { tokens, cost } = getRemaining(getBudgetTotals(spent), toBudgetLimits(spent.config))
@@ -86,7 +86,7 @@ export const addChildUsage = toAction(spendForChild)
 export function spendForChild(
   context: AgentContext,
   event: AgentMachineEvent,
-  emit: (announcement: EmittedEvent) => void,
+  emit: Emit,
 ): Partial<AgentContext> | undefined {
   const added = findChildUsage(event)
   if (added === null || !('callId' in event)) return undefined

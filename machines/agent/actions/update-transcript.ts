@@ -1,14 +1,12 @@
 import { extendObject } from '../../../guards/lib/json.js'
 import { truncatedCall } from '../../../guards/unusable-answer.js'
-import type { EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
 import { type Message, type ToolMessage, type UserMessage, formatMessageId } from '../messages.js'
 import type { Reason } from '../run-result.js'
 import { type BatchCall, findOpenCallIndex, type ResultStatus, type ToolResult } from '../batch-calls.js'
 import { withheldResult } from '../screening.js'
 import { changeSkills } from '../skills.js'
-
-type Emit = (announcement: EmittedEvent) => void
 
 /** Adds user messages to the transcript and emits them, unless they are waiting for shields. */
 export function withUserMessages(
