@@ -115,7 +115,7 @@ export function union<Kinds extends readonly Kind[]>(
   }
 }
 
-export function list<Value>(kind: Kind<Value>, phrase: string): Kind<Value[]> {
+export function list<Value>(kind: Kind<Value>, phrase = 'a list'): Kind<Value[]> {
   return {
     keys: [],
     read(value, path, report) {
@@ -266,6 +266,10 @@ export const section = <const Of extends Shape>(shape: Of): PartialKind<Of> => {
   const loose = Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, optional(kind)]))
   return fields(loose, `an object with any of ${Object.keys(shape).join(', ')}`) as PartialKind<Of>
 }
+
+/** An object with at least these keys. Other keys are kept. */
+export const openFields = <const Of extends Shape>(shape: Of, phrase = 'an object') =>
+  fields(shape, phrase, 'open')
 
 /** An object with only these keys. Keys are required unless they are optional. */
 export const record = <const Of extends Shape>(shape: Of) =>

@@ -1,7 +1,7 @@
 import {
   anything,
   union,
-  fields,
+  openFields,
   list,
   map,
   nullable,
@@ -29,17 +29,16 @@ const stampFields = {
   data: optional(map(anything, 'an object')),
 }
 
-const open = <const Of extends Shape>(shape: Of) => fields(shape, 'an object', 'open')
-const typed = <const Of extends Shape>(shape: Of) => open({ type: anyText(), ...shape })
+const typed = <const Of extends Shape>(shape: Of) => openFields({ type: anyText(), ...shape })
 
 const partKind = taggedUnion(
   'type',
   {
     text: typed({ text: anyText() }),
-    image_url: typed({ image_url: open({ url: anyText() }) }),
-    input_audio: typed({ input_audio: open({ data: anyText(), format: anyText() }) }),
+    image_url: typed({ image_url: openFields({ url: anyText() }) }),
+    input_audio: typed({ input_audio: openFields({ data: anyText(), format: anyText() }) }),
     file: typed({
-      file: open({
+      file: openFields({
         file_data: optional(anyText()),
         file_id: optional(anyText()),
         filename: optional(anyText()),
@@ -52,66 +51,54 @@ const partKind = taggedUnion(
 const annotationKind = taggedUnion(
   'type',
   {
-    url_citation: typed({ url_citation: open({ url: anyText(), title: optional(anyText()) }) }),
-    file_citation: typed({ file_citation: open({ filename: anyText(), title: optional(anyText()) }) }),
+    url_citation: typed({ url_citation: openFields({ url: anyText(), title: optional(anyText()) }) }),
+    file_citation: typed({ file_citation: openFields({ filename: anyText(), title: optional(anyText()) }) }),
   },
   'a known kind of source',
 )
 
-const callKind = fields(
+const callKind = openFields(
   {
     id: nonEmptyText(),
     type: choice('function'),
-    function: fields({ name: anyText(), arguments: anyText() }, 'an object with name and arguments', 'open'),
-    hosted: optional(open({ from: anyText(), server: anyText() })),
+    function: openFields({ name: anyText(), arguments: anyText() }, 'an object with name and arguments'),
+    hosted: optional(openFields({ from: anyText(), server: anyText() })),
   },
   'a call',
-  'open',
 )
 
-const mediaFields = { media: optional(list(partKind, 'a list')) }
-const roleKind = anyText()
+const mediaFields = { media: optional(list(partKind)) }
+const messageFields = <const Of extends Shape>(shape: Of) =>
+  openFields({ ...stampFields, role: anyText(), ...shape })
 
 export const messageKind = taggedUnion(
   'role',
   {
-    system: fields({ ...stampFields, role: roleKind, content: anyText() }, 'an object', 'open'),
-    user: fields(
-      {
-        ...stampFields,
-        role: roleKind,
-        content: union([anyText(), list(partKind, 'a list')], 'a string or a list of parts'),
-      },
-      'an object',
-      'open',
-    ),
-    assistant: fields(
-      {
-        ...stampFields,
-        role: roleKind,
-        content: nullable(anyText()),
-        tool_calls: optional(list(callKind, 'a list')),
-        refusal: optional(anyText()),
-        reasoning: optional(anyText()),
-        reasoning_details: optional(list(anything, 'a list')),
-        annotations: optional(list(annotationKind, 'a list')),
-        provider_items: optional(open({ from: anyText(), items: list(anything, 'a list') })),
-        by: optional(anyText()),
-        ...mediaFields,
-      },
-      'an object',
-      'open',
-    ),
-    tool: fields(
-      { ...stampFields, role: roleKind, tool_call_id: nonEmptyText(), content: anyText(), ...mediaFields },
-      'an object',
-      'open',
-    ),
+    system: messageFields({ content: anyText() }),
+    user: messageFields({
+      content: union([anyText(), list(partKind)], 'a string or a list of parts'),
+    }),
+    assistant: messageFields({
+      content: nullable(anyText()),
+      tool_calls: optional(list(callKind)),
+      refusal: optional(anyText()),
+      reasoning: optional(anyText()),
+      reasoning_details: optional(list(anything)),
+      annotations: optional(list(annotationKind)),
+      provider_items: optional(openFields({ from: anyText(), items: list(anything) })),
+      by: optional(anyText()),
+      ...mediaFields,
+    }),
+    tool: messageFields({
+      tool_call_id: nonEmptyText(),
+      content: anyText(),
+      ...mediaFields,
+    }),
   },
   "a message whose role is 'system', 'user', 'assistant' or 'tool'",
 )
 
-export const storedUsage = fields(
+export const storedUsage = openFields(
   {
     inputTokens: nonNegative(),
     outputTokens: nonNegative(),
@@ -123,35 +110,30 @@ export const storedUsage = fields(
     estimated: flag(),
   },
   'the totals of a session',
-  'open',
 )
 
-export const storedFit = fields(
+export const storedFit = openFields(
   { head: nonNegative(), from: nonNegative(), note: nullable(anyText()) },
   'the parts of the transcript that requests omit',
-  'open',
 )
 
 /** Constraints that apply only to a fork. */
-export const storedTerms = fields(
+export const storedTerms = openFields(
   { instructions: optional(anyText()), askFirst: optional(flag()) },
   'the terms of a fork',
-  'open',
 )
 
 /** How earlier runs ended. */
 export const storedEnds = list(
-  fields(
+  openFields(
     {
       messageId: anyText(),
       state: anyText(),
       reason: anyText(),
-      error: optional(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),
+      error: optional(openFields({ code: anyText(), message: anyText() }, 'an error')),
     },
     'the end of a run',
-    'open',
   ),
-  'a list',
 )
 
 /** Content that providers have refused. */
@@ -159,55 +141,38 @@ export const storedRefusals = list(
   taggedUnion(
     'what',
     {
-      messages: fields(
-        { what: anyText(), ids: list(anyText(), 'a list'), question: nullable(anyText()) },
-        'an object',
-        'open',
-      ),
-      media: fields(
-        {
-          what: anyText(),
-          model: anyText(),
-          kinds: optional(list(choice('image', 'audio', 'file'), 'a list')),
-          parts: optional(list(anyText(), 'a list')),
-        },
-        'an object',
-        'open',
-      ),
-      reasoning: fields(
-        { what: anyText(), model: anyText(), upTo: nullable(nonNegative()) },
-        'an object',
-        'open',
-      ),
+      messages: openFields({ what: anyText(), ids: list(anyText()), question: nullable(anyText()) }),
+      media: openFields({
+        what: anyText(),
+        model: anyText(),
+        kinds: optional(list(choice('image', 'audio', 'file'))),
+        parts: optional(list(anyText())),
+      }),
+      reasoning: openFields({ what: anyText(), model: anyText(), upTo: nullable(nonNegative()) }),
     },
     "a refusal with what: 'messages', 'media' or 'reasoning'",
   ),
   'a list of refusals',
 )
 
-export const storedSession = fields(
+export const storedSession = openFields(
   {
     version: optional(nonNegative()),
     id: nonEmptyText(),
     name: optional(anyText()),
-    messages: list(messageKind, 'a list'),
+    messages: list(messageKind),
     usage: optional(storedUsage),
     metadata: optional(
-      fields(
-        {
-          guardrails: anything,
-          warnedOfBudget: optional(flag()),
-          fit: optional(nullable(storedFit)),
-          loaded: optional(list(anyText(), 'a list')),
-          terms: optional(storedTerms),
-          turnEnds: optional(storedEnds),
-          refusals: optional(storedRefusals),
-        },
-        'an object',
-        'open',
-      ),
+      openFields({
+        guardrails: anything,
+        warnedOfBudget: optional(flag()),
+        fit: optional(nullable(storedFit)),
+        loaded: optional(list(anyText())),
+        terms: optional(storedTerms),
+        turnEnds: optional(storedEnds),
+        refusals: optional(storedRefusals),
+      }),
     ),
   },
   'the object that session.toJSON() returns',
-  'open',
 )

@@ -8,7 +8,7 @@ import { checkInput } from '../../config/check-input.js'
 import { defaultConfig } from '../../config/defaults.js'
 import {
   anything,
-  fields,
+  openFields,
   type Kind,
   list,
   nullable,
@@ -66,7 +66,7 @@ function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
       key,
       canBeOff || !isRecord(value) ? nullable(kindLike(value)) : kindLike(value),
     ])
-    return fields(Object.fromEntries(keys) as Record<string, Kind>, 'an object', 'open')
+    return openFields(Object.fromEntries(keys) as Record<string, Kind>)
   }
   if (Array.isArray(sample)) return predicate((value) => Array.isArray(value), 'a list')
   return sample === null
@@ -76,21 +76,19 @@ function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
 
 const finiteNumber = () => number(-Infinity, Infinity, 'a number')
 const storedGrants = list(
-  fields(
+  openFields(
     {
       id: anyText(),
       tool: anyText(),
       when: optional(predicate(isRecord, 'an object')),
       until: optional(finiteNumber()),
       uses: optional(finiteNumber()),
-      givers: list(anything, 'a list'),
+      givers: list(anything),
     },
     'a grant',
-    'open',
   ),
-  'a list',
 )
-const textList = () => list(anyText(), 'a list')
+const textList = () => list(anyText())
 
 function isMessage(value: unknown): boolean {
   let isSound = true
@@ -104,33 +102,28 @@ const isTraitsByName = (value: unknown): boolean => isRecord(value) && Object.va
 
 const storedTime = number(-8.64e15, 8.64e15, 'a time')
 
-const callKind = fields(
+const callKind = openFields(
   {
     id: anyText(),
     name: anyText(),
     arguments: anyText(),
     needs: choice('nobody', 'approval', 'client', 'child'),
     result: optional(
-      fields({ status: anyText(), content: anyText(), durationMs: finiteNumber() }, 'a result', 'open'),
+      openFields({ status: anyText(), content: anyText(), durationMs: finiteNumber() }, 'a result'),
     ),
-    fact: optional(
-      fields({ name: anyText(), fingerprint: anyText(), shown: anyText() }, 'an object', 'open'),
-    ),
+    fact: optional(openFields({ name: anyText(), fingerprint: anyText(), shown: anyText() })),
     questions: optional(
       list(
-        fields(
+        openFields(
           { callId: anyText(), name: anyText(), arguments: anyText(), expiresAt: optional(storedTime) },
           'a question',
-          'open',
         ),
-        'a list',
       ),
     ),
     childUsage: optional(storedUsage),
     expiresAt: optional(storedTime),
   },
   'a call',
-  'open',
 )
 
 const {
@@ -155,52 +148,42 @@ const sessionFields = {
   warnedOfBudget: flag(),
 }
 
-const stateKind = fields(
-  {
-    ...sessionFields,
-    usage: storedUsage,
-    loaded: optional(textList()),
-    terms: optional(storedTerms),
-    turnEnds: optional(storedEnds),
-    refusals: optional(storedRefusals),
-    grants: optional(storedGrants),
-  },
-  'an object',
-  'open',
-)
+const stateKind = openFields({
+  ...sessionFields,
+  usage: storedUsage,
+  loaded: optional(textList()),
+  terms: optional(storedTerms),
+  turnEnds: optional(storedEnds),
+  refusals: optional(storedRefusals),
+  grants: optional(storedGrants),
+})
 
-const contextKind = fields(
-  {
-    ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, kindLike(value)])),
-    ...sessionFields,
-    config: kindLike(defaultConfig, { canBeOff: false }),
-    features: kindLike(noFeatures),
-    tools: predicate(isTraitsByName, 'an object that maps tool names to traits'),
-    usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
-    calls: list(callKind, 'a list'),
-    pausing: predicate(
-      (value) => typeof value === 'boolean' || value === 'approval_expired',
-      'a boolean, or approval_expired',
+const contextKind = openFields({
+  ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, kindLike(value)])),
+  ...sessionFields,
+  config: kindLike(defaultConfig, { canBeOff: false }),
+  features: kindLike(noFeatures),
+  tools: predicate(isTraitsByName, 'an object that maps tool names to traits'),
+  usage: openFields({ run: storedUsage, session: storedUsage }),
+  calls: list(callKind),
+  pausing: predicate(
+    (value) => typeof value === 'boolean' || value === 'approval_expired',
+    'a boolean, or approval_expired',
+  ),
+  wakeAt: nullable(storedTime),
+  loaded: textList(),
+  terms: optional(storedTerms),
+  turnEnds: optional(storedEnds),
+  refusals: optional(storedRefusals),
+  grants: optional(storedGrants),
+  skills: list(
+    openFields(
+      { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },
+      'a skill',
     ),
-    wakeAt: nullable(storedTime),
-    loaded: textList(),
-    terms: optional(storedTerms),
-    turnEnds: optional(storedEnds),
-    refusals: optional(storedRefusals),
-    grants: optional(storedGrants),
-    skills: list(
-      fields(
-        { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },
-        'a skill',
-        'open',
-      ),
-      'a list',
-    ),
-    steering: textList(),
-    nudges: textList(),
-    error: nullable(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),
-    retrieved: nullable(list(fields({ source: anyText(), text: anyText() }, 'a snippet', 'open'), 'a list')),
-  },
-  'an object',
-  'open',
-)
+  ),
+  steering: textList(),
+  nudges: textList(),
+  error: nullable(openFields({ code: anyText(), message: anyText() }, 'an error')),
+  retrieved: nullable(list(openFields({ source: anyText(), text: anyText() }, 'a snippet'))),
+})
