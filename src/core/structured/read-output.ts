@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError, UsageError } from '../base/errors.js'
-import { explainIssues } from '../tools/parse-arguments.js'
-import type { Validate, Validation } from '../tools/input-schema.js'
+import { explainIssues, parseWithoutProto, validateWith } from '../tools/parse-arguments.js'
+import type { Validate } from '../tools/input-schema.js'
 import { findJsonProblem } from '../base/json.js'
 import { expectArgument, objectRule } from '../base/values.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
@@ -19,18 +19,22 @@ export function readOutput(text: string, validate: Validate, schema: JsonObject)
   const json = stripFence(text.trim())
   let value: unknown
   try {
-    value = parseJson(json)
+    value = parseWithoutProto(json)
   } catch {
     return toProblem(`The answer is not a JSON object: ${describeJsonProblem(json)}.`)
   }
-  try {
-    const checked = validate(value)
-    return 'then' in checked
-      ? checked.then((result) => toReading(result, schema), toUncheckable)
-      : toReading(checked, schema)
-  } catch (error) {
-    return toUncheckable(error)
-  }
+  return validateWith<Reading>(
+    { validate },
+    value,
+    (result) => {
+      if (!result.issues) return { ok: true, value: result.value }
+      const issues = result.issues.map(({ message, path = [] }) => ({ message, path: ['answer', ...path] }))
+      const problems = explainIssues(issues, { properties: { answer: schema } })
+      return toProblem(`The answer does not fit the output schema:\n${problems}`)
+    },
+    (error) =>
+      toProblem(`The answer could not be validated against the output schema: ${describeError(error)}`),
+  )
 }
 
 /** Takes the text from the first to the last fence, because JSON strings may contain fences. */
@@ -42,31 +46,10 @@ function stripFence(text: string): string {
 
 const fence = '```'
 
-/** Drops `__proto__`, as for tool arguments. */
-function parseJson(json: string): unknown {
-  if (!/__proto__|\\u/.test(json)) return JSON.parse(json)
-  return JSON.parse(json, (key, value: unknown) => (key === '__proto__' ? undefined : value))
-}
-
 /** Describes only the position of the problem, because no shield has screened the content yet. */
 function describeJsonProblem(json: string): string {
   const found = findJsonProblem(json)
   return found === null ? 'it is nested too deeply' : `${found.problem}, at position ${found.position}`
-}
-
-function toReading(result: Validation, schema: JsonObject): Reading {
-  try {
-    if (!result.issues) return { ok: true, value: result.value }
-    const issues = result.issues.map(({ message, path = [] }) => ({ message, path: ['answer', ...path] }))
-    const problems = explainIssues(issues, { properties: { answer: schema } })
-    return toProblem(`The answer does not fit the output schema:\n${problems}`)
-  } catch (error) {
-    return toUncheckable(error)
-  }
-}
-
-function toUncheckable(error: unknown): Reading {
-  return toProblem(`The answer could not be validated against the output schema: ${describeError(error)}`)
 }
 
 function toProblem(problem: string): Reading {

@@ -1,7 +1,7 @@
 import { findJsonProblem } from '../base/json.js'
 import type { Tool } from './tool.js'
 import { describeError } from '../base/errors.js'
-import type { Validation, Issue } from './input-schema.js'
+import type { Issue, Validate, Validation } from './input-schema.js'
 import type { Json } from '../../../machines/agent/json.js'
 
 /**
@@ -43,36 +43,43 @@ export function fitArguments(tool: Tool, value: unknown): ParsedArguments | Prom
     const found = Array.isArray(value) ? 'an array' : value === null ? 'null' : `a ${typeof value}`
     return { ok: false, message: `The arguments of '${tool.name}' must be a JSON object, but are ${found}.` }
   }
-  try {
-    const checked = tool.validate(value)
-    return 'then' in checked
-      ? checked.then(
-          (result) => toParsedArguments(tool, result),
-          (error: unknown) => toUncheckable(tool, error),
-        )
-      : toParsedArguments(tool, checked)
-  } catch (error) {
-    return toUncheckable(tool, error)
-  }
-}
-
-function toParsedArguments(tool: Tool, result: Validation): ParsedArguments {
-  try {
-    if (!result.issues) return { ok: true, input: result.value }
-    const problems = explainIssues(result.issues, tool.parameters)
-    return {
+  return validateWith<ParsedArguments>(
+    tool,
+    value,
+    (result) => {
+      if (!result.issues) return { ok: true, input: result.value }
+      const problems = explainIssues(result.issues, tool.parameters)
+      return {
+        ok: false,
+        message: `The arguments of '${tool.name}' do not match its schema:\n${problems}\nCorrect them and call it again.`,
+      }
+    },
+    (error) => ({
       ok: false,
-      message: `The arguments of '${tool.name}' do not match its schema:\n${problems}\nCorrect them and call it again.`,
-    }
-  } catch (error) {
-    return toUncheckable(tool, error)
-  }
+      message: `The arguments of '${tool.name}' could not be checked: ${describeError(error)}`,
+    }),
+  )
 }
 
-function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
-  return {
-    ok: false,
-    message: `The arguments of '${tool.name}' could not be checked: ${describeError(error)}`,
+/** Validates a value, and converts the outcome with `read`. `fail` converts an error of the schema or of `read`. */
+export function validateWith<Outcome>(
+  schema: { validate: Validate },
+  value: unknown,
+  read: (result: Validation) => Outcome,
+  fail: (error: unknown) => Outcome,
+): Outcome | Promise<Outcome> {
+  const readSafely = (result: Validation): Outcome => {
+    try {
+      return read(result)
+    } catch (error) {
+      return fail(error)
+    }
+  }
+  try {
+    const checked = schema.validate(value)
+    return 'then' in checked ? checked.then(readSafely, fail) : readSafely(checked)
+  } catch (error) {
+    return fail(error)
   }
 }
 
@@ -82,7 +89,11 @@ function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
  */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return {}
-  return (mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)) ?? {}
+  return parseWithoutProto(text) ?? {}
+}
+
+export function parseWithoutProto(text: string): unknown {
+  return mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)
 }
 
 /** Matches `__proto__`, possibly with escaped characters. */
