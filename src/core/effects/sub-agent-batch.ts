@@ -281,48 +281,26 @@ function toChildEvent(
     : { type: 'child_event', callId, path: [name], event }
 }
 
-/** States for each event type whether its events contain content from a model, a tool or a person. */
-const hasContentByType: Record<AgentEvent['type'], boolean> = {
-  run_started: false,
-  state_changed: false,
-  usage: false,
-  budget_warning: false,
-  context_fitted: false,
-  tools_loaded: false,
-  handed_off: false,
-  step_prepared: false,
-  run_ended: false,
-  message_queued: false,
-  message_dequeued: false,
-  waiting_for_slot: false,
-  user_message: true,
-  stream_chunk: true,
-  tool_call_delta: true,
-  assistant_message: true,
-  tool_call: true,
-  tool_progress: true,
-  tool_result: true,
-  child_event: true,
-  retry: true,
-  guardrail: true,
-  policy_decided: true,
-  approval_requested: true,
-  approval_decided: true,
-  grant_changed: true,
-  elicitation_requested: true,
-  shield: true,
-  memory: true,
-  step_started: true,
-  step_progress: true,
-  step_completed: true,
-  warning: true,
-  error: true,
-}
+/** The types of events without content from a model, a tool or a person. */
+const contentFree: ReadonlySet<AgentEvent['type']> = new Set([
+  'run_started',
+  'state_changed',
+  'usage',
+  'budget_warning',
+  'context_fitted',
+  'tools_loaded',
+  'handed_off',
+  'step_prepared',
+  'run_ended',
+  'message_queued',
+  'message_dequeued',
+  'waiting_for_slot',
+])
 
 /**
  * Whether a sub-agent's event may be emitted although shields screen results. The sub-agent's answer is the result of
  * its call, which is screened when the call ends.
  */
 function isContentFree(event: AgentEvent): boolean {
-  return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]
+  return contentFree.has(event.type === 'child_event' ? event.event.type : event.type)
 }
