@@ -9,7 +9,7 @@ import {
   transition,
 } from 'xstate'
 import { isRecord } from '../../guards/lib/stored.js'
-import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { ConfigError, describeError, StatewrightError, UsageError, configError } from '../core/base/errors.js'
 import type {
   MachineEvent,
   StoredActor,
@@ -373,8 +373,7 @@ export function checkChart(
   const names = invoked.map(({ src }) => String(src))
   const unused = provided.find((name) => !names.includes(name))
   if (unused !== undefined)
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       `actors: no state in the machine '${machine.id}' invokes '${unused}'. Its actors: ${names.join(', ') || 'none'}.`,
       `actors.${unused}`,
     )
@@ -408,11 +407,7 @@ export function checkChart(
   for (const name of once) {
     const logic = actors[name]
     if (logic !== undefined && !isAgent(logic) && isPromiseLogic(logic)) continue
-    throw new ConfigError(
-      'invalid_config',
-      `once: '${name}' is not a fromPromise actor of this machine.`,
-      'once',
-    )
+    throw configError(`once: '${name}' is not a fromPromise actor of this machine.`, 'once')
   }
 }
 

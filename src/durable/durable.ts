@@ -10,7 +10,14 @@ import { isRecord } from '../../guards/lib/stored.js'
 import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
 import { limitTime } from '../core/base/abort.js'
 import { createId } from '../core/base/platform.js'
-import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
+import {
+  ConfigError,
+  describeError,
+  StatewrightError,
+  UsageError,
+  optionError,
+  inputError,
+} from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, isObject, objectRule } from '../core/base/values.js'
 import { callbackRule, checkOptions, countRule, keyRule, methodRule } from '../core/config/check-options.js'
 import { listSessions } from '../core/run/delete-sessions.js'
@@ -384,11 +391,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const { record: last, head } = await this.#readEnd(id)
     if (to === undefined || to === head) return { ...last, at: head, isLast: true }
     if (!Number.isSafeInteger(to) || to < 1 || to > head)
-      throw new UsageError(
-        'invalid_option',
-        `Session '${id}' has records 1 to ${head}. There is no record ${String(to)}.`,
-        option,
-      )
+      throw optionError(`Session '${id}' has records 1 to ${head}. There is no record ${String(to)}.`, option)
     const { record } = await readLogEnd(this.#store, id, to)
     return { ...(record as MachineRecord), at: to, isLast: false }
   }
@@ -425,11 +428,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   #checkEvent(event: AnyEventObject): AnyEventObject {
     const type: unknown = (event as AnyEventObject | null | undefined)?.type
     if (typeof type !== 'string')
-      throw new UsageError(
-        'invalid_input',
-        "An event is an object with a type: { type: 'APPROVE' }.",
-        'event',
-      )
+      throw inputError("An event is an object with a type: { type: 'APPROVE' }.", 'event')
     if (type.startsWith('xstate.') || !this.#chart.knows(type)) {
       const known = this.machine.events.filter((one: string) => !one.startsWith('xstate.'))
       throw new UsageError(

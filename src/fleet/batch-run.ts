@@ -11,7 +11,7 @@ import {
 import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort, waitOn } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
-import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { StatewrightError, UsageError, inputError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
 import { runSession } from '../core/drive/drive.js'
 import { readConversation } from '../core/sessions/input-history.js'
@@ -197,7 +197,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     this.#ids.add(item.id)
     const session = getBatchSessionId(id, item.id)
     if (fault !== null) {
-      const error = new UsageError('invalid_input', `Item '${item.id}' ${fault}`, item.id)
+      const error = inputError(`Item '${item.id}' ${fault}`, item.id)
       this.#counter.settle(null, 0)
       this.#window.push({ item, session, outcome: Promise.resolve({ item, session, result: null, error }) })
       return

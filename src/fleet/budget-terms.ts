@@ -2,7 +2,7 @@ import { limitTotal } from '../core/base/values.js'
 import type { BudgetAllowance, BudgetStore } from '../core/budgets/budget-store.js'
 import type { Clock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { ConfigError } from '../core/base/errors.js'
+import { configError } from '../core/base/errors.js'
 import { checkOptions, choiceRule, countRule, type OptionRules } from '../core/config/check-options.js'
 
 /** Options for `createBudget`. `usd`, `tokens`, or both are required. */
@@ -78,9 +78,6 @@ const optionRules: OptionRules<CreateBudgetOptions> = {
   },
   clock: null,
 }
-
-const configError = (message: string, key: string): ConfigError =>
-  new ConfigError('invalid_config', message, key)
 
 export function readTerms(options: object): BudgetTerms {
   const {

@@ -1,7 +1,7 @@
 import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
 import { systemClock, toWholeClock } from '../core/base/clock.js'
 import { createId, loadOnce } from '../core/base/platform.js'
-import { ConfigError, describeError } from '../core/base/errors.js'
+import { describeError, configError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/abort.js'
 import {
   BudgetError,
@@ -178,11 +178,7 @@ function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: Share
 function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: number }): BudgetAmount {
   for (const [key, value] of Object.entries(amount)) {
     if (Number.isFinite(value) && value >= 0) continue
-    throw new ConfigError(
-      'invalid_config',
-      `${call}({ ${key} }) must be a non-negative number (got ${String(value)}).`,
-      key,
-    )
+    throw configError(`${call}({ ${key} }) must be a non-negative number (got ${String(value)}).`, key)
   }
   return { nanoUsd: toNanoUsd(amount.usd), tokens: limitTotal(amount.tokens) }
 }
@@ -262,8 +258,7 @@ function createOpener(store: unknown): () => Promise<BudgetStore> {
   const openBudgets = isOwn ? () => candidate as BudgetStore : candidate.openBudgets
   if (typeof openBudgets !== 'function') {
     const hint = store instanceof Promise ? ' It is a promise. Await it first.' : ''
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       `createBudget({ store }) must be a store that supports budgets: memoryStore(), fileStore(), postgresStore(), or a custom BudgetStore.${hint}`,
       'store',
     )

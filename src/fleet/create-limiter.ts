@@ -1,6 +1,6 @@
 import { findCallAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed, systemClock } from '../core/base/clock.js'
-import { UsageError } from '../core/base/errors.js'
+import { optionError } from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, objectRule } from '../core/base/values.js'
 import { checkOptions, countRule, type OptionRules } from '../core/config/check-options.js'
 import { readTotalTokens } from '../core/models/normalize-response.js'
@@ -92,8 +92,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     burst = 0.1,
   } = checkOptions('createLimiter(options)', options, optionRules)
   if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
-    throw new UsageError(
-      'invalid_option',
+    throw optionError(
       'createLimiter needs a limit: requestsPerMinute, tokensPerMinute or concurrency.',
       'requestsPerMinute',
     )

@@ -1,7 +1,7 @@
 import type { Agent } from '../core/agent/agent-options.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { type BudgetsOption, checkBudgets } from '../core/budgets/shared-budget.js'
-import { UsageError } from '../core/base/errors.js'
+import { UsageError, optionError } from '../core/base/errors.js'
 import {
   callbackRule,
   checkOptions,
@@ -104,7 +104,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   } = checkOptions('runAll(agent, items, options)', options, optionRules)
   checkBudgets(budgets)
   const fault = findBatchIdFault(id)
-  if (fault !== null) throw new UsageError('invalid_option', `runAll: id ${fault}.`, 'id')
+  if (fault !== null) throw optionError(`runAll: id ${fault}.`, 'id')
   return new BatchRun<Item, Output, Tools>({
     agent,
     store: internals.store,

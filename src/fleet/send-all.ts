@@ -1,6 +1,6 @@
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
-import { UsageError } from '../core/base/errors.js'
+import { UsageError, optionError } from '../core/base/errors.js'
 import {
   callbackRule,
   checkOptions,
@@ -180,8 +180,7 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   const keys = selectionKeys.join(', ')
   const isSet = typeof which === 'object' && which !== null && !Array.isArray(which)
   if (!isSet || !selectionKeys.some((key) => (which as SessionSelection)[key] !== undefined))
-    throw new UsageError(
-      'invalid_option',
+    throw optionError(
       `sendAll needs at least one filter: ${keys}. Example: { tags: { tenant: 'acme' } }.`,
       'which',
     )

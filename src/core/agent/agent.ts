@@ -34,7 +34,7 @@ import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
-import { UsageError } from '../base/errors.js'
+import { UsageError, inputError } from '../base/errors.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -371,8 +371,7 @@ function watchLater(
 }
 
 function missingRequesterError(): UsageError {
-  return new UsageError(
-    'invalid_input',
+  return inputError(
     "approvals.approvers.notRequester needs the author of the input. Start the run with { by: 'ann' }.",
     'by',
   )

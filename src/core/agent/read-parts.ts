@@ -3,7 +3,7 @@ import { formatSnippets } from '../memory/retrieved-text.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { resolveConfig } from '../config/resolve-config.js'
-import { ConfigError, UsageError } from '../base/errors.js'
+import { ConfigError, configError, optionError, inputError } from '../base/errors.js'
 import { checkBudgets } from '../budgets/shared-budget.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
@@ -51,51 +51,30 @@ const optionNames = [
 ]
 
 /** The validated options with all defaults. */
-export function readParts(options: AgentOptions | null | undefined): AgentParts {
-  const {
-    model,
-    models,
-    instructions,
-    prepareStep,
-    tools,
-    skills,
-    guards,
-    stopWhen,
-    sampling,
-    toolChoice,
-    extraBody,
-    prices,
-    clock,
-    inspect: _inspect,
-    store: _store,
-    tokenizer,
-    policy,
-    approvals,
-    shields,
-    memory,
-    output,
-    telemetry,
-    interpreter,
-    budgets,
-    ...sections
-  } = options ?? ({} as AgentOptions)
+export function readParts(input: AgentOptions | null | undefined): AgentParts {
+  const options = input ?? ({} as AgentOptions)
+  const { model, models, instructions, prepareStep, tools, skills } = options
+  const { stopWhen, tokenizer, policy, approvals, output } = options
+  const sections: AgentConfigInput = Object.fromEntries(
+    Object.entries(options).filter(([key]) => !optionNames.includes(key)),
+  )
   expectModel(model, 'model')
   for (const [name, one] of Object.entries(models ?? {})) expectModel(one, `models.${name}`)
   expectFunction(stopWhen, 'stopWhen', '({ results }) => true or false')
   expectFunction(prepareStep, 'prepareStep', '({ step }) => ({ model, tools, … })')
   if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
-    throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
+    throw configError('tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
-    throw new ConfigError('invalid_config', 'skills must be created with skills().', 'skills')
+    throw configError('skills must be created with skills().', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
   const written = typeof instructions === 'function' ? instructions : undefined
   const requestOptions = resolveRequestOptions({
     instructions: typeof instructions === 'function' ? undefined : instructions,
-    sampling,
-    toolChoice,
-    extraBody,
+    sampling: options.sampling,
+    toolChoice: options.toolChoice,
+    extraBody: options.extraBody,
   })
   const parts: AgentParts = {
     model,
@@ -107,22 +86,22 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     instructions: joinInstructions(requestOptions.instructions, skills) ?? null,
     tools: set,
     ...(skills && { skills: skills.list }),
-    guards: checkGuards(guards ?? []),
+    guards: checkGuards(options.guards ?? []),
     ...(stopWhen && { stopWhen }),
     ...(policy !== undefined && { policies: checkPolicies(policy) }),
     ...(approvals !== undefined && checkApprovals(approvals)),
-    shields: createShieldSet(shields),
-    memory: checkMemory(memory),
+    shields: createShieldSet(options.shields),
+    memory: checkMemory(options.memory),
     sampling: requestOptions.sampling ?? {},
     toolChoice: requestOptions.toolChoice,
     extraBody: requestOptions.extraBody ?? {},
-    prices: createPriceBook(prices),
+    prices: createPriceBook(options.prices),
     config: resolveConfig(sections, undefined, optionNames),
-    clock: toWholeClock(clock ?? systemClock),
-    telemetry: checkTelemetry(telemetry),
-    interpreter: checkInterpreter(interpreter),
+    clock: toWholeClock(options.clock ?? systemClock),
+    telemetry: checkTelemetry(options.telemetry),
+    interpreter: checkInterpreter(options.interpreter),
     ...(tokenizer && { tokenizer }),
-    budgets: checkBudgets(budgets),
+    budgets: checkBudgets(options.budgets),
     ...(output !== undefined && { output: createStructuredOutput(output) }),
   }
   set.team?.check(parts, { isBegun: false })
@@ -132,11 +111,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
 
 function expectModel(model: Partial<ModelProvider> | null | undefined, key: string): void {
   if (typeof model?.request === 'function') return
-  throw new ConfigError(
-    'invalid_config',
-    `${key} must be a ModelProvider, such as openaiChat({ model: '…' }).`,
-    key,
-  )
+  throw configError(`${key} must be a ModelProvider, such as openaiChat({ model: '…' }).`, key)
 }
 
 function expectSearch({ searchesTools, model }: ModelProvider): void {
@@ -150,7 +125,7 @@ function expectSearch({ searchesTools, model }: ModelProvider): void {
 
 function expectFunction(value: unknown, key: string, form: string): void {
   if (value === undefined || typeof value === 'function') return
-  throw new ConfigError('invalid_config', `${key} must be a function: ${form}.`, key)
+  throw configError(`${key} must be a function: ${form}.`, key)
 }
 
 /**
@@ -293,10 +268,6 @@ export function checkRunOptions(
   return options
 }
 
-function optionError(message: string, subject: string): UsageError {
-  return new UsageError('invalid_option', message, subject)
-}
-
 /**
  * Adds the documents to the user's last message. They are marked as data, so that the model does not read them as
  * instructions from the user.
@@ -316,15 +287,11 @@ export function withAttachments(messages: NewMessage[], attachments: unknown): N
 
 function checkAttachments(attachments: unknown): RunAttachment[] {
   const hint = 'Load it first: await loadAttachment(…) from statewright/memory.'
-  if (!Array.isArray(attachments)) throw invalidInputError('attachments must be a list.', 'attachments')
+  if (!Array.isArray(attachments)) throw inputError('attachments must be a list.', 'attachments')
   for (const [i, one] of attachments.entries()) {
     const { name, text } = (one ?? {}) as { name?: unknown; text?: unknown }
     if (typeof name !== 'string' || typeof text !== 'string')
-      throw invalidInputError(`attachments[${i}] needs a name and text. ${hint}`, `attachments[${i}]`)
+      throw inputError(`attachments[${i}] needs a name and text. ${hint}`, `attachments[${i}]`)
   }
   return attachments as RunAttachment[]
-}
-
-function invalidInputError(message: string, subject: string): UsageError {
-  return new UsageError('invalid_input', message, subject)
 }

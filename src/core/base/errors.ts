@@ -75,6 +75,18 @@ export class UsageError extends StatewrightError {
   override readonly name = 'UsageError'
 }
 
+export function configError(message: string, subject?: string): ConfigError {
+  return new ConfigError('invalid_config', message, subject)
+}
+
+export function optionError(message: string, subject?: string): UsageError {
+  return new UsageError('invalid_option', message, subject)
+}
+
+export function inputError(message: string, subject?: string): UsageError {
+  return new UsageError('invalid_input', message, subject)
+}
+
 /** An error and its chain of causes, up to `most`. Stops at a cycle. */
 export function listCauses(error: unknown, most = 5): unknown[] {
   const chain: unknown[] = []

@@ -1,4 +1,4 @@
-import { ConfigError, StatewrightError } from '../base/errors.js'
+import { StatewrightError, configError } from '../base/errors.js'
 
 /** A requested or paid amount. Units that the budget does not limit can be omitted. */
 export interface SharedAmount {
@@ -142,8 +142,7 @@ export function checkBudgetList(value: unknown, key: string): readonly SharedBud
   const wrong = list?.findIndex((one) => typeof (one as Partial<SharedBudget> | null)?.reserve !== 'function')
   if (list === null || (wrong !== undefined && wrong >= 0)) {
     const at = list === null ? key : `${key}[${wrong}]`
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'the return value of createBudget() from statewright/fleet'}.`,
       at,
     )
@@ -151,11 +150,7 @@ export function checkBudgetList(value: unknown, key: string): readonly SharedBud
   const ids = (list as SharedBudget[]).map(({ id }) => id)
   const twice = ids.find((id, i) => ids.indexOf(id) !== i)
   if (twice !== undefined) {
-    throw new ConfigError(
-      'invalid_config',
-      `${key} contains the budget '${twice}' twice. List each budget once.`,
-      key,
-    )
+    throw configError(`${key} contains the budget '${twice}' twice. List each budget once.`, key)
   }
   return list as SharedBudget[]
 }

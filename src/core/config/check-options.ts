@@ -1,4 +1,4 @@
-import { UsageError } from '../base/errors.js'
+import { optionError } from '../base/errors.js'
 import { readProperty } from '../base/json.js'
 import {
   type ArgumentRule,
@@ -28,8 +28,7 @@ export function checkOptions<Options extends object>(
   call: string,
   options: unknown,
   rules: OptionRules<Options>,
-  fail: (message: string, key: string) => Error = (message, key) =>
-    new UsageError('invalid_option', message, key),
+  fail: (message: string, key: string) => Error = optionError,
 ): Options {
   expectArgument(call, options, optionsRule)
   const [name = call] = call.split('(')

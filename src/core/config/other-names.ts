@@ -1,5 +1,5 @@
 import { normalizeName, findNearestName } from '../base/text.js'
-import { UsageError } from '../base/errors.js'
+import { optionError } from '../base/errors.js'
 
 /**
  * Names of settings in other libraries, with the matching Statewright setting or advice. Errors for unknown options
@@ -87,7 +87,7 @@ export function findOtherName(name: string): string | undefined {
 export function expectKnownOptions(name: string, options: object, known: readonly string[]): void {
   const key = Object.keys(options).find((value) => !known.includes(value))
   if (key === undefined) return
-  throw new UsageError('invalid_option', `${name} has no option '${key}'. ${hintFor(key, known)}`, key)
+  throw optionError(`${name} has no option '${key}'. ${hintFor(key, known)}`, key)
 }
 
 /** Suggests a replacement for an unknown option. */

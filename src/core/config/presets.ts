@@ -1,6 +1,6 @@
 import { noGuards } from '../../../guards/roster.js'
 import type { AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
-import { ConfigError } from '../base/errors.js'
+import { ConfigError, configError } from '../base/errors.js'
 import { findNearestName } from '../base/text.js'
 
 const openhuman = {
@@ -88,7 +88,7 @@ export function findPreset(name: string, subject: string): AgentConfigInput {
 function unknownPresetError(name: string, names: readonly string[], subject: string): ConfigError {
   const match = findNearestName(name, names)
   const hint = match === undefined ? `The presets are ${names.join(', ')}.` : `Did you mean '${match}'?`
-  return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
+  return configError(`There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { objectRule } from '../base/values.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import { ConfigError } from '../base/errors.js'
+import { ConfigError, configError } from '../base/errors.js'
 import type { Agent } from '../agent/agent-options.js'
 import type { AnyTools } from '../../../machines/agent/run-result.js'
 import type { ContextCarrier } from '../tools/tool.js'
@@ -71,22 +71,22 @@ export function defineAgents<const Entries extends Readonly<Record<string, AnyAg
 ): Agents<ContextOfEntries<Entries>>
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
   if (typeof entries !== 'object' || entries === null || Object.keys(entries).length === 0)
-    throw agentsError('agents', 'defineAgents needs at least one named agent: defineAgents({ support }).')
+    throw configError('defineAgents needs at least one named agent: defineAgents({ support }).', 'agents')
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, checkEntry(name, entry)]))
   const seen = new Map<AgentInternals, string>()
   for (const [name, { agent, version }] of all) {
     const internals = internalsByAgent.get(agent) as AgentInternals
     const other = seen.get(internals)
     if (other !== undefined)
-      throw agentsError(name, `'${name}' and '${other}' are the same agent. Give each name a separate agent.`)
+      throw configError(`'${name}' and '${other}' are the same agent. Give each name a separate agent.`, name)
     seen.set(internals, name)
     const { label } = internals
     if (label && (label.name !== name || label.version !== version))
-      throw agentsError(
-        name,
+      throw configError(
         `This agent is '${describeAgent(label)}' in another defineAgents, and its sessions are stored under that name and ` +
           'version. Use the same name and version in both, or create a second agent with ' +
           'createAgent.',
+        name,
       )
   }
   // Registers either all agents or none.
@@ -141,33 +141,29 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   const isVersioned = typeof entry === 'object' && entry !== null && 'agent' in entry
   const { agent, version, accepts } = isVersioned ? entry : { agent: entry }
   if (!internalsByAgent.has(agent))
-    throw agentsError(name, `'${name}' must be an agent created by createAgent, or { agent, version }.`)
+    throw configError(`'${name}' must be an agent created by createAgent, or { agent, version }.`, name)
   const isText = (value: unknown) => typeof value === 'string' && value !== '' && value.length <= 100
   if (!/^[\w.-]{1,100}$/.test(name))
-    throw agentsError(
-      name,
+    throw configError(
       `'${name}' cannot be the name of an agent. Use 1 to 100 characters from A-Z a-z 0-9 _ . -`,
+      name,
     )
   if (isVersioned && !isText(version))
-    throw agentsError(
-      `${name}.version`,
+    throw configError(
       `The version of '${name}' must be a string of 1 to 100 characters, such as '4'.`,
+      `${name}.version`,
     )
   if (accepts !== undefined && !(Array.isArray(accepts) && accepts.every(isText)))
-    throw agentsError(
-      `${name}.accepts`,
+    throw configError(
       `accepts for '${name}' must be a list of versions, such as ['3', '4'].`,
+      `${name}.accepts`,
     )
   if (version !== undefined && accepts !== undefined && !accepts.includes(version))
-    throw agentsError(
-      `${name}.accepts`,
+    throw configError(
       `accepts for '${name}' omits its own version '${version}', so it could not continue its own sessions.`,
+      `${name}.accepts`,
     )
   return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
-}
-
-function agentsError(subject: string, message: string): ConfigError {
-  return new ConfigError('invalid_config', message, subject)
 }
 
 /** Validates the `agents` argument. */
@@ -183,5 +179,5 @@ export function getCommonStore(agents: Agents): SessionStore {
   if (stores.size === 1 && store !== undefined) return store
   const message =
     'Agents whose sessions an engine runs must share one store. Pass the same store to each createAgent({ store }).'
-  throw new ConfigError('invalid_config', message, 'store')
+  throw configError(message, 'store')
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { type InputConversation, readConversation, type RunInput } from '../sessions/input-history.js'
-import { UsageError } from '../base/errors.js'
+import { optionError } from '../base/errors.js'
 import { type BudgetsOption, checkBudgets } from '../budgets/shared-budget.js'
 import {
   callbackRule,
@@ -84,7 +84,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
   const { session, tags, answers, at, budgets } = checked
   checkSessionId(session)
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
-  if (tagsFault !== null) throw new UsageError('invalid_option', `runSession: tags ${tagsFault}.`, 'tags')
+  if (tagsFault !== null) throw optionError(`runSession: tags ${tagsFault}.`, 'tags')
   readSender(checked, 'runSession')
   checkBudgets(budgets)
   if (answers) checkAnswers(answers, at)

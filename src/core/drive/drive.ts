@@ -10,7 +10,7 @@ import { StoredRuns } from '../agent/stored-runs.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { whenAborted } from '../base/abort.js'
 import { RunClock } from '../base/clock.js'
-import { UsageError } from '../base/errors.js'
+import { UsageError, optionError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import type { WithContext } from '../tools/tool.js'
 import type { Run } from '../run/run.js'
@@ -114,8 +114,7 @@ class AgentChoice {
     const internals = internalsByAgent.get(one)
     if (internals) this.#internals = internals
     else
-      throw new UsageError(
-        'invalid_option',
+      throw optionError(
         'runSession takes an agent created by createAgent, or the return value of defineAgents(…).',
         'agent',
       )
@@ -144,11 +143,7 @@ class AgentChoice {
     const before = definition?.name
     if (before === undefined || !this.#agents.names.includes(before)) {
       const names = this.#agents.names.join("', '")
-      throw new UsageError(
-        'invalid_option',
-        `Name the agent that starts session '${session}': agent: '${names}'.`,
-        'agent',
-      )
+      throw optionError(`Name the agent that starts session '${session}': agent: '${names}'.`, 'agent')
     }
     this.#useAgent(this.#agents.get(before).agent)
   }
@@ -393,7 +388,7 @@ function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
     'runSession does not support interactive agents. Turn interactive off, and call it once for each message.'
-  throw new UsageError('invalid_option', message, 'interactive')
+  throw optionError(message, 'interactive')
 }
 
 /** The error if the end of the run is not in the log. The next call finds the session in its previous state. */

@@ -1,4 +1,4 @@
-import { ConfigError, describeError, StatewrightError } from '../base/errors.js'
+import { describeError, StatewrightError, configError } from '../base/errors.js'
 import type { RunInput } from '../sessions/input-history.js'
 import type { WithContext } from '../tools/tool.js'
 import type { RunSessionOptions } from './drive-options.js'
@@ -33,11 +33,7 @@ export const hostFunctionNames = ['context', 'loadInput'] as const satisfies (ke
 export function checkHostFunctions(host: string, options: HostFunctions): void {
   for (const key of hostFunctionNames)
     if (options[key] !== undefined && typeof options[key] !== 'function')
-      throw new ConfigError(
-        'invalid_config',
-        `${key} of ${host} must be a function of the session: ${key}: (session) => …`,
-        key,
-      )
+      throw configError(`${key} of ${host} must be a function of the session: ${key}: (session) => …`, key)
 }
 
 /**

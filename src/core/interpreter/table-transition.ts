@@ -11,7 +11,7 @@ import {
 import { ChartTables, findUnknownPart } from './chart-tables.js'
 import { Macrostep } from './macrostep.js'
 import { findChangedInternal, type TransitionScope } from './xstate-internals.js'
-import { ConfigError } from '../base/errors.js'
+import { configError } from '../base/errors.js'
 
 type Transition = (
   snapshot: AnyMachineSnapshot,
@@ -129,5 +129,5 @@ export type Interpreter = 'tables' | 'xstate'
 export function checkInterpreter(option: unknown): Interpreter {
   if (option === undefined) return 'tables'
   if (option === 'tables' || option === 'xstate') return option
-  throw new ConfigError('invalid_config', "interpreter must be 'tables' or 'xstate'.", 'interpreter')
+  throw configError("interpreter must be 'tables' or 'xstate'.", 'interpreter')
 }

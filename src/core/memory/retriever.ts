@@ -1,5 +1,5 @@
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
-import { ConfigError, StatewrightError } from '../base/errors.js'
+import { StatewrightError, configError } from '../base/errors.js'
 
 export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 
@@ -55,8 +55,7 @@ export function checkMemory(memory: unknown): Retriever | undefined {
   if (memory === undefined) return undefined
   if (typeof (memory as Partial<Retriever> | null)?.retrieve === 'function') return memory as Retriever
   const hint = memory instanceof Promise ? ' It is a promise. Await it first.' : ''
-  throw new ConfigError(
-    'invalid_config',
+  throw configError(
     `memory must have retrieve(query, { signal }), like memory({ documents }).${hint}`,
     'memory',
   )

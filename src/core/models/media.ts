@@ -1,7 +1,7 @@
 import { getOrCreate } from '../base/values.js'
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
-import { UsageError } from '../base/errors.js'
+import { inputError } from '../base/errors.js'
 import { decodeBase64, decodePercent } from '../base/text.js'
 
 /**
@@ -209,10 +209,6 @@ function hashText(text: string): string {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return (hash >>> 0).toString(16).padStart(8, '0')
-}
-
-function inputError(message: string, at: string): UsageError {
-  return new UsageError('invalid_input', message, at)
 }
 
 /**

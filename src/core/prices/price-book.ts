@@ -1,7 +1,7 @@
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
 import { readUsd } from '../base/values.js'
-import { ConfigError } from '../base/errors.js'
+import { configError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
 import { stripReleaseDate } from './estimate-tokens.js'
 import type * as Catalog from './genai-catalog.js'
@@ -101,11 +101,7 @@ const noPrices: PriceBook = {
 
 function createFinder(overrides: unknown): (model: string) => ModelPrice | undefined {
   if (typeof overrides !== 'object') {
-    throw new ConfigError(
-      'invalid_config',
-      'prices must be an object with a price for each model, or a function.',
-      'prices',
-    )
+    throw configError('prices must be an object with a price for each model, or a function.', 'prices')
   }
   const table = new Map(Object.entries(resolvePriceTable(overrides)))
   return (model) => table.get(model) ?? table.get(stripReleaseDate(model))

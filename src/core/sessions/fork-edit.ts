@@ -1,5 +1,6 @@
 import type { ContentPart } from '../../../machines/agent/messages.js'
-import { inputError, copyAsJson, toMessage } from './user-input.js'
+import { inputError } from '../base/errors.js'
+import { copyAsJson, toMessage } from './user-input.js'
 
 /**
  * A change that a fork makes to the copied session. The change edits a user message (by its id), the arguments of an

@@ -5,7 +5,7 @@ import type { GrantLimits, GrantMatcher, NewGrant } from '../../../machines/agen
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { findAskedCall, getQuestionTerms, withApproval } from '../../../machines/agent/votes.js'
 import { readTime } from '../base/clock.js'
-import { UsageError } from '../base/errors.js'
+import { inputError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import { isObject } from '../base/values.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
@@ -23,7 +23,7 @@ export type GrantOptions = Omit<GrantLimits, 'until'> & { until?: Date | number 
  * @throws {UsageError} `invalid_input`, naming the key
  */
 export function readGrant(options: unknown, where: string, now = -Infinity): NewGrant {
-  const invalid = (key: string, rule: string) => new UsageError('invalid_input', `${where}: ${rule}.`, key)
+  const invalid = (key: string, rule: string) => inputError(`${where}: ${rule}.`, key)
   if (!isObject(options)) throw invalid('grant', 'grant must be an object with when, until or uses')
   const { when, until, uses, ...others } = options
   const [strange] = Object.keys(others)
@@ -78,8 +78,7 @@ export function checkApprovalGrants(context: AgentContext, event: Approve): void
           ? 'a grant for edited arguments needs when, because shields have not screened them'
           : null
         : 'more people must approve the call, and only the last of them can give a grant'
-  if (why !== null)
-    throw new UsageError('invalid_input', `The grant for call '${event.callId}': ${why}.`, 'grant')
+  if (why !== null) throw inputError(`The grant for call '${event.callId}': ${why}.`, 'grant')
 }
 
 const isDecided = (terms: Question, event: Approve, { requesters }: AgentContext): boolean =>
@@ -114,13 +113,9 @@ export function toGrantEvent(
 ): Extract<ControlEvent, { type: 'GRANT' }> {
   const { tool, ...limits } = isObject(grant) ? grant : {}
   if (typeof tool !== 'string' || tool === '')
-    throw new UsageError('invalid_input', `${where}: a grant needs the name of its tool.`, 'tool')
+    throw inputError(`${where}: a grant needs the name of its tool.`, 'tool')
   if (limits.when === undefined)
-    throw new UsageError(
-      'invalid_input',
-      `${where}: a grant without a call needs when. when: {} allows any arguments.`,
-      'when',
-    )
+    throw inputError(`${where}: a grant without a call needs when. when: {} allows any arguments.`, 'when')
   return { type: 'GRANT', tool, grant: readGrant(limits, where, now) }
 }
 

@@ -9,19 +9,12 @@ import type {
   ProviderItems,
   ToolCall,
 } from '../../../machines/agent/messages.js'
-import { UsageError } from '../base/errors.js'
+import { UsageError, inputError } from '../base/errors.js'
 import { readTime } from '../base/clock.js'
 import { toContentPart } from '../models/media.js'
 import { nameCall } from '../models/calls.js'
 import { toPlainJson, readHostedBy, readProviderItems } from '../models/plain-json.js'
-import {
-  inputError,
-  copyAsJson,
-  readUserContent,
-  toMessage,
-  toMessages,
-  type UserInput,
-} from './user-input.js'
+import { copyAsJson, readUserContent, toMessage, toMessages, type UserInput } from './user-input.js'
 
 /** The input of a run: a user message, or a conversation that ends with a user message. */
 export type RunInput = UserInput | readonly HistoryMessage[]

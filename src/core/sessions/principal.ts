@@ -1,5 +1,5 @@
 import { addRequester, type Principal } from '../../../machines/agent/principal.js'
-import { UsageError } from '../base/errors.js'
+import { inputError } from '../base/errors.js'
 import { expectArgument, isObject, optionsRule } from '../base/values.js'
 
 /** The person or program that starts a run, or sends a message or an answer. A string is short for `{ id }`. */
@@ -28,8 +28,7 @@ export function readSender(sender: SentBy, where: string): { by?: Principal } {
   if (by === undefined) return {}
   const principal = parsePrincipal(by)
   if (principal !== null) return { by: principal }
-  throw new UsageError(
-    'invalid_input',
+  throw inputError(
     `${where}: by must be a name, or { id, roles? }. Each is a string of 1 to 200 characters.`,
     'by',
   )

@@ -4,7 +4,7 @@ import type { RunInProgress, RunResult, TurnEnd } from '../../../machines/agent/
 import { toCurrentResult } from '../../../machines/agent/to-result.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import { UsageError } from '../base/errors.js'
+import { optionError } from '../base/errors.js'
 import { listTurnEnds } from './find-turn.js'
 import type { SessionStore } from './store/store.js'
 import type { MachineState } from './log/log-record.js'
@@ -103,18 +103,14 @@ export async function readSessionAt(
   to?: number,
 ): Promise<FoldedSession> {
   if (to !== undefined && (!Number.isSafeInteger(to) || to < 1)) {
-    throw new UsageError('invalid_option', `'to' must be the number of a record, from 1 (got ${to}).`, 'to')
+    throw optionError(`'to' must be the number of a record, from 1 (got ${to}).`, 'to')
   }
   const records = await store.read(sessionId, { from: 'snapshot', ...(to !== undefined && { to }) })
   const last = records.at(-1)?.seq ?? 0
   if (last === 0 && (await store.read(sessionId, { to: 1 })).length === 0)
     throw unknownSessionError(sessionId)
   if (to !== undefined && to > last) {
-    throw new UsageError(
-      'invalid_option',
-      `Session '${sessionId}' has ${last} records; there is no record ${to}.`,
-      'to',
-    )
+    throw optionError(`Session '${sessionId}' has ${last} records; there is no record ${to}.`, 'to')
   }
   return foldRecords(records, sessionId)
 }

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Clock } from '../base/clock.js'
-import { UsageError } from '../base/errors.js'
+import { UsageError, optionError } from '../base/errors.js'
 import { getBranch, returnToBranch, type BranchTree, unbranched } from './branch-tree.js'
 import { toMachineState } from './fold-session.js'
 import { createSnapshot } from './log/create-records.js'
@@ -47,7 +47,7 @@ export async function replayBranch(
   if (number === undefined) return replaySession(store, sessionId, to)
   if (to !== undefined) {
     const text = 'replay() takes a record (to) or a branch, but not both.'
-    throw new UsageError('invalid_option', text, 'branch')
+    throw optionError(text, 'branch')
   }
   const folded = await readSessionAt(store, sessionId)
   const end = findEnd(folded.branches ?? unbranched, number, sessionId)

@@ -1,4 +1,4 @@
-import { UsageError } from '../base/errors.js'
+import { UsageError, optionError } from '../base/errors.js'
 import { type AgentDefinition, type AgentLabel, describeAgent, isSubAgentName } from './agent-definition.js'
 import type { FoldedSession } from './fold-session.js'
 
@@ -87,8 +87,7 @@ export function strandedError(
 /** Rejects a journal that is combined with a store, because the store already writes a log. */
 export function refuseJournalWithStore(journal: unknown): void {
   if (journal === undefined) return
-  throw new UsageError(
-    'invalid_option',
+  throw optionError(
     'A run can be written to only one log. Pass a store to the agent or a journal to the run, but not both.',
     'journal',
   )
@@ -97,8 +96,7 @@ export function refuseJournalWithStore(journal: unknown): void {
 /** Rejects tags, which require a store. Without a store, and in an app's own actor, there is no session list. */
 export function refuseTags(tags: unknown): void {
   if (tags === undefined) return
-  throw new UsageError(
-    'invalid_option',
+  throw optionError(
     'tags need a store, because store.list() reads them. Pass a store to the agent, and start the run with agent.run().',
     'tags',
   )
@@ -108,8 +106,7 @@ export function refuseTags(tags: unknown): void {
  * Rejects a session id. An app's own actor does not use the store, so an existing conversation would silently restart.
  */
 export function refuseStoredSession(sessionId: string): never {
-  throw new UsageError(
-    'invalid_option',
+  throw optionError(
     `Session '${sessionId}' is in the store, which agent.createInput() does not read. Pass session: await ` +
       `agent.readSession('${sessionId}'), or call agent.run(input, { session: '${sessionId}' }).`,
     'session',

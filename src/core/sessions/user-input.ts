@@ -2,7 +2,7 @@ import { joinTextParts } from '../base/text.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
-import { UsageError } from '../base/errors.js'
+import { UsageError, inputError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
 /** User input: a text, message parts (text, images, audio, files), or several messages. */
@@ -105,8 +105,4 @@ export function copyAsJson<Given>(value: Given, at: string): Given {
 function checkNotBlank(text: string, at: string): string {
   if (text.trim() === '') throw inputError(`${at} is empty. Add text or a file.`, at)
   return text
-}
-
-export function inputError(message: string, at: string): UsageError {
-  return new UsageError('invalid_input', message, at)
 }

@@ -8,7 +8,7 @@ import type {
 } from './telemetry.js'
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { describeError, ConfigError } from '../base/errors.js'
+import { describeError, configError } from '../base/errors.js'
 
 /** Isolates the run from errors in its telemetry. `report` receives the first error. */
 function beginTelemetry(
@@ -158,7 +158,7 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
   if (wrong >= 0) {
     const key = Array.isArray(option) ? `telemetry[${wrong}]` : 'telemetry'
     const message = `${key} must be the return value of otel() from statewright/otel, or an object with begin(run).`
-    throw new ConfigError('invalid_config', message, key)
+    throw configError(message, key)
   }
   // If one throws, the others still work.
   return all.length > 1 ? { begin: (run) => new CombinedRun(all, run) } : all[0]

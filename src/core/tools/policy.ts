@@ -8,7 +8,7 @@ import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import type { CallAbort } from '../base/abort.js'
 import { parsePrincipal } from '../sessions/principal.js'
-import { ConfigError } from '../base/errors.js'
+import { configError } from '../base/errors.js'
 import { isObject, maxWaitMs } from '../base/values.js'
 
 /** A call for a policy to decide on. */
@@ -93,7 +93,7 @@ export function checkPolicies(option: unknown): readonly Policy[] {
   for (const [i, policy] of policies.entries()) {
     const at = Array.isArray(option) ? `policy[${i}]` : 'policy'
     const refuse = (key: string, rule: string): never => {
-      throw new ConfigError('invalid_config', `${at}${key && `.${key}`} ${rule}`, `${at}${key && `.${key}`}`)
+      throw configError(`${at}${key && `.${key}`} ${rule}`, `${at}${key && `.${key}`}`)
     }
     if (!isObject(policy)) return refuse('', 'must be { id, decide, timeoutMs?, shadow? }.')
     const { id, decide, timeoutMs = 1, shadow = false, ...others } = policy
@@ -145,7 +145,7 @@ export function parseExpiry({ expiresMs, onExpiry }: Record<string, unknown>): E
 /** @throws {ConfigError} `invalid_config`, naming the key */
 export function checkApprovals(option: unknown): { approvers?: readonly Approvers[]; expiry?: Expiry } {
   const refuse = (key: string, rule: string): never => {
-    throw new ConfigError('invalid_config', `${key} ${rule}`, key)
+    throw configError(`${key} ${rule}`, key)
   }
   const shape = 'must be { approvers?, expiresMs?, onExpiry? }.'
   if (!isObject(option)) return refuse('approvals', shape)

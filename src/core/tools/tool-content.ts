@@ -2,7 +2,7 @@ import { optionsRule, expectArgument, listRule } from '../base/values.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { MediaPart } from '../../../machines/agent/messages.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
-import { UsageError } from '../base/errors.js'
+import { inputError } from '../base/errors.js'
 import { formatValue } from '../base/text.js'
 import { type InputPart, describeMedia, getPayloadLength, toContentPart } from '../models/media.js'
 
@@ -62,8 +62,7 @@ export function toolContent(
   const media = read.filter((part): part is MediaPart => part.type !== 'text')
   const length = media.reduce((sum, part) => sum + getPayloadLength(part), 0)
   if (length > mostMedia) {
-    throw new UsageError(
-      'invalid_input',
+    throw inputError(
       `The parts contain ${Math.ceil(length / 1024 / 1024)} MB of base64; the maximum is ${mostMedia / 1024 / 1024} MB. Return a URL, or less data.`,
       'parts',
     )

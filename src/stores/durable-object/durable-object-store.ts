@@ -1,6 +1,6 @@
 import { createId } from '../../core/base/platform.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
-import { ConfigError, StatewrightError } from '../../core/base/errors.js'
+import { StatewrightError, configError } from '../../core/base/errors.js'
 import { expectArgument, objectRule, getOrCreate } from '../../core/base/values.js'
 import { parseSummary } from '../../core/sessions/store/session-title.js'
 import type { LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
@@ -105,8 +105,7 @@ function checkOptions(options: DurableObjectStoreOptions): DurableObjectStoreOpt
   const storage = (options.storage ?? {}) as { [Name in keyof ObjectStorage]?: unknown }
   const exec = (storage.sql as { exec?: unknown } | undefined)?.exec
   if (![exec, storage.transactionSync, storage.setAlarm].every((method) => typeof method === 'function')) {
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       'storage must be ctx.storage of a Durable Object with SQLite: list its class in new_sqlite_classes.',
       'storage',
     )

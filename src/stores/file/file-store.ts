@@ -1,6 +1,6 @@
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import { join, resolve } from 'node:path'
-import { ConfigError, StatewrightError } from '../../core/base/errors.js'
+import { StatewrightError, configError } from '../../core/base/errors.js'
 import { createId } from '../../core/base/platform.js'
 import {
   describeHolder,
@@ -273,13 +273,9 @@ function closedStoreError(file: string): StoreError {
 
 function checkFileStoreOptions(dir: unknown, sync: unknown): void {
   if (typeof dir !== 'string' || dir === '') {
-    throw new ConfigError('invalid_config', 'dir is missing. Set it to the folder for the sessions.', 'dir')
+    throw configError('dir is missing. Set it to the folder for the sessions.', 'dir')
   }
   if (sync !== 'normal' && sync !== 'full') {
-    throw new ConfigError(
-      'invalid_config',
-      `sync is ${JSON.stringify(sync)}. Use "normal" or "full".`,
-      'sync',
-    )
+    throw configError(`sync is ${JSON.stringify(sync)}. Use "normal" or "full".`, 'sync')
   }
 }

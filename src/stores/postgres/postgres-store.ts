@@ -1,7 +1,7 @@
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
-import { ConfigError } from '../../core/base/errors.js'
+import { configError } from '../../core/base/errors.js'
 import { loadOnce, loadPeer, createId } from '../../core/base/platform.js'
 import { releaseLater } from '../../core/sessions/log/release-lease.js'
 import {
@@ -329,15 +329,13 @@ function checkPostgresOptions(options: PostgresStoreOptions, schema: unknown): v
     typeof pool?.query !== 'function' &&
     (typeof connectionString !== 'string' || connectionString === '')
   ) {
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       'The Postgres store needs a connectionString, such as postgres://USER:PASSWORD@HOST/DATABASE, or a pool of pg.',
       'connectionString',
     )
   }
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       'The schema must be 1 to 63 lower-case letters, digits and _, and must not start with a digit.',
       'schema',
     )

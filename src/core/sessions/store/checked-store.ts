@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.js'
 import { limitTime } from '../../base/abort.js'
-import { ConfigError, describeError, StatewrightError } from '../../base/errors.js'
+import { describeError, StatewrightError, configError } from '../../base/errors.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
 
@@ -32,8 +32,7 @@ export function checkStore(store: unknown): void {
   const missing = requiredMethods.find((method) => typeof candidate?.[method] !== 'function')
   if (missing === undefined) return
   const hint = store instanceof Promise ? ' It is a promise. Await it first.' : ''
-  throw new ConfigError(
-    'invalid_config',
+  throw configError(
     `store must be a SessionStore, such as memoryStore() or fileStore({ dir }); it has no ${missing}().${hint}`,
     'store',
   )

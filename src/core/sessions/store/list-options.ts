@@ -1,5 +1,5 @@
 import { type AgentState, agentStates } from '../../../../machines/agent/run-result.js'
-import { UsageError } from '../../base/errors.js'
+import { UsageError, optionError } from '../../base/errors.js'
 import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
@@ -112,7 +112,7 @@ const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies Opt
 /** @throws {UsageError} `invalid_option`, naming the key */
 export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new UsageError('invalid_option', `list takes an options object: ${optionNames.join(', ')}.`, 'list')
+    throw optionError(`list takes an options object: ${optionNames.join(', ')}.`, 'list')
   expectKnownOptions('list', options, optionNames)
   // Reads each option only once, so that the validated value is also the value used.
   const values: ListOptions = Object.fromEntries(
@@ -161,7 +161,7 @@ const hasTag = (tags: SessionTags | undefined, name: string, value: string): boo
   tags !== undefined && Object.hasOwn(tags, name) && tags[name] === value
 
 function listOptionError(key: string, what: string): UsageError {
-  return new UsageError('invalid_option', `list({ ${key} }): it ${what}.`, key)
+  return optionError(`list({ ${key} }): it ${what}.`, key)
 }
 
 /** A range with integer bounds, or from the last snapshot. Null if the range is empty. */

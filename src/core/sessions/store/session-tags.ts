@@ -1,4 +1,4 @@
-import { UsageError } from '../../base/errors.js'
+import { optionError } from '../../base/errors.js'
 
 /**
  * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200
@@ -38,9 +38,8 @@ export function mergeTags(current: SessionTags, added: SessionTags, sessionId: s
   const merged = { ...current, ...added }
   const fault = findTagsFault(added)
   const faultOfAll = fault === null ? findTagsFault(merged) : null
-  if (fault !== null) throw new UsageError('invalid_option', `tags ${fault}.`, 'tags')
-  if (faultOfAll !== null)
-    throw new UsageError('invalid_option', `With these tags, session '${sessionId}' ${faultOfAll}.`, 'tags')
+  if (fault !== null) throw optionError(`tags ${fault}.`, 'tags')
+  if (faultOfAll !== null) throw optionError(`With these tags, session '${sessionId}' ${faultOfAll}.`, 'tags')
   return merged
 }
 

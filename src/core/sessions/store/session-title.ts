@@ -1,4 +1,4 @@
-import { UsageError } from '../../base/errors.js'
+import { optionError } from '../../base/errors.js'
 import type { SessionSummary } from './store.js'
 import { isTags } from './session-tags.js'
 
@@ -27,8 +27,7 @@ export function readTitle(title: unknown): string | null {
         : line === ''
           ? 'is empty'
           : 'has a control character or an unpaired surrogate'
-  throw new UsageError(
-    'invalid_option',
+  throw optionError(
     `A title must be a string of 1 to ${maxTitleLength} characters, or null for the default, but this one ${found}.`,
     'title',
   )
