@@ -1,6 +1,6 @@
 import { noGuards } from '../../../guards/roster.js'
 import type { AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
-import { ConfigError, configError } from '../base/errors.js'
+import { type ConfigError, configError } from '../base/errors.js'
 import { findNearestName } from '../base/text.js'
 
 const openhuman = {

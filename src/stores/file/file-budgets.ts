@@ -16,13 +16,13 @@ export function createFileBudgets(
   write: <Value>(work: (sql: Statements) => Value) => Value,
   now: () => number,
 ): BudgetStore {
-  write((sql) => sql.budgets.create())
+  const sql = write((all) => all.prepareBudgets())
 
-  const findRow = ({ budgets: { sql } }: Statements, id: string): BudgetRecord | null => {
+  const findRow = (id: string): BudgetRecord | null => {
     const [values] = sql.row.all([id]) as BudgetValues[]
     return values ? toRow(values) : null
   }
-  const putRow = ({ budgets: { sql } }: Statements, row: BudgetRecord): void => {
+  const putRow = (row: BudgetRecord): void => {
     const { budget, terms, windowAt, spent, reserved, live } = row
     sql.put.run([
       budget,
@@ -38,14 +38,13 @@ export function createFileBudgets(
 
   return {
     reserve: (options) =>
-      write((all) => {
-        const { sql } = all.budgets
+      write(() => {
         const time = now()
-        const stored = findRow(all, options.budget)
+        const stored = findRow(options.budget)
         if (!isInWindow(time, options)) return refuseWindow(stored, options, time)
         const expired = (sql.expired.all([options.budget, time]) as ReservationValues[]).map(toReservation)
         const { row, changed, answer } = reserveAmount(stored, expired, options, time)
-        putRow(all, row)
+        putRow(row)
         for (const one of changed) {
           const { reservation, windowAt, nanoUsd, tokens, expiresAt, lost } = one
           sql.hold.run([reservation, options.budget, windowAt, nanoUsd, tokens, expiresAt, lost])
@@ -55,33 +54,31 @@ export function createFileBudgets(
       }),
 
     settle: ({ budget, reservation, nanoUsd, tokens }) =>
-      write((all) => {
-        const { sql } = all.budgets
+      write(() => {
         const [values] = sql.reservation.all([reservation]) as ReservationValues[]
-        const row = findRow(all, budget)
+        const row = findRow(budget)
         if (values === undefined || row === null) return
         sql.drop.run([reservation])
-        putRow(all, settleAmount(row, toReservation(values), { nanoUsd, tokens }))
+        putRow(settleAmount(row, toReservation(values), { nanoUsd, tokens }))
       }),
 
     renew: (reservations, ttlMs) =>
-      write(({ budgets: { sql } }) => {
+      write(() => {
         const expiresAt = now() + ttlMs
         for (const id of reservations) sql.renew.run([expiresAt, id])
       }),
 
     list: (budget) =>
-      write((all) => {
-        const { sql } = all.budgets
+      write(() => {
         const found = budget === undefined ? sql.rows.all([]) : sql.row.all([budget])
         const time = now()
         return (found as BudgetValues[]).map((values) => ({ ...toRow(values), now: time }))
       }),
 
     replaceTerms: (budget, terms) =>
-      write((all) => {
-        const row = findRow(all, budget)
-        if (row) putRow(all, { ...row, terms })
+      write(() => {
+        const row = findRow(budget)
+        if (row) putRow({ ...row, terms })
         return row !== null
       }),
   }

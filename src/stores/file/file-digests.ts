@@ -1,6 +1,8 @@
 import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
 import { createdAtSql, headSql } from './list-sessions.js'
-import { decodeText, type Prepare, selectBytes, selectInteger } from './database.js'
+import { decodeText, selectBytes, selectInteger } from './database.js'
+import type { Statements } from './file-statements.js'
+import type { SqliteDatabase } from './sqlite.js'
 
 /** The table for digests, which is created on first use. A trigger deletes digests with their sessions. */
 const digestTableSql = `
@@ -21,37 +23,30 @@ const columns = [
   selectBytes('data'),
 ].join(', ')
 
-/** Prepared digest statements. Call `create` first. */
-export function prepareDigestStatements(one: Prepare, execute: (sql: string) => void) {
-  const prepare = () => ({
-    read: one(`SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`),
-    put: one(`
+/** Creates the table for digests if it is missing. */
+export function prepareDigestStatements(database: SqliteDatabase) {
+  database.exec(digestTableSql)
+  return {
+    read: database.prepare(
+      `SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`,
+    ),
+    put: database.prepare(`
       INSERT INTO digests (session_id, head, created_at, data)
       SELECT ?, ?, ?, ? FROM sessions WHERE id = ? AND ${headSql} = ? AND ${createdAtSql} = ?
       ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`),
-  })
-  let prepared: ReturnType<typeof prepare> | undefined
-  return {
-    create() {
-      execute(digestTableSql)
-    },
-    get sql() {
-      return (prepared ??= prepare())
-    },
   }
 }
 
-type Ask = <Value>(work: (sql: { digests: ReturnType<typeof prepareDigestStatements> }) => Value) => Value
+type Ask = <Value>(work: (sql: Statements) => Value) => Value
 
 /** Digests in a store file. `write` runs a transaction, and `use` runs a read. */
 export function createFileDigests(write: Ask, use: Ask): DigestTable {
-  write((sql) => sql.digests.create())
+  const sql = write((all) => all.prepareDigests())
   return {
-    read: (sessionIds) =>
-      use(({ digests: { sql } }) => sql.read.all([JSON.stringify(sessionIds)]).map(readDigest)),
+    read: (sessionIds) => use(() => sql.read.all([JSON.stringify(sessionIds)]).map(readDigest)),
 
     put: (digests) =>
-      write(({ digests: { sql } }) => {
+      write(() => {
         for (const { sessionId, head, createdAt, data } of digests)
           sql.put.run([sessionId, head, createdAt, data, sessionId, head, createdAt])
       }),

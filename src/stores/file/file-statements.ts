@@ -90,8 +90,8 @@ export function prepareStatements(database: SqliteDatabase) {
     },
     list: (listing: Listing): SessionRow[] => listSessions(one, listing),
     inbox: prepareInboxStatements(one),
-    budgets: prepareBudgetStatements(one, (sql) => database.exec(sql)),
-    digests: prepareDigestStatements(one, (sql) => database.exec(sql)),
+    prepareBudgets: () => prepareBudgetStatements(database),
+    prepareDigests: () => prepareDigestStatements(database),
     timers: prepareTimerStatements(one),
     take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
       take.run([sessionId, token, holder, process, expiresAt])
@@ -231,7 +231,6 @@ function prepareInboxStatements(one: Prepare) {
   }
 }
 
-/** The tables for budgets, which are created on first use. */
 const budgetTablesSql = `
   CREATE TABLE IF NOT EXISTS log.budgets (
     id TEXT PRIMARY KEY,
@@ -268,9 +267,11 @@ const reservationColumns = [
 export type BudgetValues = [Uint8Array, Uint8Array, number, number, number, number, number, number]
 export type ReservationValues = [Uint8Array, number, number, number, number, Uint8Array | null]
 
-/** Prepared budget statements. Call `create` first. */
-function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
-  const prepare = () => ({
+/** Creates the tables for budgets if they are missing. */
+function prepareBudgetStatements(database: SqliteDatabase) {
+  const one = (sql: string) => database.prepare(sql)
+  database.exec(budgetTablesSql)
+  return {
     row: one(`SELECT ${rowColumns} FROM budgets WHERE id = ?`),
     rows: one(`SELECT ${rowColumns} FROM budgets ORDER BY id`),
     put: one(`
@@ -289,14 +290,5 @@ function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
       ON CONFLICT (id) DO UPDATE SET lost = excluded.lost`),
     drop: one('DELETE FROM budget_reservations WHERE id = ?'),
     renew: one('UPDATE budget_reservations SET expires_at = ? WHERE id = ? AND lost IS NULL'),
-  })
-  let prepared: ReturnType<typeof prepare> | undefined
-  return {
-    create() {
-      execute(budgetTablesSql)
-    },
-    get sql() {
-      return (prepared ??= prepare())
-    },
   }
 }

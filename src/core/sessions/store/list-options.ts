@@ -1,5 +1,5 @@
 import { type AgentState, agentStates } from '../../../../machines/agent/run-result.js'
-import { UsageError, optionError } from '../../base/errors.js'
+import { optionError, type UsageError } from '../../base/errors.js'
 import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
