@@ -16,7 +16,6 @@ export type ResponseKind =
 export interface ResponseFacts {
   text: string
   refusal: string | null
-  /** Number of calls. */
   calls: number
   /** The finish reason that the provider sent, or null. */
   finishReason: string | null

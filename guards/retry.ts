@@ -15,7 +15,6 @@ export interface RetryConfig {
   maxRetryAfterMs: number
 }
 
-/** A failed attempt. */
 export interface FailedAttempt {
   /** The kind of the failure. Only `rate_limit`, `transient` and `incomplete` are retried. */
   kind: string

@@ -32,7 +32,6 @@ export function toUserState(value: unknown): { state: Json } | { problem: string
 const notJson =
   'is not plain JSON (null, booleans, finite numbers, strings, arrays and plain objects of these)'
 
-/** Restores stored states, or returns null if they are invalid. */
 export function restoreUserStates(stored: unknown): UserStates | null {
   if (!isRecord(stored)) return null
   const states: [string, Json][] = []

@@ -60,7 +60,6 @@ export interface PolicyVerdict extends Expiry {
   failed?: true
 }
 
-/** A call with the policy decisions about it. */
 interface Decided {
   decisions?: readonly PolicyVerdict[]
 }

@@ -27,7 +27,6 @@ export function isUnderWay({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
 }
 
-/** The tools of the resuming program. */
 export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }

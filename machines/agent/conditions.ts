@@ -182,7 +182,6 @@ export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
  */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
-/** The failure from a model actor, or null. */
 function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const error: unknown = event.error

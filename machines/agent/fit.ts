@@ -44,7 +44,6 @@ export interface CompactionOutput {
   warning: string | null
 }
 
-/** Number of messages in a gap. */
 export function countDropped(gap: Gap | null): number {
   return gap === null ? 0 : gap.from - gap.head - (gap.keep?.length ?? 0)
 }

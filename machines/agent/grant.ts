@@ -59,7 +59,6 @@ export interface Grant extends NewGrant {
 export const isOver = ({ uses, until }: Grant, now: number): boolean =>
   uses === 0 || (until !== undefined && now >= until)
 
-/** Whether a grant allows the arguments of a call. */
 export function allowsArguments(grant: Grant, call: BatchCall): boolean {
   return grant.when ? matchesAll(grant.when, call.arguments) : hasSameArguments(grant, call)
 }

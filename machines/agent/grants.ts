@@ -119,7 +119,6 @@ export function changeGrants(context: AgentContext, event: AgentMachineEvent): r
   return grants.filter((one) => one !== revoked)
 }
 
-/** The grant that an event revokes. */
 export function findRevokedGrant(
   { grants }: Pick<AgentContext, 'grants'>,
   event: AgentMachineEvent,

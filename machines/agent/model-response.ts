@@ -158,7 +158,6 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'>
   refusal?: Refusal
 }
 
-/** Classifies a response for the loop. */
 export function classifyResponse({
   text,
   refusal,

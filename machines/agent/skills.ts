@@ -41,7 +41,6 @@ export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   return active
 }
 
-/** The skills after a change. */
 export function changeSkills(
   active: readonly ActiveSkill[],
   change: SkillChange,

@@ -97,7 +97,6 @@ interface LocalSession {
   done: Promise<ReleasedSession & { isUnread: boolean }>
 }
 
-/** A running agent with a session in the store. */
 interface RunningAgentState {
   session: string
   agent: AgentInternals
@@ -105,7 +104,6 @@ interface RunningAgentState {
   keys: readonly string[]
 }
 
-/** The state of one `settled` call. */
 interface SettledWatch {
   isOver: boolean
   /** The latest known state, for the timeout error. */
@@ -481,7 +479,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     await this.#deliver(id, null)
   }
 
-  /** The running agents, with their sessions. */
   #listAgents(id: string, { actors }: StoredMachineState): { session: string; agent: AgentInternals }[] {
     return Object.values(actors).flatMap(({ src, key }) => {
       const agent = findAgent(this.machine.implementations.actors[src])

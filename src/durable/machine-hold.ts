@@ -9,7 +9,6 @@ import type { Chart, StartedActor, Step } from './chart.js'
 import type { MachineLog } from './machine-log.js'
 import { copyJson, toPlainFailure } from './plain-json.js'
 
-/** An actor that this process runs. */
 export interface RunningActor {
   /** Ends the actor's work. `isLeft` means that the chart has exited the actor's state. Otherwise, this process is stopping. */
   stop(isLeft: boolean): Promise<void> | void
@@ -17,7 +16,6 @@ export interface RunningActor {
   readonly isResting: boolean
   /** When an idle agent wakes, in milliseconds since the epoch. */
   readonly wakeAt?: number | undefined
-  /** The idempotency keys that an agent has read. */
   readonly keys?: readonly string[]
   /** Polls for messages to an idle agent. */
   wake?(): void
@@ -43,7 +41,6 @@ export interface HoldParts {
   onError: (error: unknown) => void
 }
 
-/** A session that this process has released. */
 export interface ReleasedSession {
   record: MachineRecord
   /** The number of the last record. */

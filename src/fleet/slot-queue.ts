@@ -15,7 +15,6 @@ export interface Slot {
 }
 
 export interface SlotRequest {
-  /** The id of the run. Undefined for a request without a run. */
   runId: string | undefined
   tokens: number
   abort: AbortSignal | CallAbort

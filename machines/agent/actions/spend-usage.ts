@@ -12,7 +12,6 @@ import type { AgentMachineEvent } from '../machine-events.js'
 interface Expense {
   /** The call whose sub-agent used the tokens. */
   callId?: string
-  /** Whether the usage is from a summary request. */
   summary?: true
   /** Whether the run stopped the answer midway, so the provider reported no usage. */
   isCut?: true

@@ -204,7 +204,6 @@ export function applySkillChanges(
   return { skills }
 }
 
-/** Applies the handoff of a finished batch. */
 export function applyHandoff(
   { speaker }: AgentContext,
   calls: readonly BatchCall[],

@@ -10,7 +10,6 @@ import type { StoredAgent, StoredRuns } from './stored-runs.js'
 import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
-/** Internal parts of an agent. */
 export interface AgentInternals extends StoredAgent {
   /** The store from the options. */
   store: SessionStore | undefined

@@ -31,7 +31,6 @@ export class StatewrightError extends Error {
   }
 }
 
-/** Codes of temporary errors. */
 const retryableCodes: ReadonlySet<string> = new Set([
   'session_busy',
   'lease_lost',

@@ -143,7 +143,6 @@ export function asList(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Returns the string, or '' for any other value. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

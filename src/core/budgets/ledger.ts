@@ -17,13 +17,10 @@ export interface KeptReservation extends BudgetAmount {
   lost: 'counted' | 'free' | null
 }
 
-/** A budget as stored. */
 export type BudgetRecord = Omit<StoredBudget, 'now'>
 
-/** A budget and its changed reservations. */
 export interface Ledger {
   row: BudgetRecord
-  /** New and changed reservations. */
   changed: KeptReservation[]
 }
 

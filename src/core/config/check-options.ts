@@ -78,7 +78,6 @@ export const flagRule: ArgumentRule = { is: (value) => typeof value === 'boolean
 
 export const callbackRule: ArgumentRule = /* @__PURE__ */ functionRule('a function')
 
-/** A value with these methods. */
 export const methodRule = (names: readonly string[], phrase: string): ArgumentRule => ({
   is: (value) => names.every((name) => typeof readProperty(value, name) === 'function'),
   phrase,

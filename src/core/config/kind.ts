@@ -240,7 +240,6 @@ export const wholeNumber = (from: number, to: number, phrase: string) =>
 export const count = (from: number, note = '') =>
   wholeNumber(from, Infinity, `a whole number of at least ${from}${note}`)
 
-/** An integer or `null`. */
 export const countOrNull = (from: number, note: string) => nullable(count(from, note))
 
 /** An integer for which 0 means off; `null` becomes 0. */

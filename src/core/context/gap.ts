@@ -155,7 +155,6 @@ export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
 export interface Landmarks {
   /** Number of leading system messages, which are never omitted. */
   lead: number
-  /** Index of the first user message, or -1. */
   first: number
   /** Index of the newest user message that started a turn, or -1. Steering and internal messages do not start turns. */
   opening: number

@@ -19,7 +19,6 @@ export interface TokenCounter {
   readonly tools: (request: ModelRequest) => number
   /** Tokens of a request apart from its messages, which are instructions, tools and nudges. */
   readonly fixed: (request: ModelRequest) => number
-  /** Tokens of a whole request. */
   readonly request: (request: ModelRequest) => number
 }
 

@@ -160,7 +160,6 @@ class SessionDrive {
   readonly #choice: AgentChoice
   readonly #acquired: AcquiredSession
   readonly #options: RunSessionOptions
-  /** The run's clock. */
   readonly #time: RunClock
   #turn: number
   /** Whether a run has been active in this call. */

@@ -17,7 +17,6 @@ import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.j
 /** The requested model, which determines the price. */
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
 
-/** The usage of one model. */
 interface BillItem {
   model: AskedModel
   tokens: TokenUsage

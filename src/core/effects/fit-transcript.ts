@@ -146,7 +146,6 @@ function contextOverflowError(
   })
 }
 
-/** Builds the next request with a given fit. */
 type BuildRequest = (fit: Fit | null) => ModelRequest
 
 interface FitCheck {

@@ -46,7 +46,6 @@ const unknownOutcome = {
   usage: null,
 }
 
-/** A request, as reported to telemetry. */
 class MeasuredRequest {
   readonly #telemetry: SafeTelemetry
   readonly #clock: Clock

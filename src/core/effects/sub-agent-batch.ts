@@ -220,7 +220,6 @@ export class SubAgentBatch {
     this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
   }
 
-  /** Whether this usage exhausts the budget of the run. */
   #exhaustsBudget(usage: Usage | null): boolean {
     const context = this.#context
     return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null

@@ -14,7 +14,6 @@ import {
 export function formatRunSummary(
   result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason; wakeAt?: number },
   limits: Partial<AgentConfig['limits']>,
-  /** The duration of the run. Null if unknown. */
   durationMs: number | null,
   paint: Paint,
   /** Number of the run, if the usage covers several runs. */

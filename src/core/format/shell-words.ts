@@ -1,4 +1,3 @@
-/** Quotes a text as one shell word. */
 export function quoteShellWord(text: string): string {
   // zsh expands words that start with an equals sign.
   if (/^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('=')) return text

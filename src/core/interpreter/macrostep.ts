@@ -68,7 +68,6 @@ export class Macrostep {
     }
   }
 
-  /** Takes the selected transition and all transitions that follow from it. */
   run(selected: AnyTransitionDefinition | undefined): AnyMachineSnapshot {
     this.#take(selected)
     const { maxIterations = Infinity } = this.#snapshot.machine.options

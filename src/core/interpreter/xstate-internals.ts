@@ -53,7 +53,6 @@ export type TransitionScope = Omit<AnyActorScope, 'system' | 'actionExecutor'> &
   }) => void
 }
 
-/** The arguments that XState passes to an action. */
 export interface ActionArguments {
   context: unknown
   event: AnyEventObject

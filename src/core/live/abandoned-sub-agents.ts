@@ -15,7 +15,6 @@ export function hasOpenChild(
   return isBegun && result === undefined
 }
 
-/** The sessions of open sub-agent calls. */
 export function listOpenChildren(context: AgentContext): string[] {
   return context.calls
     .filter((call) => hasOpenChild(context, call))

@@ -34,7 +34,6 @@ export interface AgentParts {
   guards: readonly UserGuard[]
   /** Writes the instructions for each step. `instructions` then contains only the skill index. */
   writeInstructions?: WriteInstructions
-  /** The index of the agent's skills. */
   skillIndex?: string
   prepareStep?: PrepareStep
   /** Models that a step may use instead of `model`. */
@@ -61,7 +60,6 @@ export interface AgentParts {
   config: AgentConfig
   clock: Clock
   interpreter: Interpreter
-  /** Shared budgets of the agent's runs. */
   budgets?: BudgetsOption | undefined
   /** Telemetry for the agent's runs. */
   telemetry: Telemetry | undefined
@@ -148,7 +146,6 @@ export function getTraits(
   )
 }
 
-/** Whether a run uses shared budgets. */
 export function hasSharedBudgets(
   { budgets }: Pick<AgentParts, 'budgets'>,
   { binding }: Pick<AgentRuntime, 'binding'>,

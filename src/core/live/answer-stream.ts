@@ -69,7 +69,6 @@ export class AnswerStream {
     this.#reset ||= this.#begun
   }
 
-  /** Replaces the emitted text. */
   replaceText(text: string): void {
     this.#reset = true
     this.#text = text

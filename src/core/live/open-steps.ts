@@ -18,7 +18,6 @@ export interface StepEnding<Type extends StepType> extends Partial<Pick<StepComp
 /** A step, as described by the actor that does the work. `Output` is the actor's output. */
 export interface StepWork<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
-  /** The call's id, for steps of calls. */
   readonly callId?: string
   /** Called with the current context when the end of the step is emitted. Null means no output. */
   toEnding(output: Output | null, context: AgentContext): StepEnding<Type>

@@ -90,7 +90,6 @@ export class AgentRuntime {
   readonly binding: Binding
   /** The prices of responses. A sub-agent also uses the prices of the parent run. */
   readonly prices: PriceBook
-  /** The telemetry of the run, if any. */
   telemetry: SafeTelemetry | undefined
   readonly #measuring: MeasuringOptions
   readonly #runId: string

@@ -50,7 +50,6 @@ export async function removeAlarm({ timers }: SessionStore, session: string): Pr
   if (timers) await removeTimer(timers, `${alarmPrefix}${session}`)
 }
 
-/** Parses a timer. Returns null if it is not an alarm. */
 export function parseAlarm({ id, data }: StoredTimer): Alarm | null {
   if (!id.startsWith(alarmPrefix)) return null
   try {

@@ -14,7 +14,6 @@ import { openSession } from './open-session.js'
 import { readSessionAt } from './replay-session.js'
 import { toMachineState, type FoldedSession, applyRecord, createFoldedSession } from './fold-session.js'
 
-/** The initial state of a fork. */
 export interface ForkStart {
   state: SessionState
   /** The latest run. Null if no run has started, or if the fork keeps only the conversation. */

@@ -135,7 +135,6 @@ type MessageDraft = Message extends infer Each
   : never
 type Fields = Record<string, unknown>
 
-/** A parsed message. `at` is its index in the input. */
 interface ParsedMessage {
   draft: MessageDraft
   at: number

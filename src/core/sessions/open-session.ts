@@ -17,7 +17,6 @@ export interface OpenSessionOptions {
   clock: Clock
   /** A description of the lease owner. */
   holder: string
-  /** The name of a new session. */
   name?: string | undefined
   /** For a sub-agent, the session of the run that calls it. */
   parent?: string | undefined

@@ -10,7 +10,6 @@ import { ConfigError, UsageError } from '../base/errors.js'
 import { Session, sessionVersion } from './session.js'
 import { storedSession } from './stored-session.js'
 
-/** Parses a stored session. Used by `restoreSession` and for sessions in a store. */
 export function parseSession(stored: unknown): Session {
   const copy = copyStored(stored)
   refuseNewerVersion(copy)

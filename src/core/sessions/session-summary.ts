@@ -33,7 +33,6 @@ export function createSummary(
   }
 }
 
-/** The summary of a session without runs. */
 export function createFirstSummary(
   { messages, usage }: SessionState,
   { runs, definition: _none, ...identity }: SessionFacts,

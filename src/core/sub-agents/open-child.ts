@@ -47,7 +47,6 @@ export interface ChildHost {
   findBinding(input: object): Binding | undefined
 }
 
-/** The session of a child, and its parent session. */
 export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentSessionId' | 'isUnwanted'> &
   Partial<Pick<DelegateRequest, 'now'>>
 

@@ -23,7 +23,6 @@ export class Ask {
   }
 }
 
-/** The earlier questions of a call and their answers. */
 export interface Asked {
   /** The answers in order, as JSON text. Undefined for a question without an answer. */
   readonly answers: readonly (string | undefined)[]

@@ -220,7 +220,6 @@ function prepareInboxStatements(one: Prepare) {
         at,
         text: decodeText(words),
       })),
-    /** Number of the last message, or 0. */
     last: (sessionId: string): number => (last.all([sessionId]) as [number | null][])[0]?.[0] ?? 0,
     remove(sessionId: string, message: number) {
       remove.run([sessionId, message])

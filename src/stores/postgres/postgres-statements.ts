@@ -154,7 +154,6 @@ export function createStatements(schema: string) {
         SELECT max(message) FROM ${inbox} WHERE session_id = $1 AND NOT message = ANY($2::bigint[])), 0)
       WHERE id = $1 AND inbox = ANY($2::bigint[])`,
 
-    /** $1 sessions. */
     findUnread: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
 
     listUnread: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,

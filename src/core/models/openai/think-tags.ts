@@ -28,7 +28,6 @@ export const mayHaveTag = (text: string): boolean =>
  * text, because the text before it is already visible.
  */
 export class ThinkSplitter {
-  /** The expected closing tag, or null outside a thought. */
   #closeTag: string | null = null
   #held = ''
   /** Leading white space, which is dropped if thoughts come first. */

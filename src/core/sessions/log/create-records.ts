@@ -94,7 +94,6 @@ export function createSnapshot(
   }
 }
 
-/** The identity fields of a record, without empty fields. */
 export function toIdentityFields({ name, tags, parent }: SessionIdentity): IdentityFields {
   return {
     ...(name !== undefined && { name }),

@@ -219,5 +219,4 @@ class Heartbeat {
   }
 }
 
-/** One heartbeat per store and clock. */
 export const heartbeats = new PerStore((store, clock) => new Heartbeat(store, clock))

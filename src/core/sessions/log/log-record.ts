@@ -198,7 +198,6 @@ type Content =
  */
 export const logFeatures: Record<string, (record: RecordContent) => boolean> = {}
 
-/** The features that a record uses. */
 export function listFeatures(record: RecordContent): string[] {
   return Object.keys(logFeatures).filter((name) => logFeatures[name]?.(record))
 }

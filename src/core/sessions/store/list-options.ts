@@ -72,7 +72,6 @@ type OptionName = keyof ListOptions
 const isTime = (value: unknown): boolean => Number.isSafeInteger(value)
 const timePhrase = 'must be a time in whole milliseconds since the epoch'
 
-/** The rule for each option. */
 const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean, phrase: string]>> = {
   prefix: [
     (value: string) => isSessionId(value) && !value.endsWith(':'),

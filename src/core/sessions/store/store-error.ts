@@ -91,7 +91,6 @@ export function toStoreError(sessionId: string, error: unknown): StoreError {
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
-/** The error if the session does not exist. */
 export function unknownSessionError(sessionId: string): StoreError {
   return new StoreError(
     'unknown_session',

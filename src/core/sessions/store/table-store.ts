@@ -34,7 +34,6 @@ export interface SessionTable {
   session(id: string): SessionRow | undefined
   sessions(): Iterable<SessionRow>
   putSession(row: SessionRow): void
-  /** Removes a session with its records and messages. */
   removeSession(id: string): void
   addRecords(id: string, records: readonly LogRecord[]): void
   records(id: string, from: number, to: number): LogRecord[]

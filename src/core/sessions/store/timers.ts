@@ -131,7 +131,6 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
   }
 }
 
-/** Creates a timer table in memory. */
 export function createTimerTable(): TimerTable {
   const timers = new Map<string, StoredTimer>()
   const byTime = new OrderedList<StoredTimer>(compareTimes)
