@@ -1,5 +1,5 @@
 import type { Json } from './lib/json.js'
-import { isRecord } from './lib/stored.js'
+import { isPlain, isRecord } from './lib/stored.js'
 import type { OnHalt } from './lib/settings.js'
 
 /** Maximum size of a user guard's state, in bytes of JSON. */
@@ -65,13 +65,6 @@ function isSame(value: unknown, copy: Json): boolean {
     names.length === Object.keys(copy).length &&
     names.every((name) => Object.hasOwn(copy, name) && isSame(value[name], copy[name] as Json))
   )
-}
-
-/** Whether a value is a plain object. Class instances would lose their class. */
-function isPlain(value: unknown): value is Record<string, unknown> {
-  if (!isRecord(value)) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
 /** A finding from a user guard. */

@@ -8,7 +8,7 @@ import {
   withheldName,
   withheldResult,
 } from './screening.js'
-import type { UserMessage } from './messages.js'
+import type { AssistantMessage, UserMessage } from './messages.js'
 
 /** Whether an event contains uncleared content that must be masked for display. */
 export function hasUnclearedContent(event: AgentMachineEvent, features: Features): boolean {
@@ -32,6 +32,20 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
     default:
       return false
   }
+}
+
+/** Replaces the text of an answer, and removes the fields that could repeat it. */
+export function withholdMessage(message: AssistantMessage, content: string): AssistantMessage {
+  const {
+    refusal: _refusal,
+    reasoning: _reasoning,
+    reasoning_details: _details,
+    provider_items: _items,
+    media: _media,
+    annotations: _annotations,
+    ...rest
+  } = message
+  return { ...rest, content, data: { withheld: true } }
 }
 
 /** The state of a run for display, with uncleared content masked. A run cannot resume from it. */

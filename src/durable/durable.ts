@@ -18,7 +18,7 @@ import {
   optionError,
   inputError,
 } from '../core/base/errors.js'
-import { type ArgumentRule, expectArgument, isObject, objectRule } from '../core/base/values.js'
+import { type ArgumentRule, expectArgument, objectRule } from '../core/base/values.js'
 import { callbackRule, checkOptions, countRule, keyRule, methodRule } from '../core/config/check-options.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
@@ -779,7 +779,7 @@ const createTimeRule = (least: number, most: number): ArgumentRule => ({
 })
 
 const changeRule: ArgumentRule = {
-  is: (value) => isObject(value) && (typeof value['type'] === 'string' || typeof value['actor'] === 'string'),
+  is: (value) => isRecord(value) && (typeof value['type'] === 'string' || typeof value['actor'] === 'string'),
   phrase: "an event, or the outcome of an actor: { actor: 'pay', output }",
 }
 

@@ -24,7 +24,7 @@ import {
   withheldArguments,
   withheldInput,
 } from '../screening.js'
-import { listUnclearedCalls, listUnclearedInput, maskMessage } from '../mask-uncleared.js'
+import { listUnclearedCalls, listUnclearedInput, maskMessage, withholdMessage } from '../mask-uncleared.js'
 import { closeCall, joinPieces } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
@@ -113,16 +113,7 @@ const noPieces = { continuedText: '', unscreenedText: null, output: '' }
  */
 function maskPiece(message: Message, pieces: readonly string[]): Message {
   if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
-  const {
-    refusal: _refusal,
-    reasoning: _reasoning,
-    reasoning_details: _details,
-    provider_items: _items,
-    media: _media,
-    annotations: _annotations,
-    ...rest
-  } = message
-  return { ...rest, content: refusedAnswer, data: { withheld: true } }
+  return withholdMessage(message, refusedAnswer)
 }
 
 export const emitOutputFindings = toAction((_context, event, emit) => {

@@ -10,6 +10,7 @@ import { type UnclearedAnswer, withheldAnswer } from '../screening.js'
 import { spendUsage } from './spend-usage.js'
 import { joinPieces } from './update-transcript.js'
 import { maskToolCall } from './emit-after-screening.js'
+import { withholdMessage } from '../mask-uncleared.js'
 import { findAnsweringCall } from '../call-state.js'
 
 /**
@@ -152,17 +153,7 @@ function maskUnclearedMessage(
 ): AssistantMessage {
   const calls = whole.tool_calls?.map((call) => maskToolCall(call, tools))
   const message = { ...whole, ...(calls && { tool_calls: calls }) }
-  if (!needsOutputScreening) return message
-  const {
-    refusal: _r,
-    reasoning: _t,
-    reasoning_details: _d,
-    provider_items: _i,
-    media: _m,
-    annotations: _a,
-    ...rest
-  } = message
-  return { ...rest, content: withheldAnswer, data: { withheld: true } }
+  return needsOutputScreening ? withholdMessage(message, withheldAnswer) : message
 }
 
 const missingEndWarning: EmittedEvent = {

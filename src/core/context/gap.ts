@@ -1,6 +1,7 @@
 import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
+import { isTurnOpening } from '../sessions/find-turn.js'
 
 /** Input for a strategy, for a request that exceeds the window. */
 export interface FitSituation {
@@ -166,7 +167,7 @@ export interface Landmarks {
 
 export function findLandmarks(messages: readonly Message[]): Landmarks {
   const firstOther = messages.findIndex(({ role }) => role !== 'system')
-  const opensTurn = messages.findLastIndex((message) => isFromUser(message) && !isSteering(message))
+  const opensTurn = messages.findLastIndex(isTurnOpening)
   const opening = opensTurn >= 0 ? opensTurn : messages.findLastIndex(({ role }) => role === 'user')
   const steering = messages.flatMap((message, i) => (i > opening && isFromUser(message) ? [i] : []))
   return {
@@ -180,8 +181,4 @@ export function findLandmarks(messages: readonly Message[]): Landmarks {
 
 function isFromUser({ role, internal }: Message): boolean {
   return role === 'user' && internal !== true
-}
-
-function isSteering({ data }: Message): boolean {
-  return data?.['reason'] === 'steering'
 }

@@ -1,6 +1,7 @@
 import { formatWakeTime } from '../base/clock.js'
 import type { AgentEvent, StepCompleted } from '../../../machines/agent/announcements.js'
 import { parseStepNumber } from '../../../machines/agent/messages.js'
+import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { optionsRule, expectArgument } from '../base/values.js'
 import {
@@ -306,18 +307,15 @@ function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineSty
   return `  ${style.paint('dim', `${path.map(formatToolName).join(' › ')} ›`)} ${line.trimStart()}`
 }
 
-const restStates: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
-const workStates: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
-
 /** Formats a change of state. Final states are shown in the summary. */
 function formatStateLine(
   { to, reason, wakeAt }: EventOf<'state_changed'>,
   { paint }: LineStyle,
   note: (color: Style, head: string, message: string) => string,
 ): string | null {
-  if (workStates.has(to)) return paint('dim', `● ${to}`)
+  if (isWorkState(to)) return paint('dim', `● ${to}`)
   const until = wakeAt === undefined ? '' : ` until ${formatWakeTime(wakeAt)}`
-  return restStates.has(to) ? note(getStateStyle(to), `● ${to}`, `${reason ?? ''}${until}`) : null
+  return isRestState(to) ? note(getStateStyle(to), `● ${to}`, `${reason ?? ''}${until}`) : null
 }
 
 function formatResultLine(

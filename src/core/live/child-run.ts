@@ -1,7 +1,7 @@
 import { expireRun, releaseRun } from './release-run.js'
 import type { ChildAnswer, ChildQuestion, ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
-import type { RunResult } from '../../../machines/agent/run-result.js'
+import { isRestState, isWorkState, type RunResult } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/agent/usage.js'
 import { ToolContent } from '../tools/tool-content.js'
@@ -10,9 +10,6 @@ import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
 import { limitText } from '../base/text.js'
 import { isAccountExhausted } from '../models/to-model-failure.js'
-
-const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
-const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
 
 /** The run of a sub-agent, as seen by its call. This object outlives pauses of the sub-agent and of the parent run. */
 export class ChildRun {
@@ -48,7 +45,7 @@ export class ChildRun {
 
   /** Whether the run may still use tokens. */
   get isUnderWay(): boolean {
-    return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
+    return this.#end === undefined && this.#run !== undefined && isWorkState(this.#run.state)
   }
 
   /** Whether the run's log may be incomplete because the log could not be written or opened. */
@@ -68,8 +65,7 @@ export class ChildRun {
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
-    const isOver =
-      context.state !== null && !workStates.includes(context.state) && !restStates.includes(context.state)
+    const isOver = context.state !== null && !isWorkState(context.state) && !isRestState(context.state)
     if (!isOver) return this.#onUsage()
     this.#end ??= toRunResult(context)
     this.#onEnd(this.#end)

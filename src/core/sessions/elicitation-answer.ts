@@ -6,6 +6,7 @@ import type {
 } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
+import { asObject } from '../base/values.js'
 
 /**
  * Converts a person's answer to an elicitation to JSON text.
@@ -13,23 +14,21 @@ import { parseJsonOr } from '../base/json.js'
  */
 export function readElicitationAnswer({ mode, schema }: Elicitation, answer: unknown): string {
   const { action, content = {} } =
-    asFields(typeof answer === 'string' ? parseJsonOr(answer, null) : answer) ?? {}
+    asObject(typeof answer === 'string' ? parseJsonOr(answer, null) : answer) ?? {}
   if (action === 'decline' || action === 'cancel') return JSON.stringify({ action })
   if (action !== 'accept')
     throw invalidAnswer('action', "it must be 'accept', with the content of the form, 'decline' or 'cancel'")
-  const fields = asFields(content)
+  const fields = asObject(content)
   if (fields === null) throw invalidAnswer('content', 'it must be an object')
   if (mode === 'url') return JSON.stringify({ action })
   checkContent(schema, fields)
   return JSON.stringify({ action, content: fields })
 }
 
-type Fields = Record<string, unknown>
-
-const asFields = (value: unknown): Fields | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null
-
-function checkContent({ properties, required = [] }: ElicitationSchema, content: Fields): void {
+function checkContent(
+  { properties, required = [] }: ElicitationSchema,
+  content: Record<string, unknown>,
+): void {
   const strange = Object.keys(content).find((key) => !Object.hasOwn(properties, key))
   if (strange !== undefined) throw invalidAnswer(`content.${strange}`, 'there is no such field')
   for (const [key, field] of Object.entries(properties)) {

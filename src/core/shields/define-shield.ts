@@ -92,11 +92,7 @@ function checkDefinition(definition: unknown): Shield {
       'name',
     )
   }
-  for (const key of Object.keys(definition)) {
-    if (!keys.includes(key)) {
-      throw invalidShieldError(name, key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
-    }
-  }
+  checkKeys(name, definition, keys)
   if (typeof check !== 'function') throw invalidShieldError(name, 'check', 'check must be a function.')
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
     throw invalidShieldError(name, 'timeoutMs', `timeoutMs ${timeoutRule}`)

@@ -9,7 +9,7 @@ import {
   type Shield,
   type ShieldPoint,
 } from './define-shield.js'
-import type { Message } from '../../../machines/agent/messages.js'
+import { getLastUserText, type Message } from '../../../machines/agent/messages.js'
 
 /** The parts of an `openai` client that are used. */
 interface GuardClient {
@@ -191,7 +191,7 @@ function toConversation(
   messages: readonly Message[] = [],
 ): GuardedTurn[] {
   const isAgents = point === 'output' || point === 'toolInput'
-  const pending = isAgents ? findLastUserText(messages) : ''
+  const pending = isAgents ? getLastUserText(messages).trim() : ''
   if (pending === '') return [{ role: 'user', content: escapeMarkers(content) }]
   return [
     { role: 'user', content: escapeMarkers(pending) },
@@ -224,16 +224,6 @@ function formatLlamaGuardPrompt(
     " - First line must read 'safe' or 'unsafe'.",
     ' - If unsafe, a second line must include a comma-separated list of violated categories.',
   ].join('\n')
-}
-
-function findLastUserText(messages: readonly Message[]): string {
-  const message = messages.findLast((one) => one.role === 'user' && one.internal !== true)
-  if (message?.role !== 'user') return ''
-  if (typeof message.content === 'string') return message.content.trim()
-  return message.content
-    .flatMap((part) => (part.type === 'text' ? [part.text] : []))
-    .join('\n')
-    .trim()
 }
 
 /** Escapes markers in a text, because the text must not end the turn or the conversation. */

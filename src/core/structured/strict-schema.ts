@@ -1,4 +1,5 @@
 import { isObject } from '../base/values.js'
+import { acceptsType } from '../models/normalize-schema.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 const deepest = 10
@@ -99,10 +100,6 @@ function toStrictReference(schema: JsonObject, to: string): JsonObject | null {
 
 function isTyped(schema: JsonObject): boolean {
   return ['type', 'enum', 'const', 'anyOf', 'oneOf', '$ref'].some((keyword) => keyword in schema)
-}
-
-function acceptsType({ type }: JsonObject, name: string): boolean {
-  return Array.isArray(type) ? type.includes(name) : type === name
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
 import { createdAtSql, headSql } from './list-sessions.js'
 import { decodeText, selectBytes, selectInteger } from './database.js'
-import type { Statements } from './file-statements.js'
 import type { SqliteDatabase } from './sqlite.js'
 
 /** The table for digests, which is created on first use. A trigger deletes digests with their sessions. */
@@ -37,7 +36,8 @@ export function prepareDigestStatements(database: SqliteDatabase) {
   }
 }
 
-type Ask = <Value>(work: (sql: Statements) => Value) => Value
+type Sql = { prepareDigests: () => ReturnType<typeof prepareDigestStatements> }
+type Ask = <Value>(work: (sql: Sql) => Value) => Value
 
 /** Digests in a store file. `write` runs a transaction, and `use` runs a read. */
 export function createFileDigests(write: Ask, use: Ask): DigestTable {

@@ -1,3 +1,4 @@
+import { isPlain } from '../../../../guards/lib/stored.js'
 import { optionError } from '../../base/errors.js'
 
 /**
@@ -16,9 +17,8 @@ const invalidTextPattern = /[\0\p{Cs}]/u
 
 /** Why these tags are invalid, as the end of a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
-  if (typeof tags !== 'object' || tags === null || !isPlainObject(tags))
-    return 'must be an object with string values, such as { user: "ann" }'
-  const entries = Object.entries(tags as Record<string, unknown>)
+  if (!isPlain(tags)) return 'must be an object with string values, such as { user: "ann" }'
+  const entries = Object.entries(tags)
   if (entries.length > maxTags) return `has ${entries.length} tags, but the maximum is ${maxTags}`
   for (const [name, value] of entries) {
     const shown = JSON.stringify(name.slice(0, maxNameLength))
@@ -56,8 +56,3 @@ const isText = (value: unknown, maxLength: number): boolean =>
   value.length >= 1 &&
   value.length <= maxLength &&
   !invalidTextPattern.test(value)
-
-function isPlainObject(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
-}
