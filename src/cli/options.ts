@@ -1,7 +1,7 @@
 import type { PresetName } from '../../machines/agent/config.js'
 import { readSender } from '../core/sessions/principal.js'
 import { findPreset, presets } from '../core/config/presets.js'
-import { type ModelApi, modelApis } from '../core/config/config-file.js'
+import { modelApis } from '../core/config/config-file.js'
 import { isHttpUrl } from '../core/models/openai/openai-options.js'
 import { quoteShellWord } from '../core/format/shell-words.js'
 import { testRunners } from '../testing/generate-tests.js'
@@ -93,29 +93,12 @@ export const runOptions = {
   inspect: { about: "watch the run in Stately's inspector, in a browser on this machine" },
 } as const satisfies OptionSpecs
 
-export interface CommonOptions {
-  config: string | undefined
-  preset: PresetName | undefined
-  tools: string | undefined
-  mcp: readonly string[]
-  model: string | undefined
-  baseURL: string | undefined
-  api: ModelApi | undefined
-  instructions: string | undefined
-  /** The path of a scenario file, or true for the built-in scenario. */
-  rehearsal: boolean | string
-  store: string | undefined
-  by: string | undefined
-  /** How long a run with a stored session continues after SIGTERM. */
-  drainMs: number
-  output: 'human' | 'json' | 'events'
-  inspect: boolean
-}
+export type CommonOptions = ReturnType<typeof readCommonOptions>
 
 /** @throws {CliError | ConfigError} for invalid or contradictory options */
 export function readCommonOptions(
   parsed: Pick<ParsedOptions<typeof runOptions>, 'all' | 'text' | 'has' | 'number'>,
-): CommonOptions {
+) {
   const { all, text, has } = parsed
   excludeBoth(parsed, 'json', 'events', 'Choose one output format')
   excludeBoth(parsed, 'rehearsal', 'model', 'A rehearsal does not call a model')
@@ -124,6 +107,7 @@ export function readCommonOptions(
   if (baseURL !== undefined) checkURL(baseURL, '--base-url')
   const preset = text('preset')
   if (preset !== undefined) findPreset(preset, '--preset')
+  const output: 'human' | 'json' | 'events' = has('json') ? 'json' : has('events') ? 'events' : 'human'
   return {
     config: text('config'),
     preset: preset as PresetName | undefined,
@@ -133,11 +117,13 @@ export function readCommonOptions(
     baseURL,
     api: text('api'),
     instructions: text('instructions'),
+    /** The path of a scenario file, or true for the built-in scenario. */
     rehearsal: text('rehearsal') ?? has('rehearsal'),
     store: text('store'),
     by: readSender({ by: text('by') }, '--by').by?.id,
+    /** How long a run with a stored session continues after SIGTERM. */
     drainMs: readDrainMs(parsed),
-    output: has('json') ? 'json' : has('events') ? 'events' : 'human',
+    output,
     inspect: has('inspect'),
   }
 }

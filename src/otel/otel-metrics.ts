@@ -129,14 +129,7 @@ export class Metrics {
   }
 
   recordUsage(usage: Usage, attributes: Attributes): void {
-    const {
-      inputTokens,
-      outputTokens,
-      cachedInputTokens,
-      cacheWriteTokens = 0,
-      reasoningTokens,
-      cost,
-    } = usage
+    const { inputTokens, outputTokens, cost, cacheWriteTokens = 0 } = usage
     if (cost !== null && cost > 0) this.#cost.add(cost, attributes)
     if (this.#tokenUsage) {
       this.#tokenUsage.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
@@ -146,9 +139,9 @@ export class Metrics {
     const ofText = { ...attributes, 'gen_ai.token.modality': 'text' }
     this.#tokens.input.add(inputTokens, ofText)
     this.#tokens.output.add(outputTokens, ofText)
-    if (cachedInputTokens > 0) this.#tokens.cacheRead.add(cachedInputTokens, ofText)
+    if (usage.cachedInputTokens > 0) this.#tokens.cacheRead.add(usage.cachedInputTokens, ofText)
     if (cacheWriteTokens > 0) this.#tokens.cacheWrite.add(cacheWriteTokens, ofText)
-    if (reasoningTokens > 0) this.#tokens.reasoning.add(reasoningTokens, ofText)
+    if (usage.reasoningTokens > 0) this.#tokens.reasoning.add(usage.reasoningTokens, ofText)
   }
 
   recordStretch(durationS: number, requests: number, calls: number, attributes: Attributes): void {

@@ -7,6 +7,7 @@ import { loadOnce } from '../core/base/platform.js'
 import { type Chart, flattenStates, toChart } from '../diagram/chart.js'
 import { toOverview } from '../diagram/overview.js'
 import { drawOverview } from '../diagram/overview-svg.js'
+import { listAncestors } from './client/timeline-layout.js'
 import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './studio-page.js'
 import type { ChartView } from './protocol.js'
@@ -93,12 +94,7 @@ export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionF
   const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
   for (const { from, to, transitionIds } of rows) {
     for (const id of transitionIds) add(id)
-    const before = new Set(from.flatMap(listPathPrefixes))
-    for (const path of new Set(to.flatMap(listPathPrefixes))) if (!before.has(path)) add(path)
+    const before = new Set(from.flatMap(listAncestors))
+    for (const path of new Set(to.flatMap(listAncestors))) if (!before.has(path)) add(path)
   }
-}
-
-function listPathPrefixes(path: string): string[] {
-  const parts = path.split('.')
-  return parts.map((_, i) => parts.slice(0, i + 1).join('.'))
 }

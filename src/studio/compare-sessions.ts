@@ -26,11 +26,6 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
     a: a.view,
     b: b.view,
     commonRecords: countCommonRecords(a, b),
-    commonMessages: countCommon(messages, otherMessages, (message) => [
-      message.role,
-      message.text,
-      message.calls.map(toComparedCall),
-    ]),
     change: findChange(a, b, messages, otherMessages),
     answers: { a: findAnswer(steps), b: findAnswer(others) },
     steps: Array.from({ length: count }, (_, i) => {

@@ -78,7 +78,10 @@ export function withoutTexts({ chart, visits, session, moments }: ExportedSessio
     toId: createNumbering(),
   }
   const packer = new MomentPacker()
-  const toBare = once((message: ShownMessage) => bareMessage(message, names))
+  // A message is the same object in all moments that show it.
+  const known = new WeakMap<ShownMessage, ShownMessage>()
+  const toBare = (message: ShownMessage): ShownMessage =>
+    getOrCreate(known, message, () => bareMessage(message, names))
   for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toBare))
   return { chart, visits, session: bareSession(session, names), moments: packer.packed }
 }
@@ -89,12 +92,6 @@ function* unpackAll(packed: PackedMoments): Generator<MomentView> {
     const moment = unpackMoment(packed, seq)
     if (moment) yield moment
   }
-}
-
-/** Converts each object only once, because a message is the same object in all moments that show it. */
-function once<Given extends object, Made>(make: (source: Given) => Made): (source: Given) => Made {
-  const known = new WeakMap<Given, Made>()
-  return (source) => getOrCreate(known, source, () => make(source))
 }
 
 /** Names of the agent's tools. Other names were made up by the model and could contain text. */
@@ -114,11 +111,7 @@ interface Names {
 
 function createNumbering(): Names['toId'] {
   const numbers = new Map<string, string>()
-  return (id) => {
-    const number = numbers.get(id) ?? `call ${numbers.size + 1}`
-    numbers.set(id, number)
-    return number
-  }
+  return (id) => getOrCreate(numbers, id, () => `call ${numbers.size + 1}`)
 }
 
 function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView, names: Names): SessionView {
@@ -187,36 +180,22 @@ function toWords(word: string): string {
 }
 
 /** Ids are omitted because they can identify people. */
-function bareRow({ problem, ...row }: SessionRow): SessionRow {
-  const {
-    status,
-    state,
-    reason,
-    wakeAt,
-    steps,
-    duration,
-    failedCalls,
-    tokens,
-    cost,
-    createdAt,
-    updatedAt,
-    records,
-  } = row
+function bareRow(row: SessionRow): SessionRow {
   return {
-    status,
-    state,
-    reason,
+    status: row.status,
+    state: row.state,
+    reason: row.reason,
     // Sessions of machines cannot be exported.
     value: null,
-    wakeAt,
-    steps,
-    tokens,
-    cost,
-    duration,
-    failedCalls,
-    createdAt,
-    updatedAt,
-    records,
+    wakeAt: row.wakeAt,
+    steps: row.steps,
+    tokens: row.tokens,
+    cost: row.cost,
+    duration: row.duration,
+    failedCalls: row.failedCalls,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    records: row.records,
     id: 'session',
     name: null,
     title: 'A session',
@@ -230,7 +209,7 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     inherited: row.inherited,
     parent: null,
     children: 0,
-    problem: problem === null ? null : 'The log of this session is damaged.',
+    problem: row.problem === null ? null : 'The log of this session is damaged.',
   }
 }
 

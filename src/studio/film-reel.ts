@@ -1,4 +1,4 @@
-import { listStates } from './client/timeline-layout.js'
+import { listAncestors, listStates } from './client/timeline-layout.js'
 import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
 
@@ -283,9 +283,7 @@ function listPoints(d: string): Point[] {
 
 /** The path of the state, or of its nearest outer state in the picture. */
 function findDrawn(path: string, boxes: ReadonlyMap<string, Box>): string {
-  let at = path
-  while (at !== '' && !boxes.has(at)) at = at.slice(0, Math.max(0, at.lastIndexOf('.')))
-  return at
+  return listAncestors(path).findLast((one) => boxes.has(one)) ?? ''
 }
 
 const drawLine = ({ d, head }: Line, width: number): string =>

@@ -52,21 +52,7 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
   }
 }
 
-export type LogSummary = Pick<
-  SessionRow,
-  | 'state'
-  | 'reason'
-  | 'wakeAt'
-  | 'title'
-  | 'steps'
-  | 'duration'
-  | 'failedCalls'
-  | 'tokens'
-  | 'cost'
-  | 'problem'
-  | 'forkedFrom'
-  | 'inherited'
->
+export type LogSummary = Pick<SessionRow, keyof z.infer<typeof digestSchema>['logSummary']>
 
 export interface ReadLog {
   facts: LogFacts

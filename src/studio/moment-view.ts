@@ -1,4 +1,4 @@
-import { isObject } from '../core/base/values.js'
+import { getOrCreate, isObject } from '../core/base/values.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
@@ -11,7 +11,7 @@ import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { createGrantViews } from './grant-views.js'
 import { createGuardViews } from './guard-views.js'
 import type { GaugeView, MomentView, PendingView } from './protocol.js'
-import { type CallNotes, createTranscript, toShownText, toShownValue } from './shown-values.js'
+import { type CallNotes, createTranscript, toShownText, toShownValue, withheldNote } from './shown-values.js'
 import { type Moment, type SessionStep, findEffectiveInstructions } from './session-step.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
@@ -23,36 +23,21 @@ function createGauges(context: AgentContext, { children, inherited }: Moment, at
   const counted = (usage: Usage): number =>
     usage.inputTokens + usage.outputTokens - (countCached ? 0 : usage.cachedInputTokens)
   const { maxSteps, timeoutMs } = context.config.limits
+  const measure = (
+    name: GaugeView['name'],
+    limit: number,
+    read: (usage: Usage) => number | null,
+  ): GaugeView => {
+    const [used = null, ofChildren = null, inherited = null] = [totals, children, copied].map(read)
+    return { name, used, limit: toLimit(limit), children: ofChildren, inherited }
+  }
+  const time = measureTimeUsed(context, timeoutMs, at)
   return [
-    {
-      name: 'tokens',
-      used: counted(totals),
-      limit: toLimit(tokenBudget),
-      children: counted(children),
-      inherited: counted(copied),
-    },
-    {
-      name: 'output tokens',
-      used: totals.outputTokens,
-      limit: toLimit(outputTokens),
-      children: children.outputTokens,
-      inherited: copied.outputTokens,
-    },
-    {
-      name: 'cost',
-      used: totals.cost,
-      limit: toLimit(costLimit),
-      children: children.cost,
-      inherited: copied.cost,
-    },
+    measure('tokens', tokenBudget, counted),
+    measure('output tokens', outputTokens, (usage) => usage.outputTokens),
+    measure('cost', costLimit, (usage) => usage.cost),
     { name: 'steps', used: context.steps, limit: maxSteps, children: 0, inherited: inherited.steps },
-    {
-      name: 'time',
-      used: measureTimeUsed(context, timeoutMs, at),
-      limit: toLimit(timeoutMs),
-      children: 0,
-      inherited: 0,
-    },
+    { name: 'time', used: time, limit: toLimit(timeoutMs), children: 0, inherited: 0 },
   ]
 }
 
@@ -133,12 +118,8 @@ function createContextView(context: AgentContext): unknown {
 
 /** Cached, because the value is the same in all moments of a run. */
 function toShownOnce(value: object): unknown {
-  const known = shownValues.get(value) ?? toShownValue(value)
-  shownValues.set(value, known)
-  return known
+  return getOrCreate(shownValues, value, () => toShownValue(value))
 }
-
-const unclearedNote = '[withheld: pending shield review]'
 
 function createRecordView({ record: { seq, at, type }, entry }: SessionStep): unknown {
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }
@@ -155,7 +136,7 @@ function getContent(entry: RecordContent): object {
     }
     case 'start': {
       const { config: _config, tools: _tools, features, ...input } = entry.input
-      return { input: features.inputShields ? { ...input, input: unclearedNote } : input }
+      return { input: features.inputShields ? { ...input, input: withheldNote } : input }
     }
     case 'snapshot':
       return { version: entry.version, runs: entry.runs, state: entry.state.value }
@@ -166,7 +147,7 @@ function getContent(entry: RecordContent): object {
         event: {
           type: event.type,
           ...('callId' in event && { callId: event.callId }),
-          withheld: unclearedNote,
+          withheld: withheldNote,
         },
       }
     }

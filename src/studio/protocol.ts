@@ -467,7 +467,6 @@ export interface CompareView {
   a: SessionView
   b: SessionView
   commonRecords: number
-  commonMessages: number
   /** The change made by the fork. Null if nothing changed. */
   change: CompareChange | null
   /** The answer that each session ends with. Empty for a session without an answer. */

@@ -11,7 +11,7 @@ import type { RequestMessage, RequestView } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { isRequestEnd } from './session-query.js'
 import { findEffectiveInstructions, type SessionStep } from './session-step.js'
-import { toShownText, toShownValue } from './shown-values.js'
+import { toShownText, toShownValue, withheldNote } from './shown-values.js'
 import { findUsage } from './verdict.js'
 
 interface RequestOptions {
@@ -76,8 +76,6 @@ type RequestEnd = Extract<
 const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
   /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event.type)
 
-const withheldNote = '[withheld: pending shield review]'
-
 /**
  * Rebuilds a request. Null without the agent, or if the agent no longer has the request's model or speaker.
  */
@@ -128,19 +126,14 @@ function toRequestMessage(message: Message): RequestMessage {
   }
 }
 
-function listSettings({
-  sampling,
-  toolChoice,
-  responseFormat,
-  stream,
-  extraBody,
-}: ModelRequest): Record<string, unknown> {
+function listSettings(request: ModelRequest): Record<string, unknown> {
+  const { toolChoice, responseFormat } = request
   return toShownValue({
-    ...sampling,
+    ...request.sampling,
     ...(toolChoice !== undefined && { toolChoice }),
     ...(responseFormat && { responseFormat }),
-    stream,
-    ...extraBody,
+    stream: request.stream,
+    ...request.extraBody,
   }) as Record<string, unknown>
 }
 

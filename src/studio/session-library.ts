@@ -356,22 +356,14 @@ function pickSummary(
   }
 }
 
-function summarizeFold({
-  now,
-  origin,
-  problem,
-  base,
-  steps,
-  duration,
-  failedCalls,
-  cost,
-}: SessionFold): LogSummary {
+function summarizeFold(fold: SessionFold): LogSummary {
+  const { cost } = fold
   return {
-    ...summarizeLog({ ...now, origin }),
-    duration,
+    ...summarizeLog({ ...fold.now, origin: fold.origin }),
+    duration: fold.duration,
     cost: cost.isWhole ? cost.usd : null,
-    ...(base === 0 && { steps, failedCalls }),
-    problem: problem?.message ?? null,
+    ...(fold.base === 0 && { steps: fold.steps, failedCalls: fold.failedCalls }),
+    problem: fold.problem?.message ?? null,
   }
 }
 
@@ -404,18 +396,14 @@ function summarizeLog({ session, inherited, origin }: ReadSession): LogSummary {
 }
 
 function toSessionStatus(
-  {
-    state,
-    reason,
-    wakeAt,
-    problem,
-    value,
-  }: Pick<SessionRow, 'state' | 'reason' | 'wakeAt' | 'problem' | 'value'>,
+  row: Pick<SessionRow, 'state' | 'reason' | 'wakeAt' | 'problem' | 'value'>,
   isHeld: boolean,
 ): SessionRow['status'] {
-  if (problem !== null) return 'damaged'
-  if (value !== null && state === null) return isHeld ? 'running' : wakeAt === null ? 'waiting' : 'sleeping'
-  if (state === 'PAUSED' && (wakeAt !== null || reason === 'sleeping')) return 'sleeping'
+  const { state, wakeAt } = row
+  if (row.problem !== null) return 'damaged'
+  if (row.value !== null && state === null)
+    return isHeld ? 'running' : wakeAt === null ? 'waiting' : 'sleeping'
+  if (state === 'PAUSED' && (wakeAt !== null || row.reason === 'sleeping')) return 'sleeping'
   switch (state as AgentState | null) {
     case 'WAITING_FOR_INPUT':
     case 'PAUSED':

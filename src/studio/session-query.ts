@@ -215,20 +215,14 @@ export function readComparison(word: string): Comparison | null {
   if (number === undefined) return null
   const measure = (name as Comparison['measure'] | undefined) ?? 'duration'
   const limit = Number(number) * (units[unit] ?? (measure === 'duration' ? 1_000 : 1))
-  return { measure, fits: (value) => value !== null && compare(value, sign, limit) }
+  return { measure, fits: (value) => value !== null && (comparisons[sign]?.(value, limit) ?? false) }
 }
 
 const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, k: 1_000 }
 
-function compare(value: number, sign: string, limit: number): boolean {
-  switch (sign) {
-    case '>':
-      return value > limit
-    case '<':
-      return value < limit
-    case '>=':
-      return value >= limit
-    default:
-      return value <= limit
-  }
+const comparisons: Record<string, (value: number, limit: number) => boolean> = {
+  '>': (value, limit) => value > limit,
+  '<': (value, limit) => value < limit,
+  '>=': (value, limit) => value >= limit,
+  '<=': (value, limit) => value <= limit,
 }

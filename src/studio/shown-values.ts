@@ -1,4 +1,5 @@
 import { truncate } from '../../guards/lib/cut.js'
+import { getOrCreate } from '../core/base/values.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { type MediaPart, type Message, readHandoff } from '../../machines/agent/messages.js'
@@ -14,6 +15,9 @@ import type { Moment } from './session-step.js'
 
 /** Maximum characters of a text in a view, because a tool result can be megabytes long. */
 const maxTextLength = 20_000
+
+/** Stands for content that no shield has cleared. */
+export const withheldNote = '[withheld: pending shield review]'
 
 /** Removes secrets from a text and truncates it. */
 export function toShownText(text: string, length = maxTextLength): string {
@@ -193,9 +197,7 @@ function addEditMark(message: ShownMessage, edit: LoggedEdit | undefined): Shown
 const textByResult = new WeakMap<object, string>()
 
 function getResultText(of: object, content: string): string {
-  const text = textByResult.get(of) ?? toShownText(content)
-  textByResult.set(of, text)
-  return text
+  return getOrCreate(textByResult, of, () => toShownText(content))
 }
 
 const shownByResult = new WeakMap<Message, { assistant: ShownMessage; shown: ShownMessage }>()

@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { describeError, StatewrightError } from '../core/base/errors.js'
-import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
+import { closeServer, isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
 import { renderShared } from './export-session.js'
 import type { SessionActions } from './session-actions.js'
 import type { Prefetcher } from './prefetch.js'
@@ -103,7 +103,8 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     url: () => `http://127.0.0.1:${port}/?token=${tokens.fresh}`,
     close: () => {
       parts.prefetcher.close()
-      return closeStudioServer(server, parts.feed)
+      parts.feed.close()
+      return closeServer(server)
     },
   }
 }
@@ -285,12 +286,4 @@ function sendError(response: ServerResponse, error: unknown): void {
       'content-type': 'application/json; charset=utf-8',
     })
     .end(JSON.stringify(refusal))
-}
-
-async function closeStudioServer(server: Server, feed: LiveFeed): Promise<void> {
-  feed.close()
-  const closed = new Promise((resolve) => server.close(resolve))
-  server.closeIdleConnections()
-  server.closeAllConnections()
-  await closed
 }

@@ -9,6 +9,7 @@ import type { Usage } from '../../machines/agent/usage.js'
 import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
+import { joinNames } from './client/format.js'
 import type { CostSum } from './costs.js'
 import type { RecordRow, VerdictView } from './protocol.js'
 import { getOwnUsage, type Moment } from './session-step.js'
@@ -163,12 +164,6 @@ function formatWait(context: AgentContext): string {
   return expiresAt > systemClock.now()
     ? `Waiting for ${what} until ${time}.`
     : `Waited for ${what}. The question expired at ${time}.`
-}
-
-function joinNames(names: readonly string[]): string {
-  const counts = new Map<string, number>()
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return [...counts].map(([name, count]) => (count > 1 ? `${count} × ${name}` : name)).join(', ')
 }
 
 interface Toll {

@@ -19,8 +19,9 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> 
   const lanes: Lanes = new Map()
   const boxes: Box[] = []
   let y = 12
-  for (const { path, type } of tops) {
-    const box = placeBox({ path, type, y, states: states.map((one) => one.path), transitions })
+  const paths = states.map(({ path }) => path)
+  for (const top of tops) {
+    const box = placeBox({ ...top, y }, paths, transitions)
     boxes.push(box)
     y += box.height + boxGap
   }
@@ -76,19 +77,11 @@ interface Box {
   rows: Row[]
 }
 
-function placeBox({
-  path,
-  type,
-  y,
-  states,
-  transitions,
-}: {
-  path: string
-  type: string
-  y: number
-  states: readonly string[]
-  transitions: readonly ChartTransition[]
-}): Box {
+function placeBox(
+  { path, type, y }: Pick<Box, 'path' | 'type' | 'y'>,
+  states: readonly string[],
+  transitions: readonly ChartTransition[],
+): Box {
   const inner = states.filter((one) => one.startsWith(`${path}.`))
   const children = inner.filter((one) => one.split('.').length === path.split('.').length + 1)
   const isCompound = children.some((one) => inner.some((other) => other.startsWith(`${one}.`)))

@@ -47,20 +47,10 @@ const optionSpecs = {
   drain: runOptions.drain,
 } as const
 
-interface BatchOptions {
-  input: string
-  agent: string
-  id: string
-  out: string | undefined
-  concurrency: number
-  costLimit: number | undefined
-  retryFailed: boolean
-  store: string | undefined
-  drainMs: number
-}
+type BatchOptions = ReturnType<typeof readBatchOptions>
 
 /** @throws {CliError} for invalid options */
-function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>): BatchOptions {
+function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const { positionals, text, has, number } = parsed
   const [input = ''] = positionals
   const agent = text('agent')

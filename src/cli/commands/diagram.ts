@@ -58,26 +58,15 @@ async function draw(
   format: (typeof formats)[number],
   { state, isOverview, coverage }: { state: string | undefined; isOverview: boolean; coverage: unknown },
 ): Promise<string> {
-  const {
-    readTransitionCounts,
-    toChart,
-    toMachineJson,
-    toMermaid,
-    toOverviewSvg,
-    toScxml,
-    toStately,
-    toSvg,
-  } = await import('../../diagram/index.js')
-  if (format === 'json') return toMachineJson(machine)
-  if (format === 'stately') return toStately(machine)
-  const chart = toChart(machine)
-  if (format === 'mermaid') return toMermaid(chart)
-  if (format === 'scxml') return toScxml(chart)
-  if (isOverview) return toOverviewSvg(chart, undefined, state)
-  return toSvg(chart, {
-    state,
-    counts: coverage === undefined ? undefined : readTransitionCounts(coverage, chart),
-  })
+  const diagram = await import('../../diagram/index.js')
+  if (format === 'json') return diagram.toMachineJson(machine)
+  if (format === 'stately') return diagram.toStately(machine)
+  const chart = diagram.toChart(machine)
+  if (format === 'mermaid') return diagram.toMermaid(chart)
+  if (format === 'scxml') return diagram.toScxml(chart)
+  if (isOverview) return diagram.toOverviewSvg(chart, undefined, state)
+  const counts = coverage === undefined ? undefined : diagram.readTransitionCounts(coverage, chart)
+  return diagram.toSvg(chart, { state, counts })
 }
 
 /** A `Coverage`, from its file or from an exploration. */

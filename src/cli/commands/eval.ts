@@ -5,7 +5,6 @@ import { systemClock } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
-import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { EvaluationCase } from '../../testing/evaluate/evaluation-case.js'
 import type { EvaluationProgress } from '../../testing/evaluate/evaluate.js'
@@ -66,28 +65,10 @@ const optionSpecs = {
   ...storeOption,
 } as const
 
-export interface EvalOptions {
-  /** The file with the cases. If undefined, the sessions of `source` are replayed. */
-  cases: string | undefined
-  source: { last: number; prefix: string | undefined; tags: SessionTags; marked: boolean } | undefined
-  agent: string
-  score: string | undefined
-  against: string | undefined
-  repeat: number
-  concurrency: number
-  out: string | undefined
-  html: string | undefined
-  json: boolean
-  failBelow: number | undefined
-  maxRegression: number | undefined
-  passAt: number | undefined
-  seed: number | undefined
-  id: string | undefined
-  store: string | undefined
-}
+type EvalOptions = ReturnType<typeof readEvalOptions>
 
 /** @throws {CliError} for invalid or contradictory options */
-function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions {
+function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const { positionals, text, has, all, number } = parsed
   const [cases] = positionals
   const isReplay = has('from-store')
@@ -111,6 +92,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
   if (maxRegression !== undefined && against === undefined)
     throw badUsageError('--max-regression needs --against FILE.', '--max-regression')
   return {
+    /** The file with the cases. If undefined, the sessions of `source` are replayed. */
     cases,
     source: isReplay
       ? {
@@ -217,12 +199,7 @@ class EvalCommand {
     const io = this.#io
     const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
     if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-    const { last, prefix, tags, marked } = source ?? {
-      last: 1,
-      prefix: undefined,
-      tags: {},
-      marked: false,
-    }
+    const { last = 1, prefix, tags = {}, marked = false } = source ?? {}
     const store = await openStoreToShow(url, io)
     try {
       const found = await readSessionCases(store, {

@@ -4,7 +4,7 @@ import { followRun } from '../follow-run.js'
 import { loadConfig } from '../load.js'
 import { expectModelOptions, withAgent } from '../model-setup.js'
 import { announceStudio, loadStudio, waitForInterrupt } from '../open-studio.js'
-import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
+import { formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
 import { canAsk, choosePrompt } from '../prompt.js'
 import { type OpenedStore, openStoreForRun } from '../session-store.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
@@ -22,21 +22,15 @@ export const runOptionSpecs = {
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
 } as const
 
-export interface RunCommandOptions extends CommonOptions {
-  /** The prompt. Undefined if there is none. `-` means stdin. */
-  prompt: string | undefined
-  session: string | undefined
-  limits: { maxSteps?: number; timeoutMs?: number }
-  stream: boolean
-  studio: boolean
-}
+type RunCommandOptions = ReturnType<typeof readRunOptions>
 
 /** @throws {CliError} for invalid or contradictory options */
-export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>): RunCommandOptions {
+export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>) {
   const { positionals, text, has, number } = parsed
   const [maxSteps, timeoutMs] = [number('max-steps'), number('timeout')]
   return {
     ...readCommonOptions(parsed),
+    /** The prompt. Undefined if there is none. `-` means stdin. */
     prompt: positionals.length === 0 ? undefined : positionals.join(' '),
     session: text('session'),
     limits: { ...(maxSteps !== undefined && { maxSteps }), ...(timeoutMs !== undefined && { timeoutMs }) },

@@ -10,10 +10,9 @@ import {
   type OptionRules,
   textRule,
 } from '../../core/config/check-options.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Authorize } from '../../web/authorize.js'
-import { type CheckedExpose, checkExpose, type ExposeOptions } from '../../web/exposure.js'
-import { type AgentTool, createAgentTools, type McpAgentTool } from './agent-tools.js'
+import { checkExpose, type ExposeOptions } from '../../web/exposure.js'
+import { createAgentTools, type McpAgentTool } from './agent-tools.js'
 
 export interface McpServerOptions<Context = unknown> extends SessionRunnerOptions {
   /**
@@ -54,22 +53,7 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   onError?: (error: unknown) => void
 }
 
-export interface CheckedOptions {
-  agents: Agents
-  authorize: Authorize
-  store: SessionStore
-  tools: ReadonlyMap<string, AgentTool>
-  info: { name: string; version: string }
-  instructions: string | undefined
-  answerUrl: ((task: string) => string) | undefined
-  answerCommand: string | undefined
-  hosts: readonly string[] | undefined
-  maxBodyBytes: number | undefined
-  pollMs: number
-  drainMs: number | undefined
-  expose: CheckedExpose
-  onError: (error: unknown) => void
-}
+export type CheckedOptions = ReturnType<typeof checkServerOptions>
 
 const optionRules: OptionRules<McpServerOptions> = {
   agents: { ...agentsRule, isRequired: true },
@@ -101,22 +85,9 @@ const optionRules: OptionRules<McpServerOptions> = {
 /**
  * @throws {ConfigError} `invalid_config`, naming the key
  */
-export function checkServerOptions(by: string, options: McpServerOptions): CheckedOptions {
-  const {
-    agents,
-    authorize,
-    name = 'statewright',
-    version = '1.0.0',
-    instructions,
-    answerUrl,
-    answerCommand,
-    hosts,
-    maxBodyBytes,
-    pollMs = 1000,
-    drainMs,
-    expose,
-    onError = warnOfError,
-  } = checkOptions(`${by}(options)`, options, optionRules, (message, key) => refuse(key, message))
+export function checkServerOptions(by: string, options: McpServerOptions) {
+  const given = checkOptions(`${by}(options)`, options, optionRules, (message, key) => refuse(key, message))
+  const { agents, authorize, name = 'statewright', version = '1.0.0', onError = warnOfError } = given
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw refuse('store', `${by} needs a store with an inbox, because any process may answer any request.`)
@@ -127,19 +98,15 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
         `'${agent}' is interactive, but an agent that serves as a tool must end its run with its answer.`,
       )
   return {
-    agents,
+    ...given,
+    pollMs: given.pollMs ?? 1000,
     authorize: authorize as Authorize,
     store,
     tools: createAgentTools(agents, options.tools),
     info: { name, version },
-    instructions,
-    answerUrl,
-    answerCommand: answerCommand ?? undefined,
-    hosts: hosts ?? (authorize === 'none' ? loopbackHosts : undefined),
-    maxBodyBytes,
-    pollMs,
-    drainMs,
-    expose: checkExpose(expose, onError),
+    answerCommand: given.answerCommand ?? undefined,
+    hosts: given.hosts ?? (authorize === 'none' ? loopbackHosts : undefined),
+    expose: checkExpose(given.expose, onError),
     onError,
   }
 }

@@ -8,6 +8,7 @@ import type {
   ChartState,
 } from '../protocol.js'
 import { type Highlights, Picture } from './picture.js'
+import { listAncestors } from './timeline-layout.js'
 import { useKeys } from './run-hooks.js'
 import { createLazyScreen } from './loading.js'
 import { formatStatePath, getLastPart } from './format.js'
@@ -66,9 +67,10 @@ export function ChartPane(props: ChartProps) {
     setSheet(sheet === 'visited' ? 'whole' : 'visited')
     return true
   })
-  const shown = (sheet === 'follow'
-    ? findSheet(chart, active[0])
-    : chart.sheets.find(({ id }) => id === sheet)) ?? {
+  const followed = listAncestors(active[0] ?? '')
+  const shown = chart.sheets.findLast(({ id }) =>
+    sheet === 'follow' ? followed.includes(id) : id === sheet,
+  ) ?? {
     id: sheet === 'visited' ? `visited ${visited}` : 'whole',
     svg: drawn,
   }
@@ -240,14 +242,6 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
   )
 }
 
-function findSheet(chart: ChartView, state: string | undefined): ChartView['sheets'][number] | undefined {
-  for (let at = state ?? ''; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
-    const sheet = chart.sheets.find(({ id }) => id === at)
-    if (sheet) return sheet
-  }
-  return undefined
-}
-
 /** How often stored sessions entered or passed through a state. */
 export function countStateVisits(
   { transitions }: Pick<ChartView, 'transitions'>,
@@ -311,20 +305,15 @@ function Outline({ chart, active, markOf, onState }: OutlineProps) {
   }
   const press = (event: KeyboardEvent): void => {
     const at = states.findIndex(({ path }) => path === chosen)
-    const to =
-      event.key === 'ArrowDown'
-        ? states[at + 1]
-        : event.key === 'ArrowUp'
-          ? states[at - 1]
-          : event.key === 'Home'
-            ? states[0]
-            : event.key === 'End'
-              ? states.at(-1)
-              : event.key === 'ArrowLeft'
-                ? states.find(({ path }) => path === chosen.slice(0, Math.max(0, chosen.lastIndexOf('.'))))
-                : event.key === 'ArrowRight'
-                  ? states.find(({ path }) => path.startsWith(`${chosen}.`))
-                  : undefined
+    const targets: Record<string, ChartState | undefined> = {
+      ArrowDown: states[at + 1],
+      ArrowUp: states[at - 1],
+      Home: states[0],
+      End: states.at(-1),
+      ArrowLeft: states.find(({ path }) => path === getParentPath(chosen)),
+      ArrowRight: states.find(({ path }) => path.startsWith(`${chosen}.`)),
+    }
+    const to = targets[event.key]
     if (event.key === 'Enter' || event.key === ' ') onState(chosen)
     else if (to) go(to.path)
     else if (!event.key.startsWith('Arrow')) return
@@ -369,6 +358,6 @@ function Outline({ chart, active, markOf, onState }: OutlineProps) {
   )
 }
 
-function getParentPath(path: string): string {
+export function getParentPath(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('.')))
 }

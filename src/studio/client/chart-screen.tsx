@@ -2,7 +2,7 @@ import { formatCount } from '../../core/format/format-words.js'
 import { useState } from 'preact/hooks'
 import type { ChartState, ChartTransition, ChartView, RecordRow, VisitsView } from '../protocol.js'
 import { blankRow } from './session-data.js'
-import { ChartPane, countStateVisits } from './chart-pane.js'
+import { ChartPane, countStateVisits, getParentPath } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { replaceAddress } from './page.js'
 import type { Source } from './data-source.js'
@@ -110,15 +110,10 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   const known = new Set([chart, ...chart.states].map((one) => one.description))
   return (
     <div class="stack">
-      <p class="crumbs">{formatStatePath([path.slice(0, Math.max(0, path.lastIndexOf('.')))])}</p>
+      <p class="crumbs">{formatStatePath([getParentPath(path)])}</p>
       <h1>{getLastPart(path)}</h1>
       <p class="lead">{description}</p>
-      <p>
-        {joinSentence(
-          formatVisits(visits, (known) => countStateVisits(chart, known, path), 'entered it', 'entered it'),
-          tests,
-        )}
-      </p>
+      <p>{joinSentence(formatEntered(chart, visits, path), tests)}</p>
       <Transitions title="Transitions" list={own} {...{ known, visits, onState }} />
       <Transitions title="From outer states" list={above} {...{ known, visits, onState }} />
       <Transitions title="Transitions to this state" list={into} {...{ known, visits, onState }} isInto />
@@ -126,16 +121,13 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
 }
 
-/** Formats the number of visits. Empty if the visits are unknown. */
-function formatVisits(
-  visits: VisitsView | null,
-  countOf: (visits: VisitsView) => number,
-  did: string,
-  one: string,
-): string {
+/** Formats the number of visits to a state. Empty if the visits are unknown. */
+function formatEntered(chart: ChartView, visits: VisitsView | null, path: string): string {
   if (visits === null || visits.sessions === 0) return ''
-  const times = countOf(visits)
-  return times === 0 ? `no stored session ${one}` : `stored sessions ${did} ${formatCount(times, 'time')}`
+  const times = countStateVisits(chart, visits, path)
+  return times === 0
+    ? 'no stored session entered it'
+    : `stored sessions entered it ${formatCount(times, 'time')}`
 }
 
 function joinSentence(...parts: string[]): string {

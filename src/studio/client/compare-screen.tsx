@@ -1,12 +1,12 @@
 import { diffArrays } from 'diff'
 import { useEffect, useMemo } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
-import { type CostSum, formatChange, formatCost, formatCostChange, sumCosts } from '../costs.js'
+import { formatChange, formatCost, formatCostChange, sumCosts } from '../costs.js'
 import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
 import { formatJson, formatShort, sessionAddress } from './format.js'
-import { LongText } from './json-tree.js'
+import { CodeText, LongText } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { Said } from './message.js'
 import type { Mark } from './picture.js'
@@ -234,22 +234,16 @@ function dropMarks(text: string): string {
   return text.replace(/\*\*(?=\S)(.+?)(?<=\S)\*\*/g, '$1').replace(/^#{1,6} /gm, '')
 }
 
-interface Outcome {
-  models: string
-  steps: number
-  tokens: number
-  cost: CostSum
-  ms: number
-  answer: string
-}
-
 /** An original counts only from the fork on, because the fork's log does not contain earlier records. */
-function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: SessionView): Outcome {
+function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: SessionView) {
   const before = isForkOf(view === a ? b : a, view) ? commonRecords : 0
   const own = view.rows.slice(before)
   const start = view.rows[Math.max(0, before - 1)]
   const last = own.at(-1)
   const side = view === a ? 'a' : 'b'
+  const bars = view.bars.filter(({ from }) => from >= (start?.at ?? 0))
+  // The time that people took to answer says nothing about the run.
+  const waited = measureUnion(bars, ['waits'], last?.at ?? 0)
   return {
     models: [...new Set(own.flatMap(({ spent }) => (spent?.by === 'model' ? spent.name : [])))]
       .filter(Boolean)
@@ -259,18 +253,9 @@ function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: 
     ).length,
     tokens: Math.max(0, (last?.tokens ?? 0) - (start?.tokens ?? 0)),
     cost: sumCosts(own.map(({ paid }) => paid)),
-    ms: last && start ? last.at - start.at - measureWaits(view, start.at, last.at) : 0,
+    ms: last && start ? last.at - start.at - waited : 0,
     answer: answers[side],
   }
-}
-
-/** The time that people took to answer, which says nothing about the run. */
-function measureWaits({ bars }: SessionView, from: number, to: number): number {
-  return measureUnion(
-    bars.filter((bar) => bar.from >= from),
-    ['waits'],
-    to,
-  )
 }
 
 function Pair({
@@ -331,13 +316,12 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
             <div class={`call-head${differs(call.name, theirs?.name)}`}>
               <span class="call-name">{call.name}</span>
             </div>
-            <pre tabIndex={0} class={differs(call.arguments, theirs?.arguments)}>
-              <LongText text={formatJson(call.arguments)} first={800} />
-            </pre>
+            <CodeText text={formatJson(call.arguments)} class={differs(call.arguments, theirs?.arguments)} />
             {call.result !== null && (
-              <pre tabIndex={0} class={`result${differs(call.result, theirs?.result)}`}>
-                <LongText text={formatJson(call.result)} first={800} />
-              </pre>
+              <CodeText
+                text={formatJson(call.result)}
+                class={`result${differs(call.result, theirs?.result)}`}
+              />
             )}
           </div>
         )

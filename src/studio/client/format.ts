@@ -40,6 +40,15 @@ export function formatStatePath(paths: readonly string[]): string {
   return paths.map((path) => path.split('.').join(' › ')).join(', ')
 }
 
+/** `2 × look_up, pay`. `times` follows each count. A single name has a count only if `times` is empty. */
+export function joinNames(names: readonly string[], times = ' ×'): string {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts]
+    .map(([name, count]) => (count > 1 || times === '' ? `${count}${times} ${name}` : name))
+    .join(', ')
+}
+
 /** The tone of a state determines its color. */
 export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy' {
   switch (state) {

@@ -78,6 +78,15 @@ function Leaf({ value }: { value: unknown }) {
   return <span class="json-value">{String(value)}</span>
 }
 
+/** A text in a box of its own that can be scrolled with the keyboard. */
+export function CodeText({ text, class: kind, first = 800 }: Parameters<typeof LongText>[0]) {
+  return (
+    <pre tabIndex={0} class={kind}>
+      <LongText text={text} first={first} />
+    </pre>
+  )
+}
+
 export function LongText({
   text,
   class: kind = '',

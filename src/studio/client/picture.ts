@@ -178,9 +178,7 @@ export class Picture {
 
   /** The path of the state, or of its nearest outer state in the picture. */
   #findDrawnPath(path: string): string {
-    for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.'))))
-      if (this.#states.has(at)) return at
-    return path
+    return listAncestors(path).findLast((one) => this.#states.has(one)) ?? path
   }
 
   #locate(path: string | undefined): Point | null {

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { RequestView } from '../protocol.js'
 import { formatJson } from './format.js'
-import { JsonTree, LongText } from './json-tree.js'
+import { CodeText, JsonTree, LongText } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 
 interface RequestProps {
@@ -49,9 +49,7 @@ export function RequestTab({ seq, load }: RequestProps) {
       {instructions !== null && (
         <details>
           <summary>Instructions</summary>
-          <pre tabIndex={0}>
-            <LongText text={instructions} />
-          </pre>
+          <CodeText text={instructions} first={2000} />
         </details>
       )}
       <section>
@@ -67,45 +65,28 @@ export function RequestTab({ seq, load }: RequestProps) {
           </button>
         </div>
         {messages.map(({ id, role, text, calls }) => (
-          <div key={id} class="call">
-            <div class="call-head">
-              <span class="call-name">{role}</span>
-              <span class="call-status">{id}</span>
-            </div>
-            {text !== '' && (
-              <pre tabIndex={0}>
-                <LongText text={text} first={800} />
-              </pre>
-            )}
+          <Part key={id} name={role} status={id}>
+            {text !== '' && <CodeText text={text} />}
             {calls.map(({ name, arguments: input }, index) => (
               <pre key={index} tabIndex={0}>
                 {name} <LongText text={formatJson(input)} first={800} />
               </pre>
             ))}
-          </div>
+          </Part>
         ))}
         {nudges.map((text, index) => (
-          <div key={index} class="call">
-            <div class="call-head">
-              <span class="call-name">nudge</span>
-              <span class="call-status">this request only</span>
-            </div>
-            <pre tabIndex={0}>
-              <LongText text={text} first={800} />
-            </pre>
-          </div>
+          <Part key={index} name="nudge" status="this request only">
+            <CodeText text={text} />
+          </Part>
         ))}
       </section>
       <details>
         <summary>{formatCount(tools.length, 'tool')}</summary>
         {tools.map(({ name, description, parameters }) => (
-          <div key={name} class="call">
-            <div class="call-head">
-              <span class="call-name">{name}</span>
-            </div>
+          <Part key={name} name={name}>
             {description !== null && <p>{description}</p>}
             {parameters !== null && <JsonTree value={parameters} name="parameters" />}
-          </div>
+          </Part>
         ))}
       </details>
       {settings !== null && (
@@ -118,6 +99,18 @@ export function RequestTab({ seq, load }: RequestProps) {
         <h2>Raw response</h2>
         <JsonTree value={response} />
       </section>
+    </div>
+  )
+}
+
+function Part({ name, status, children }: { name: string; status?: string; children: ComponentChildren }) {
+  return (
+    <div class="call">
+      <div class="call-head">
+        <span class="call-name">{name}</span>
+        {status !== undefined && <span class="call-status">{status}</span>}
+      </div>
+      {children}
     </div>
   )
 }

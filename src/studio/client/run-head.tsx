@@ -128,17 +128,8 @@ interface VerdictProps {
 type ChipTab = 'cost' | 'guards' | 'transcript'
 
 /** The stop reason and the usage of the session. Each part links to its records in turn. */
-export function VerdictStrip({
-  view,
-  steps,
-  now,
-  onFork,
-  onShare,
-  otherAgent,
-  onResume,
-  onPlace,
-  onTab,
-}: VerdictProps) {
+export function VerdictStrip(props: VerdictProps) {
+  const { view, steps, now, onFork, onShare, otherAgent, onResume, onPlace, onTab } = props
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)

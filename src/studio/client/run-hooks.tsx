@@ -47,21 +47,8 @@ export function useMoment(
 
 const stepMs = 700
 
-interface Position {
-  place: number
-  /** Duration of the token's last move. 0 jumps. */
-  ms: number
-  isPlaying: boolean
-  isLive: boolean
-  /** Goes to a record. The token walks to the next one and jumps to any other. */
-  go: (to: number) => void
-  /** Starts or stops playing. */
-  play: () => void
-  setLive: (isLive: boolean) => void
-}
-
 /** The current record, which the reader, the player or the live run moves. */
-export function usePosition(rows: readonly RecordRow[], startSeq: number | null, isFile: boolean): Position {
+export function usePosition(rows: readonly RecordRow[], startSeq: number | null, isFile: boolean) {
   const last = rows.length - 1
   const [place, setPlace] = useState(() => {
     const at = startSeq === null ? -1 : rows.findIndex(({ seq }) => seq === startSeq)
@@ -69,8 +56,10 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
   })
   const [isLive, setLive] = useState(startSeq === null && !isFile)
   const [isPlaying, setPlaying] = useState(false)
+  /** Duration of the token's last move. 0 jumps. */
   const [ms, setMs] = useState(0)
 
+  /** Goes to a record. The token walks to the next one and jumps to any other. */
   const go = useLatest((to: number) => {
     const at = Math.max(0, Math.min(last, to))
     setMs(at === place + 1 ? stepMs : 0)
@@ -97,6 +86,7 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
     return () => clearTimeout(timer)
   }, [isPlaying, last, place])
 
+  /** Starts or stops playing. */
   const play = (): void => {
     setLive(false)
     if (!isPlaying && place >= last) setPlace(0)

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { formatWakeTime } from '../../core/base/clock.js'
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
@@ -5,7 +6,7 @@ import { type RunStep, toStepKey } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
 import { Fact, RequestTab } from './request-tab.js'
-import { formatClock, formatStatePath, formatWord, sessionAddress } from './format.js'
+import { formatClock, formatStatePath, formatWord, joinNames, sessionAddress } from './format.js'
 import { forkableStates } from '../session-query.js'
 
 interface RunTabProps extends Omit<CostProps, 'budget'> {
@@ -228,33 +229,49 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
   if (sums.size === 0) return null
   const sorted = [...sums.values()].toSorted((a, b) => b.paid.usd - a.paid.usd || b.tokens - a.tokens)
   return (
+    <SpendTable caption="Cost by model, tool and sub-agent" head="Source">
+      {sorted.map(({ by, name, count, tokens, paid }) => {
+        const child = by === 'sub-agent' && bars.find(({ sessionId, label }) => sessionId && label === name)
+        return (
+          <tr key={`${by} ${name}`}>
+            <th scope="row">
+              {child ? <a href={sessionAddress(child.sessionId ?? '')}>{name}</a> : name || 'unnamed model'}
+              <small>
+                {by}
+                {by === 'model' && `, ${formatCount(count, 'request')}`}
+              </small>
+            </th>
+            <td>{formatCount(tokens)}</td>
+            <td>{formatCost(paid)}</td>
+          </tr>
+        )
+      })}
+    </SpendTable>
+  )
+}
+
+function SpendTable({
+  caption,
+  head,
+  children,
+}: {
+  caption: string
+  head: string
+  children: ComponentChildren
+}) {
+  return (
     <table class="spenders">
-      <caption class="sr">Cost by model, tool and sub-agent</caption>
+      <caption class="sr">{caption}</caption>
       <thead>
         <tr>
-          <th scope="col">Source</th>
-          <th scope="col">Tokens</th>
-          <th scope="col">Cost</th>
+          {[head, 'Tokens', 'Cost'].map((name) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
         </tr>
       </thead>
-      <tbody>
-        {sorted.map(({ by, name, count, tokens, paid }) => {
-          const child = by === 'sub-agent' && bars.find(({ sessionId, label }) => sessionId && label === name)
-          return (
-            <tr key={`${by} ${name}`}>
-              <th scope="row">
-                {child ? <a href={sessionAddress(child.sessionId ?? '')}>{name}</a> : name || 'unnamed model'}
-                <small>
-                  {by}
-                  {by === 'model' && `, ${formatCount(count, 'request')}`}
-                </small>
-              </th>
-              <td>{formatCount(tokens)}</td>
-              <td>{formatCost(paid)}</td>
-            </tr>
-          )
-        })}
-      </tbody>
+      <tbody>{children}</tbody>
     </table>
   )
 }
@@ -266,42 +283,25 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
   if (steps.length === 0) return null
   const sorted = steps.toSorted((a, b) => b.cost.usd - a.cost.usd || b.tokens - a.tokens)
   return (
-    <table class="spenders">
-      <caption class="sr">Cost by step</caption>
-      <thead>
-        <tr>
-          <th scope="col">Most expensive steps</th>
-          <th scope="col">Tokens</th>
-          <th scope="col">Cost</th>
+    <SpendTable caption="Cost by step" head="Most expensive steps">
+      {sorted.slice(0, mostSteps).map((step) => (
+        <tr key={toStepKey(step)}>
+          <th scope="row">
+            <button type="button" class="link" onClick={() => onStep(step)}>
+              Step {step.step}
+            </button>
+            <small>{describeCalls(step)}</small>
+          </th>
+          <td>{formatCount(step.tokens)}</td>
+          <td>{formatCost(step.cost)}</td>
         </tr>
-      </thead>
-      <tbody>
-        {sorted.slice(0, mostSteps).map((step) => (
-          <tr key={toStepKey(step)}>
-            <th scope="row">
-              <button type="button" class="link" onClick={() => onStep(step)}>
-                Step {step.step}
-              </button>
-              <small>{describeCalls(step)}</small>
-            </th>
-            <td>{formatCount(step.tokens)}</td>
-            <td>{formatCost(step.cost)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </SpendTable>
   )
 }
 
 function describeCalls({ calls, label }: RunStep): string {
-  if (calls.length === 0) return label
-  const names = [...new Set(calls.map(({ name }) => name))]
-  return names
-    .map((name) => {
-      const { length } = calls.filter((call) => call.name === name)
-      return length > 1 ? `${length} × ${name}` : name
-    })
-    .join(', ')
+  return calls.length === 0 ? label : joinNames(calls.map(({ name }) => name))
 }
 
 function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) {

@@ -128,23 +128,7 @@ interface RowProps {
 
 /** The small labels are for phones, where the table has no header. */
 function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
-  const { failedCalls } = row
-  const {
-    id,
-    name,
-    title,
-    status,
-    state,
-    reason,
-    wakeAt,
-    agent,
-    models,
-    steps,
-    duration,
-    tokens,
-    cost,
-    updatedAt,
-  } = row
+  const { id, title, status, reason, wakeAt, failedCalls, steps, cost, updatedAt } = row
   return (
     <tr class={depth > 0 ? 'session inner' : 'session'}>
       <td class="session-choose">
@@ -161,7 +145,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
             href={`#/${row.value === null ? 'session' : 'machine'}/${encodeURIComponent(id)}`}
             class="session-link"
           >
-            <span class="session-title">{title || name || id}</span>{' '}
+            <span class="session-title">{title || row.name || id}</span>{' '}
             <small class="session-sub">{describeOrigin(row)}</small>
           </a>
           {children}
@@ -169,7 +153,7 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
       </th>
       <td class="session-state">
         <RowPill row={row} />
-        {reason !== null && reason !== 'sleeping' && reason !== state?.toLowerCase() && (
+        {reason !== null && reason !== 'sleeping' && reason !== row.state?.toLowerCase() && (
           <small>{formatWord(reason)}</small>
         )}
         {failedCalls > 0 && <small class="failed-calls">{formatCount(failedCalls, 'failed call')}</small>}
@@ -179,17 +163,17 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
           </small>
         )}
       </td>
-      <td class="session-fact">{agent}</td>
-      <td class="session-fact">{models.join(', ')}</td>
+      <td class="session-fact">{row.agent}</td>
+      <td class="session-fact">{row.models.join(', ')}</td>
       <td class="session-fact number">
         {steps === null ? '–' : formatCount(steps)}
         <small>{steps === 1 ? ' step' : ' steps'}</small>
       </td>
       <td class="session-fact number">
-        {formatDuration(duration + (row.status === 'running' ? Math.max(0, Date.now() - updatedAt) : 0))}
+        {formatDuration(row.duration + (status === 'running' ? Math.max(0, Date.now() - updatedAt) : 0))}
       </td>
       <td class="session-fact number">
-        {formatShort(tokens)}
+        {formatShort(row.tokens)}
         <small> tok</small>
       </td>
       <td class={cost === null ? 'session-fact number unknown' : 'session-fact number'}>
@@ -203,23 +187,15 @@ function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
 }
 
 /** Describes the origin first, because a generated id fills a narrow column. */
-function describeOrigin({
-  id,
-  name,
-  title,
-  forkedFrom,
-  parent,
-  isAttached,
-  holder,
-  problem,
-  tags,
-}: SessionRow): string {
+function describeOrigin(row: SessionRow): string {
+  const { forkedFrom, parent, holder, problem } = row
+  const name = row.name ?? row.id
   return [
     ...(forkedFrom ? [`fork of ${forkedFrom.sessionId}`] : []),
     ...(parent === null ? [] : [`sub-agent of ${parent}`]),
-    ...(title === (name ?? id) ? [] : [name ?? id]),
-    ...(isAttached ? ['live'] : holder === null ? [] : [holder]),
-    ...Object.entries(tags).map(([tag, value]) => `${tag}=${value}`),
+    ...(row.title === name ? [] : [name]),
+    ...(row.isAttached ? ['live'] : holder === null ? [] : [holder]),
+    ...Object.entries(row.tags).map(([tag, value]) => `${tag}=${value}`),
     ...(problem === null ? [] : [problem]),
   ].join(' · ')
 }

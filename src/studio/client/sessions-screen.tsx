@@ -227,18 +227,11 @@ export const pageSize = 60
 /** Delay before a search after typing, and between two searches for changes, in milliseconds. */
 const [typingMs, newsMs] = [120, 1_000]
 
-interface FoundSessions {
-  view: SessionsView | null
-  error: unknown
-  reload: () => void
-  loadMore: () => void
-}
-
 function useFoundSessions(
   source: Source,
   { q, sort }: { q: string; sort: string },
   onProblem: (problem: string | null) => void,
-): FoundSessions {
+) {
   const [view, setView] = useState<SessionsView | null>(null)
   const [error, setError] = useState<unknown>(null)
   const request = useRef({ q, sort, count: pageSize, round: 0 })

@@ -17,18 +17,8 @@ interface SliderProps {
 }
 
 /** A native range input over the records. */
-export function Slider({
-  rows,
-  place,
-  isPlaying,
-  isLive,
-  isOpen,
-  onPlace,
-  onPlay,
-  onLive,
-  areLanesShown,
-  onLanes,
-}: SliderProps) {
+export function Slider(props: SliderProps) {
+  const { rows, place, isPlaying, isLive, isOpen, onPlace, areLanesShown } = props
   const row = rows[place]
   const last = rows.length - 1
   return (
@@ -40,7 +30,7 @@ export function Slider({
           type="button"
           class="icon play"
           aria-label={isPlaying ? 'Stop playing' : 'Play'}
-          onClick={onPlay}
+          onClick={props.onPlay}
         >
           <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
@@ -68,7 +58,7 @@ export function Slider({
         class="icon lanes-button"
         aria-label="Lanes of the timeline"
         aria-pressed={areLanesShown}
-        onClick={onLanes}
+        onClick={props.onLanes}
       >
         <Icon name="lanes" size={18} />
       </button>
@@ -78,7 +68,7 @@ export function Slider({
           class={isOpen ? 'live' : 'live ended'}
           {...(isOpen && { 'aria-pressed': isLive })}
           aria-disabled={!isOpen && place === last}
-          onClick={isOpen ? onLive : () => place === last || onPlace(last)}
+          onClick={isOpen ? props.onLive : () => place === last || onPlace(last)}
         >
           {isOpen ? 'Live' : 'End'}
         </button>

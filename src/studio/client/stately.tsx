@@ -59,16 +59,12 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
 
   return (
     <>
-      {!isReady && !isSilent && (
+      {!isReady && (
         <p class="stately-note" role="status">
-          Stately's editor ({origin}) is loading. Until it responds, the studio shows its own chart.
-        </p>
-      )}
-      {!isReady && isSilent && (
-        <p class="stately-note" role="status">
-          Stately's editor ({origin}) has not responded for {patienceMs / 1000} seconds. It may be
-          unreachable, or its protocol may have changed. The chart shown is the studio's own; no run data was
-          sent to the editor.
+          Stately's editor ({origin}){' '}
+          {isSilent
+            ? `has not responded for ${patienceMs / 1000} seconds. It may be unreachable, or its protocol may have changed. The chart shown is the studio's own; no run data was sent to the editor.`
+            : 'is loading. Until it responds, the studio shows its own chart.'}
         </p>
       )}
       <iframe

@@ -4,7 +4,7 @@ import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { getLastPart, getTone } from './format.js'
+import { getLastPart, getTone, joinNames } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { type Axis, grain, isAtEnd, listSeenBars, listStretches, placeBars } from './timeline-layout.js'
 
@@ -160,10 +160,8 @@ function formatBar({ label, from, to }: Bar, now?: number): string {
 
 /** `12 look_up, 3 read_file · 40 ms` */
 function formatMerged(bars: readonly Bar[]): string {
-  const counts = new Map<string, number>()
-  for (const { label } of bars) counts.set(label, (counts.get(label) ?? 0) + 1)
-  const names = [...counts].map(([label, count]) => `${count} ${label}`).join(', ')
-  return `${names} · ${formatDuration(bars.reduce((sum, { from, to }) => sum + ((to ?? from) - from), 0))}`
+  const names = bars.map(({ label }) => label)
+  return `${joinNames(names, '')} · ${formatDuration(bars.reduce((sum, { from, to }) => sum + ((to ?? from) - from), 0))}`
 }
 
 function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {

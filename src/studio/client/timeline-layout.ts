@@ -317,7 +317,7 @@ export function listStates(
   return new Set([...to, ...passed].flatMap(listAncestors))
 }
 
-/** `a.b.c` → `a.b.c`, `a.b`, `a`. Empty for the root. */
+/** `a.b.c` → `a`, `a.b`, `a.b.c`. Empty for the root. */
 export function listAncestors(path: string): string[] {
   if (path === '' || path === '(root)') return []
   return path.split('.').map((_, index, parts) => parts.slice(0, index + 1).join('.'))

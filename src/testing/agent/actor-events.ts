@@ -10,6 +10,7 @@ import {
   type Events,
   late,
   nextWindow,
+  createBudgetFailure,
   createFailure,
   createUsage,
   modelFailures,
@@ -36,11 +37,10 @@ export const featureModels = Object.fromEntries(
 ) as Record<keyof typeof featureOutcomes, Events>
 
 export const waitForBudget: Events = {
-  'model: waiting for a shared budget': failed('model', {
-    ...createFailure('fatal', 'shared_budget'),
-    budget: 'tenant',
-    wakeAt: nextWindow,
-  }),
+  'model: waiting for a shared budget': failed(
+    'model',
+    createBudgetFailure(undefined, { wakeAt: nextWindow }),
+  ),
 }
 
 export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conclusion'): Events {
@@ -112,14 +112,8 @@ export function listModelEvents({ config: { budget }, features }: AgentContext, 
 
 const refusedRequest: Events = {
   'model: refused by the budget': failed('model', createFailure('fatal', 'token_budget')),
-  'model: refused by a shared budget': failed('model', {
-    ...createFailure('fatal', 'shared_budget'),
-    budget: 'tenant',
-  }),
-  'model: shared budget unavailable': failed('model', {
-    ...createFailure('fatal', 'shared_budget_unavailable'),
-    budget: 'tenant',
-  }),
+  'model: refused by a shared budget': failed('model', createBudgetFailure()),
+  'model: shared budget unavailable': failed('model', createBudgetFailure('shared_budget_unavailable')),
 }
 
 function dropPartialText(error: ModelActorError): ModelActorError {
@@ -428,39 +422,23 @@ export function listChildEnd({ calls }: AgentContext): Events {
 export function listChildEvents({ calls }: AgentContext): Events {
   const callId = findRunning(calls, 'research')?.id
   if (callId === undefined) return {}
-  const rests = (questions: PendingCall[]): AnyEventObject =>
+  const rests = (...questions: PendingCall[]): AnyEventObject =>
     stampEvent({ type: 'CHILD_WAITING', callId, questions })
+  const reports = (tokens: number, id = callId): AnyEventObject =>
+    stampEvent({ type: 'CHILD_USAGE', callId: id, usage: createUsage(tokens) })
+  const answers = (tokens: number): AnyEventObject =>
+    stampEvent({ type: 'TOOL_RESULT', callId, result: toolOutcomes.ok, usage: createUsage(tokens) })
+  const [approval, output] = [createQuestion('q', 'approval'), createQuestion('r', 'client')]
   return {
-    'sub-agent: reports usage': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(10) }),
-    'sub-agent: reports usage over budget': stampEvent({
-      type: 'CHILD_USAGE',
-      callId,
-      usage: createUsage(1_000),
-    }),
-    'sub-agent: answers with usage': stampEvent({
-      type: 'TOOL_RESULT',
-      callId,
-      result: toolOutcomes.ok,
-      usage: createUsage(10),
-    }),
-    'sub-agent: answers with usage over budget': stampEvent({
-      type: 'TOOL_RESULT',
-      callId,
-      result: toolOutcomes.ok,
-      usage: createUsage(1_000),
-    }),
-    'sub-agent: needs approval': rests([createQuestion('q', 'approval')]),
-    'sub-agent: needs approval and client output': rests([
-      createQuestion('q', 'approval'),
-      createQuestion('r', 'client'),
-    ]),
-    'sub-agent: needs client output': rests([createQuestion('r', 'client')]),
-    'sub-agent: is paused': rests([]),
-    'sub-agent of an unknown call: reports usage': stampEvent({
-      type: 'CHILD_USAGE',
-      callId: 'nobody',
-      usage: createUsage(1_000),
-    }),
+    'sub-agent: reports usage': reports(10),
+    'sub-agent: reports usage over budget': reports(1_000),
+    'sub-agent: answers with usage': answers(10),
+    'sub-agent: answers with usage over budget': answers(1_000),
+    'sub-agent: needs approval': rests(approval),
+    'sub-agent: needs approval and client output': rests(approval, output),
+    'sub-agent: needs client output': rests(output),
+    'sub-agent: is paused': rests(),
+    'sub-agent of an unknown call: reports usage': reports(1_000, 'nobody'),
   }
 }
 
@@ -477,26 +455,18 @@ export function listShieldEvents(context: AgentContext): Events {
   }))
   const open = listUnclearedCalls(context)
   const unscreened = context.calls.filter((call) => call.unscreenedResult)
-  const results = (action: ShieldAction) =>
-    unscreened.map(({ id }) => ({ ...createScreening(action, 'What it may say.'), callId: id }))
+  const screen = (calls: readonly { id: string }[], action: ShieldAction, content: string) =>
+    calls.map(({ id }) => ({ ...createScreening(action, content), callId: id }))
   return {
-    ...(messages.length > 0 && {
-      'input allowed': done('inputShields', allowed),
-    }),
+    ...(messages.length > 0 && { 'input allowed': done('inputShields', allowed) }),
     ...createCallsAllowed(context),
     ...(open.length > 0 && {
-      'calls refused': done(
-        'callShields',
-        open.map(({ id }) => ({ ...createScreening('block', 'Not that.'), callId: id })),
-      ),
-      'calls redacted': done(
-        'callShields',
-        open.map(({ id }) => ({ ...createScreening('redact', '{"n":0}'), callId: id })),
-      ),
+      'calls refused': done('callShields', screen(open, 'block', 'Not that.')),
+      'calls redacted': done('callShields', screen(open, 'redact', '{"n":0}')),
     }),
     ...(unscreened.length > 0 && {
-      'results allowed': done('resultShields', results('allow')),
-      'results withheld': done('resultShields', results('block')),
+      'results allowed': done('resultShields', screen(unscreened, 'allow', 'What it may say.')),
+      'results withheld': done('resultShields', screen(unscreened, 'block', 'What it may say.')),
     }),
   }
 }

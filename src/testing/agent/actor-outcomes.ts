@@ -226,6 +226,10 @@ export function createFailure(kind: ModelActorError['kind'], code: string): Mode
   return { ...createModelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
 }
 
+export function createBudgetFailure(code = 'shared_budget', more?: Pick<ModelActorError, 'wakeAt'>) {
+  return { ...createFailure('fatal', code), budget: 'tenant', ...more }
+}
+
 function addPartialText(error: ModelActorError): ModelActorError {
   return { ...error, partialText: 'Do' }
 }

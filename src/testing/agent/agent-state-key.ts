@@ -1,5 +1,5 @@
 import { findStrictest, getExpiry, listApprovers } from '../../../machines/agent/approvals.js'
-import { expectArgument, objectRule } from '../../core/base/values.js'
+import { expectArgument, getOrCreate, objectRule } from '../../core/base/values.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -106,7 +106,5 @@ let lastNumber = 0
 
 /** Configurations never change within a run, so they can be compared by identity. */
 function getNumber(value: object): number {
-  const known = numbers.get(value) ?? ++lastNumber
-  numbers.set(value, known)
-  return known
+  return getOrCreate(numbers, value, () => ++lastNumber)
 }

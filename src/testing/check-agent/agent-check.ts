@@ -54,6 +54,13 @@ export function expectTold(result: RunResult, after = ''): void {
   expectTrue(!isNormal(result), `reported as a normal end${after} (${describeEnd(result)})`)
 }
 
+/** @throws CheckFailure for more requests than allowed. Returns the number of requests. */
+export function expectRequests({ requests }: AgentScene, most: number, result: RunResult): string {
+  const count = formatCount(requests.length, 'request')
+  expectTrue(requests.length <= most, `${count} (${describeEnd(result)})`)
+  return count
+}
+
 export function toolOf({ facts }: AgentScene): SampledTool {
   if (facts.tool) return facts.tool
   throw new NotAsked(noTool('runs without approval', facts.unsampled))

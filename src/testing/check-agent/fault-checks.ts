@@ -8,6 +8,7 @@ import {
   describeRun,
   endOf,
   expectNormal,
+  expectRequests,
   expectTold,
   say,
   toolOf,
@@ -41,8 +42,7 @@ const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec
     const process = scene.open(turns(), { model: { seed: scene.seed, rate: 1, faults: [fault] } })
     const result = await process.say(scene.input)
     expectTold(result)
-    const { length } = scene.requests
-    expectTrue(length <= most, `${formatCount(length, 'request')} (${describeEnd(result)})`)
+    expectRequests(scene, most, result)
     return describeRun(scene, result)
   },
 })

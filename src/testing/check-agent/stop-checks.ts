@@ -5,6 +5,7 @@ import {
   callOf,
   describeEnd,
   describeRun,
+  expectRequests,
   NotAsked,
   toolOf,
   turns,
@@ -54,10 +55,7 @@ const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
       scene.executions.length === 1,
       `${formatCount(scene.executions.length, 'call was', 'calls were')} executed`,
     )
-    expectTrue(
-      scene.requests.length === 1,
-      `${formatCount(scene.requests.length, 'request')} (${describeEnd(result)})`,
-    )
+    expectRequests(scene, 1, result)
     return result
   })
 
@@ -99,10 +97,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
     async (scene, controller) => {
       controller.abort()
       const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
-      expectTrue(
-        scene.requests.length === 0,
-        `${formatCount(scene.requests.length, 'request')} (${describeEnd(result)})`,
-      )
+      expectRequests(scene, 0, result)
       return result
     },
   ),
@@ -128,10 +123,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
       error: () => undefined,
     })
     const result = await run.result
-    expectTrue(
-      scene.requests.length === 1,
-      `${formatCount(scene.requests.length, 'request')} (${describeEnd(result)})`,
-    )
+    expectRequests(scene, 1, result)
     return result
   }),
   cancel(
@@ -170,8 +162,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       // With `onLimit: 'conclude'`, one more request is allowed.
       const most = process.agent.config.limits.onLimit === 'conclude' ? 4 : 3
       const result = await process.say(scene.input, { limits: { maxSteps: 3 } })
-      const { length } = scene.requests
-      expectTrue(length <= most, `${formatCount(length, 'request')} (${describeEnd(result)})`)
+      expectRequests(scene, most, result)
       expectTold(result)
       return describeRun(scene, result)
     },
@@ -196,8 +187,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
     async run(scene) {
       const process = scene.open(restless(scene))
       const result = await process.say(scene.input, { limits: { tokenBudget: tokensOfStep * 2.5 } })
-      const { length } = scene.requests
-      expectTrue(length <= 3, `${formatCount(length, 'request')} (${describeEnd(result)})`)
+      expectRequests(scene, 3, result)
       expectTold(result)
       return describeRun(scene, result)
     },

@@ -203,13 +203,8 @@ const nouns = { state: 'state', emitted: 'list of emitted events', output: 'outp
 
 const write = createWriter()
 
-function formatDifference({
-  title,
-  kind,
-  before,
-  after,
-  contexts,
-}: Omit<MachineDifference, 'toString'>): string {
+function formatDifference(difference: Omit<MachineDifference, 'toString'>): string {
+  const { title, kind, before, after, contexts } = difference
   const shared = before.steps.slice(0, -1)
   const [old, now] = [before.steps.at(-1), after.steps.at(-1)]
   const lines = [title, `Starting with ${before.input}:`]

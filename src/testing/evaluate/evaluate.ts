@@ -312,16 +312,7 @@ class Evaluation {
   }
 }
 
-function toFacts({
-  result,
-  usage,
-  steps,
-  durationMs,
-  guards,
-}: CaseOutcome): Pick<
-  EvaluatedRun,
-  'state' | 'reason' | 'failure' | 'output' | 'steps' | 'tokens' | 'durationMs' | 'guards'
-> {
+function toFacts({ result, usage, steps, durationMs, guards }: CaseOutcome) {
   return {
     state: result?.state ?? null,
     reason: result?.reason ?? null,

@@ -193,13 +193,10 @@ const closeStore = async (store: SessionStore): Promise<void> => store.close()
 /** Why a check does not apply to a store, or null. */
 function explainMissing(ability: Ability, store: SessionStore, shared: boolean): string | null {
   if (ability === 'shared') return shared ? null : 'shared is false, so each store has separate sessions'
-  if (ability === 'purge') return store.purge ? null : 'the store has no purge'
-  if (ability === 'setTitle') return store.setTitle ? null : 'the store has no setTitle'
-  if (ability === 'setMark') return store.setMark ? null : 'the store has no setMark'
-  if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
-  if (ability === 'timers') return store.timers ? null : 'the store has no timers'
+  if (ability !== 'findUnread' && ability !== 'listUnread')
+    return store[ability] ? null : `the store has no ${ability}`
   if (!store.inbox) return 'the store has no inbox'
-  return ability === 'inbox' || store.inbox[ability] ? null : `the inbox has no ${ability}`
+  return store.inbox[ability] ? null : `the inbox has no ${ability}`
 }
 
 function checkDuration(key: string, ms: number): number {

@@ -10,18 +10,14 @@ import {
   listIds,
   strangeIds,
   createSummary,
+  listNumbers,
+  writeSession,
 } from './store-scene.js'
 import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
 
 function getInbox({ inbox }: SessionStore): SessionInbox {
   if (!inbox) throw new CheckFailure('the store should have an inbox, as it had before')
   return inbox
-}
-
-async function writeSession(store: SessionStore, id: string): Promise<void> {
-  const lease = await store.acquire(id, leaseRequest)
-  await store.append(lease, [createRecord(1)], createSummary(id))
-  await store.release(lease)
 }
 
 export const inboxChecks: readonly StoreCheckSpec[] = [
@@ -52,8 +48,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
         time.same(`the time of message ${index + 1}`, at, times[index] ?? Number.NaN)
       await inbox.remove('s', [1, 3])
       await inbox.remove('s', [1, 9])
-      const rest = (await inbox.read('s')).map(({ message }) => message)
-      expectSame('the remaining messages after 1 and 3 are removed', rest, [2])
+      expectSame('the remaining messages after 1 and 3 are removed', listNumbers(await inbox.read('s')), [2])
       await inbox.remove('s', [2])
       expectSame('an inbox after removing everything', await inbox.read('s'), [])
       expectSame(
@@ -142,17 +137,10 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       await writeSession(store, 's')
       const put = await Promise.all(Array.from({ length: 40 }, async (_, n) => inbox.put('s', `${n}`)))
       const numbers = Array.from({ length: 40 }, (_, n) => n + 1)
-      expectSame(
-        'the numbers of forty concurrent messages',
-        put.map(({ message }) => message).sort((a, b) => a - b),
-        numbers,
-      )
+      const given = listNumbers(put).sort((a, b) => a - b)
+      expectSame('the numbers of forty concurrent messages', given, numbers)
       const found = await inbox.read('s')
-      expectSame(
-        'the numbers in the inbox',
-        found.map(({ message }) => message),
-        numbers,
-      )
+      expectSame('the numbers in the inbox', listNumbers(found), numbers)
       for (const [n, { message }] of put.entries())
         expectSame(`the text of message ${message}`, found[message - 1]?.text, `${n}`)
     },
@@ -180,8 +168,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       const inbox = getInbox(store)
       for (const id of ['a', 'b', 'c']) await writeSession(store, id)
       for (const id of ['a', 'a', 'c', 'a']) await inbox.put(id, '{}')
-      const after = (await inbox.read('a', 1)).map(({ message }) => message)
-      expectSame('the list of messages after message 1', after, [2, 3])
+      expectSame('the list of messages after message 1', listNumbers(await inbox.read('a', 1)), [2, 3])
       expectSame('the list of messages after the last one', await inbox.read('a', 3), [])
       const lease = await store.acquire('c', leaseRequest)
       const unheard = [...((await inbox.listUnread?.()) ?? [])].sort((a, b) =>
@@ -243,18 +230,10 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       const rest = await timers.listDue({ limit: 2, after: first.timers.at(-1) })
       expectSame('the next page', listIds(rest.timers), ['a'])
       await timers.set([createTimer('soon', (await timers.listDue({ limit: 1 })).now + time.ms(100))])
-      expectSame('the due timers before their time', listIds((await timers.listDue({ limit: 10 })).timers), [
-        'b',
-        'c',
-        'a',
-      ])
+      const listDue = async () => listIds((await timers.listDue({ limit: 10 })).timers)
+      expectSame('the due timers before their time', await listDue(), ['b', 'c', 'a'])
       await time.pass(100)
-      expectSame('the due timers at their time', listIds((await timers.listDue({ limit: 10 })).timers), [
-        'b',
-        'c',
-        'a',
-        'soon',
-      ])
+      expectSame('the due timers at their time', await listDue(), ['b', 'c', 'a', 'soon'])
     },
   },
   {

@@ -10,6 +10,8 @@ import {
   listIds,
   strangeIds,
   createSummary,
+  expectBusy,
+  writeSession,
 } from './store-scene.js'
 import type { ListOptions } from '../../core/sessions/store/list-options.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
@@ -49,11 +51,8 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const list = await store.list()
       expectSame('the list ordered by last write', listIds(list), ['a', 'c', 'b'])
       const [first, second, third] = list
-      expectSame(
-        'the heads',
-        list.map(({ head }) => head),
-        [3, 2, 2],
-      )
+      const heads = list.map(({ head }) => head)
+      expectSame('the heads', heads, [3, 2, 2])
       for (const [listed, created, updated] of [
         [first, ofA, later],
         [second, ofC, ofC],
@@ -62,20 +61,15 @@ export const listChecks: readonly StoreCheckSpec[] = [
         time.same(`createdAt of ${listed?.id}`, listed?.createdAt ?? Number.NaN, created)
         time.same(`updatedAt of ${listed?.id}`, listed?.updatedAt ?? Number.NaN, updated)
       }
-      expectSame(
-        'the summaries',
-        list.map((entry) => entry.summary),
-        ['a', 'c', 'b'].map((id) => createSummary(`about ${id}`)),
-      )
+      const summaries = ['about a', 'about c', 'about b'].map((title) => createSummary(title))
+      const listed = list.map(({ summary }) => summary)
+      expectSame('the summaries', listed, summaries)
       expectOwner('a leased session', first, 'writer of a')
       expectOwner('a released session', third, null)
 
       await time.pass(300)
-      expectSame(
-        'the owners after all leases have expired',
-        (await store.list()).map(({ holder }) => holder),
-        [null, null, null],
-      )
+      const holders = (await store.list()).map(({ holder }) => holder)
+      expectSame('the owners after all leases have expired', holders, [null, null, null])
     },
   },
   {
@@ -143,17 +137,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
               (state === undefined || [state].flat().includes(listed?.state as never)) &&
               (agent === undefined || listed?.agent === agent),
           )
-          const asks = formatValue({ state, agent })
-          expectSame(`the list for ${asks}`, await store.list({ state, agent }), wanted)
-          const pages: ListedSession[] = []
-          // Guards against a store that restarts with each page.
-          while (pages.length <= wanted.length) {
-            const page = await store.list({ state, agent, limit: 3, after: pages.at(-1) })
-            pages.push(...page)
-            if (page.length < 3) break
-          }
-          expectSame(`the list for ${asks} in pages of three`, listIds(pages), listIds(wanted))
-          expectSame(`the entries on the pages for ${asks}`, pages, wanted)
+          await expectList(store, { state, agent }, wanted)
         }
       }
     },
@@ -316,11 +300,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     async run({ store, time }) {
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
       await store.append(lease, [createRecord(1)])
-      const error = await expectRefusal('a delete', 'session_busy', () => store.delete('s'))
-      expectTrue(
-        error.message.includes('run 4f2a'),
-        `the session_busy message should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
-      )
+      await expectBusy('a delete', 'run 4f2a', () => store.delete('s'))
       expectSame('the log', await store.read('s'), [createRecord(1)])
       await time.pass(100)
       expectSame('a delete after the lease has expired', await store.delete('s'), true)
@@ -351,17 +331,6 @@ const oddTexts = [
   'ann:1',
 ]
 
-async function write(
-  store: SessionStore,
-  id: string,
-  more: { tags?: SessionTags; parent?: string; state?: 'PAUSED' | 'COMPLETED' },
-  isHeld = false,
-): Promise<void> {
-  const lease = await store.acquire(id, leaseRequest)
-  await store.append(lease, [createRecord(1)], { ...createSummary(id), ...more })
-  if (!isHeld) await store.release(lease)
-}
-
 export const ownerChecks: readonly StoreCheckSpec[] = [
   {
     name: 'the list filters by prefix, tags, parent and time, pages, and excludes sub-agent sessions by default',
@@ -373,8 +342,9 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
         const id = `${user}:${n}`
         const tags = { user, ...(n % 2 === 0 && { plan: n % 4 === 0 ? 'pro' : 'free' }) }
         const state = n % 3 === 0 ? 'PAUSED' : 'COMPLETED'
-        await write(store, id, { ...(n % 7 !== 0 && { tags }), state }, n % 6 === 0)
-        if (n % 10 === 0) await write(store, `${id}:run.1.1`, { parent: id, state, tags }, n % 20 === 0)
+        await writeSession(store, id, { ...(n % 7 !== 0 && { tags }), state }, n % 6 === 0)
+        if (n % 10 === 0)
+          await writeSession(store, `${id}:run.1.1`, { parent: id, state, tags }, n % 20 === 0)
       }
       const all = await store.list({ children: true })
       expectSame('the number of sessions including sub-agents', all.length, 66)
@@ -426,7 +396,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
     name: 'a session is found by the tags of its last summary, for any tag text',
     async run({ store }) {
       for (const [n, text] of oddTexts.entries())
-        await write(store, `s${n}`, {
+        await writeSession(store, `s${n}`, {
           tags: Object.fromEntries([
             ['is', text],
             [text, 'x'],
@@ -465,14 +435,14 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       )
       await store.delete('s0')
       expectSame('the list filtered by a tag of a deleted session', await listNew(), [])
-      await write(store, 's0', {})
+      await writeSession(store, 's0')
       expectSame('the list filtered by a tag of a recreated session', await listNew(), [])
     },
   },
   {
     name: 'the list refuses missing owners and contradicting options',
     async run({ store }) {
-      await write(store, 'ann:1', { tags: { user: 'ann' } })
+      await writeSession(store, 'ann:1', { tags: { user: 'ann' } })
       for (const [key, options] of [
         ['prefix', { prefix: undefined }],
         ['prefix', { prefix: '' }],
@@ -520,12 +490,16 @@ async function expectList(
   wanted: readonly ListedSession[],
 ): Promise<void> {
   const asks = formatValue(options)
-  expectSame(`the list for ${asks}`, listIds(await store.list(options)), listIds(wanted))
+  const list = await store.list(options)
+  expectSame(`the list for ${asks}`, listIds(list), listIds(wanted))
+  expectSame(`the entries for ${asks}`, list, wanted)
   const pages: ListedSession[] = []
+  // Guards against a store that restarts with each page.
   while (pages.length <= wanted.length) {
     const page = await store.list({ ...options, limit: 3, after: pages.at(-1) })
     pages.push(...page)
     if (page.length < 3) break
   }
-  expectSame(`the list for ${asks} in pages of three`, pages, wanted)
+  expectSame(`the list for ${asks} in pages of three`, listIds(pages), listIds(wanted))
+  expectSame(`the entries on the pages for ${asks}`, pages, wanted)
 }

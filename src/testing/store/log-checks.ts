@@ -6,6 +6,7 @@ import {
   createRecord,
   createRecords,
   expectRefusal,
+  listSeqs,
 } from './store-scene.js'
 
 export const logChecks: readonly StoreCheckSpec[] = [
@@ -81,11 +82,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
       for (const [range, wanted] of ranges) {
         const words = Object.entries(range ?? {}).map(([key, value]) => `${key}: ${value}`)
         const found = await store.read('s', range)
-        expectSame(
-          `the range { ${words.join(', ')} }`,
-          found.map(({ seq }) => seq),
-          wanted,
-        )
+        expectSame(`the range { ${words.join(', ')} }`, listSeqs(found), wanted)
       }
     },
   },
@@ -96,11 +93,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
       await store.append(lease, createRecords(1, 9))
       const reaches = async (to: number | undefined, wanted: number[]) => {
         const found = await store.read('s', { from: 'snapshot', ...(to !== undefined && { to }) })
-        expectSame(
-          `the range from the snapshot to ${to ?? 'the head'}`,
-          found.map(({ seq }) => seq),
-          wanted,
-        )
+        expectSame(`the range from the snapshot to ${to ?? 'the head'}`, listSeqs(found), wanted)
       }
       await reaches(3, [1, 2, 3])
       await store.append(lease, [

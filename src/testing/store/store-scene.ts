@@ -1,7 +1,7 @@
 import { describeError, UsageError } from '../../core/base/errors.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
-import { CheckFailure, formatValue, expectSame } from '../check-assertions.js'
+import { CheckFailure, formatValue, expectSame, expectTrue } from '../check-assertions.js'
 import { systemClock } from '../../core/base/clock.js'
 
 export interface StoreScene {
@@ -52,6 +52,11 @@ export const createSummary = (title: string): SessionSummary => ({
   cost: null,
 })
 
+export const listSeqs = (records: readonly { seq: number }[]): number[] => records.map(({ seq }) => seq)
+
+export const listNumbers = (messages: readonly { message: number }[]): number[] =>
+  messages.map(({ message }) => message)
+
 export const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
 
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
@@ -88,6 +93,28 @@ export async function expectRefusal(
   throw new CheckFailure(
     `${what} should be refused with a ${kind.name} ${code}, but was answered with ${formatValue(answer)}`,
   )
+}
+
+/** The error of a call on a session that this holder has leased. The error must name the holder. */
+export async function expectBusy(what: string, holder: string, work: () => unknown) {
+  const error = await expectRefusal(what, 'session_busy', work)
+  expectTrue(
+    error.message.includes(holder),
+    `the session_busy message should name the lease owner, '${holder}', but is ${formatValue(error.message)}`,
+  )
+  return error
+}
+
+/** Writes a session with one record. Keeps the lease if `isHeld`. */
+export async function writeSession(
+  store: SessionStore,
+  id: string,
+  more: Partial<SessionSummary> = {},
+  isHeld = false,
+): Promise<void> {
+  const lease = await store.acquire(id, leaseRequest)
+  await store.append(lease, [createRecord(1)], { ...createSummary(id), ...more })
+  if (!isHeld) await store.release(lease)
 }
 
 export const getCode = (error: unknown): string =>
