@@ -8,7 +8,7 @@ import { isRestState } from '../../machines/agent/run-result.js'
 import { toJson } from '../core/base/json.js'
 import { isOfCall } from '../web/approval-id.js'
 import { CallNames, joinMedia, toReasoningId } from './agui-messages.js'
-import type { Mark, PageMessages } from './page-messages.js'
+import { type Mark, type PageMessages, toOwner } from './page-messages.js'
 import type { AGUIMessage, AGUIPart } from './protocol.js'
 
 type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>
@@ -227,8 +227,7 @@ export class AgentOutput {
   }
 
   get #owner(): { subagentRunId?: string } {
-    const { subagentRunId } = this.#prefix
-    return subagentRunId === undefined ? {} : { subagentRunId }
+    return toOwner(this.#prefix)
   }
 }
 

@@ -198,6 +198,6 @@ export class PageMessages {
   }
 }
 
-function toOwner({ subagentRunId }: Mark): { subagentRunId?: string } {
+export function toOwner({ subagentRunId }: Pick<Mark, 'subagentRunId'>): { subagentRunId?: string } {
   return subagentRunId === undefined ? {} : { subagentRunId }
 }

@@ -44,17 +44,15 @@ export interface ChartTransition extends DeclaredTransition {
   reenter: boolean
 }
 
+export const machineRule = objectRule(['root', 'config'], 'an XState machine, such as agent.machine')
+
 /**
  * Converts a machine to a chart. Transition ids match the ids in a `Coverage`.
  *
  * @example await writeFile('machine.svg', await toSvg(toChart(machine)))
  */
 export function toChart(machine: AnyStateMachine): Chart {
-  expectArgument(
-    'toChart(machine)',
-    machine,
-    objectRule(['root', 'config'], 'an XState machine, such as agent.machine'),
-  )
+  expectArgument('toChart(machine)', machine, machineRule)
   const transitions = listTransitions(machine)
 
   function read(node: AnyStateNode): ChartState {

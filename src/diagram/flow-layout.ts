@@ -358,11 +358,6 @@ interface Block extends Box {
   svg: readonly string[]
 }
 
-interface BlockColors {
-  fill: string
-  line: string
-}
-
 const chipSize = 13
 const chipHeight = 26
 const chipStep = 31
@@ -380,7 +375,7 @@ interface BlockContent {
   state: ChartState
   /** Shows the description in the box instead of only in the tooltip. */
   isDescribed: boolean
-  colors: BlockColors
+  colors: { fill: string; line: string }
   /** Incoming transitions listed as text below the description. */
   notes?: readonly Note[]
 }

@@ -94,27 +94,11 @@ export function drawLevelLines(left: Box, right: Box, lines: readonly Line[]): s
     words.map((word, index) =>
       drawWayLabel(word, middle, y + index * labelStep, { width: room + 8, anchor: 'middle' }),
     )
+  const draw = (line: Line | undefined, from: Point, to: Point, y: number): string[] =>
+    line ? drawLine(line, [from, to], say(wrapWayLabels(line, room), y)) : []
   return [
-    ...(there
-      ? drawLine(
-          there,
-          [
-            [x1, thereY],
-            [x2, thereY],
-          ],
-          say(wrapWayLabels(there, room), left.y + 18),
-        )
-      : []),
-    ...(back
-      ? drawLine(
-          back,
-          [
-            [x2, backY],
-            [x1, backY],
-          ],
-          say(wrapWayLabels(back, room), backY + 20),
-        )
-      : []),
+    ...draw(there, [x1, thereY], [x2, thereY], left.y + 18),
+    ...draw(back, [x2, backY], [x1, backY], backY + 20),
   ]
 }
 
@@ -162,26 +146,10 @@ export function drawUprightLines(
       }),
     )
   }
+  const draw = (line: Line | undefined, from: Point, to: Point, side: 'left' | 'right'): string[] =>
+    line ? drawLine(line, [from, to], say(line, side)) : []
   return [
-    ...(down
-      ? drawLine(
-          down,
-          [
-            [x - apart, top],
-            [x - apart, bottom],
-          ],
-          say(down, up ? 'left' : 'right'),
-        )
-      : []),
-    ...(up
-      ? drawLine(
-          up,
-          [
-            [x + apart, bottom],
-            [x + apart, top],
-          ],
-          say(up, 'right'),
-        )
-      : []),
+    ...draw(down, [x - apart, top], [x - apart, bottom], up ? 'left' : 'right'),
+    ...draw(up, [x + apart, bottom], [x + apart, top], 'right'),
   ]
 }

@@ -1,3 +1,5 @@
+import type { ChartTransition } from './chart.js'
+
 /** The meaning of a final state, shown by its color. */
 export type Tone = 'success' | 'limit' | 'error' | 'neutral'
 
@@ -114,12 +116,7 @@ export const agentLook: Look = {
 
 export function isMainTransition(
   { mainPath }: Look,
-  {
-    source,
-    targets,
-    on,
-    when,
-  }: { source: string; targets: readonly string[]; on: string; when: string | null },
+  { source, targets, on, when }: Pick<ChartTransition, 'source' | 'targets' | 'on' | 'when'>,
 ): boolean {
   return mainPath.some(
     ([from, to, by]) =>

@@ -15,6 +15,7 @@ import {
 } from './svg-parts.js'
 import { type Chart, type ChartState, flattenStates } from './chart.js'
 import { layOutFlow, isFlow } from './flow-layout.js'
+import type { Box } from './flow-lines.js'
 import { agentLook, type Look, palette, toneColors } from './look.js'
 import { themeStyle } from './theme-style.js'
 import { toOverview, type OverviewTransition } from './overview.js'
@@ -118,11 +119,7 @@ export function drawOverview(chart: Chart, look: Look = agentLook, of?: string):
   const targetsIn = (from: readonly OverviewCard[]): OverviewCard[] =>
     from.filter(({ id }) => reached.has(id))
   const bottom = Math.max(getBottom(cards), getBottom(endCards), top) + margin
-  return [
-    `<svg role="img" aria-label="${escapeXml(`${title}, overview`)}" width="${full}" height="${bottom}" viewBox="0 0 ${full} ${bottom}" xmlns="http://www.w3.org/2000/svg">`,
-    themeStyle,
-    `<rect width="${full}" height="${bottom}" rx="8" fill="${palette.page}"/>`,
-    drawLabel(title, margin, margin + 18, { size: fontSizes.title, bold: true, width: full - 2 * margin }),
+  return drawPage(title, full, bottom, [
     ...heading.map((words, index) =>
       drawLabel(words, margin, margin + 20 + (index + 1) * lineHeight, { color: palette.quiet, width: full }),
     ),
@@ -132,29 +129,26 @@ export function drawOverview(chart: Chart, look: Look = agentLook, of?: string):
     ...[...cards, ...endCards]
       .filter(({ id }) => shown.initial.includes(id))
       .map(({ x, y }) => drawInitialMarker(x + 60, y)),
-    '</svg>',
-    '',
-  ].join('\n')
+  ])
 }
 
 function drawFlowSvg(chart: Chart, look: Look): string {
-  const flow = layOutFlow(chart, look, margin + fontSizes.title + 16)
-  const room = flow.width - 2 * margin
+  const { width, height, svg } = layOutFlow(chart, look, margin + fontSizes.title + 16)
+  const x = margin + measureText(chart.id, fontSizes.title, true) + 14
+  const options = { color: palette.quiet, width: width - margin - x }
+  return drawPage(chart.id, width, height, [
+    drawLabel(chart.root.description, x, margin + 18, options),
+    ...svg,
+  ])
+}
+
+function drawPage(title: string, width: number, height: number, parts: readonly string[]): string {
   return [
-    `<svg role="img" aria-label="${escapeXml(`${chart.id}, overview`)}" width="${flow.width}" height="${flow.height}" viewBox="0 0 ${flow.width} ${flow.height}" xmlns="http://www.w3.org/2000/svg">`,
+    `<svg role="img" aria-label="${escapeXml(`${title}, overview`)}" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" xmlns="http://www.w3.org/2000/svg">`,
     themeStyle,
-    `<rect width="${flow.width}" height="${flow.height}" rx="8" fill="${palette.page}"/>`,
-    drawLabel(chart.id, margin, margin + 18, { size: fontSizes.title, bold: true, width: room }),
-    drawLabel(
-      chart.root.description,
-      margin + measureText(chart.id, fontSizes.title, true) + 14,
-      margin + 18,
-      {
-        color: palette.quiet,
-        width: room - measureText(chart.id, fontSizes.title, true) - 14,
-      },
-    ),
-    ...flow.svg,
+    `<rect width="${width}" height="${height}" rx="8" fill="${palette.page}"/>`,
+    drawLabel(title, margin, margin + 18, { size: fontSizes.title, bold: true, width: width - 2 * margin }),
+    ...parts,
     '</svg>',
     '',
   ].join('\n')
@@ -245,12 +239,7 @@ interface Row {
   y: number
 }
 
-interface OverviewCard {
-  id: string
-  x: number
-  y: number
-  width: number
-  height: number
+interface OverviewCard extends Box {
   rows: readonly Row[]
   svg: readonly string[]
 }

@@ -6,6 +6,7 @@ import {
   createUniqueNames,
   flattenStates,
   getImplementationName,
+  machineRule,
 } from './chart.js'
 import { agentLook, type Look, type Tone, palette, toneColors } from './look.js'
 import { escapeXml } from './svg-parts.js'
@@ -255,11 +256,7 @@ function formatAttributes(attributes: Readonly<Record<string, string>>): string 
  * @example await writeFile('machine.json', toMachineJson(machine))
  */
 export function toMachineJson(machine: AnyStateMachine): string {
-  expectArgument(
-    'toMachineJson(machine)',
-    machine,
-    objectRule(['root', 'config'], 'an XState machine, such as agent.machine'),
-  )
+  expectArgument('toMachineJson(machine)', machine, machineRule)
   const config = toPlainJson(machine.config, '') as Record<string, unknown>
   return `${JSON.stringify({ ...config, id: machine.id }, null, 2)}\n`
 }
@@ -271,11 +268,7 @@ export function toMachineJson(machine: AnyStateMachine): string {
  * @example await writeFile('machine.stately.js', toStately(machine))
  */
 export function toStately(machine: AnyStateMachine): string {
-  expectArgument(
-    'toStately(machine)',
-    machine,
-    objectRule(['root', 'config'], 'an XState machine, such as agent.machine'),
-  )
+  expectArgument('toStately(machine)', machine, machineRule)
   return `import { createMachine } from 'xstate'\n\nexport const machine = createMachine(${toMachineJson(machine).trimEnd()})\n`
 }
 

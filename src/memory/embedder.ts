@@ -170,24 +170,13 @@ function invalidEmbeddingsError(why: string): MemoryError {
   )
 }
 
-interface PaidModel {
-  client: object
-  model: string
-  budgets?: readonly SharedBudget[]
-  inputPerMillion?: number
-}
-
-interface CountedAnswer {
-  usage?: unknown
-}
-
 /**
  * Pays for embeddings from the budgets. Reserves the maximum cost in all budgets before the request, and settles
  * afterwards.
  * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; the errors of the request
  */
-async function payForEmbeddings<Answer extends CountedAnswer>(
-  options: PaidModel,
+async function payForEmbeddings<Answer extends { usage?: unknown }>(
+  options: EmbeddingOptions,
   texts: readonly string[],
   signal: AbortSignal,
   ask: () => PromiseLike<Answer>,
@@ -227,9 +216,9 @@ interface PricedModel {
   prices: PriceBook
 }
 
-function describeModel({ client, model, inputPerMillion }: PaidModel): PricedModel {
+function describeModel({ client, model, inputPerMillion }: EmbeddingOptions): PricedModel {
   return {
-    provider: getProviderName(getBaseURL({ model, client: client as OpenAIClient })),
+    provider: getProviderName(getBaseURL({ model, client: client as object as OpenAIClient })),
     model,
     prices: createPriceBook(
       inputPerMillion === undefined ? {} : { [model]: { inputPerMillion, outputPerMillion: 0 } },
@@ -243,7 +232,7 @@ async function priceTokens({ prices, provider, model }: PricedModel, tokens: num
 }
 
 /** Returns null if the provider reports no usage. */
-function readCount({ usage }: CountedAnswer): number | null {
+function readCount({ usage }: { usage?: unknown }): number | null {
   for (const key of ['prompt_tokens', 'total_tokens']) {
     const count = readTokens(readProperty(usage, key))
     if (count !== null) return count

@@ -1,6 +1,6 @@
 import { getOrCreate } from '../core/base/values.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
-import type { ContentPart, MediaPart, Message } from '../../machines/agent/messages.js'
+import type { ContentPart, MediaPart, Message, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelStepResponse, StepCompleted } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'
 import { type Span, SpanStatusCode } from '@opentelemetry/api'
@@ -36,16 +36,7 @@ export function formatInstructions({ instructions }: ModelRequest): string | und
 /** The answer, without content that shields have not cleared. */
 export function formatOutputMessages(response: ModelStepResponse): string | undefined {
   const { text: words, refusal, toolCalls } = response
-  const texts = [words, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
-  const calls = (toolCalls ?? []).map(
-    ({ id, function: { name, arguments: args } }): Part => ({
-      type: 'tool_call',
-      id,
-      name,
-      arguments: scrubSecrets(args),
-    }),
-  )
-  const parts = [...texts.map(toTextPart), ...calls]
+  const parts = [...toTextParts([words, refusal]), ...(toolCalls ?? []).map(toCallPart)]
   return parts.length === 0 ? undefined : fitMessages([measureParts({ role: 'assistant', parts })])
 }
 
@@ -56,6 +47,14 @@ export function limitContent(content: string): string {
 
 function toTextPart(content: string): Part {
   return { type: 'text', content: scrubSecrets(content) }
+}
+
+function toTextParts(texts: readonly (string | null | undefined)[]): Part[] {
+  return texts.flatMap((text) => (text ? [toTextPart(text)] : []))
+}
+
+function toCallPart({ id, function: { name, arguments: args } }: ToolCall): Part {
+  return { type: 'tool_call', id, name, arguments: scrubSecrets(args) }
 }
 
 function toSpanMessage(message: Message): SpanMessage {
@@ -73,16 +72,8 @@ function toSpanMessage(message: Message): SpanMessage {
     }
     case 'assistant': {
       const { content, refusal, tool_calls: calls = [], media = [] } = message
-      const words = [content, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
-      const toolCalls = calls.map(
-        ({ id, function: { name, arguments: args } }): Part => ({
-          type: 'tool_call',
-          id,
-          name,
-          arguments: scrubSecrets(args),
-        }),
-      )
-      return { role, parts: [...words.map(toTextPart), ...media.map(toFilePart), ...toolCalls] }
+      const words = toTextParts([content, refusal])
+      return { role, parts: [...words, ...media.map(toFilePart), ...calls.map(toCallPart)] }
     }
     default: {
       const { content } = message

@@ -45,7 +45,7 @@ export class StepSpans {
   }
 
   findContext(step: OtherStep): Context | undefined {
-    const work = this.#open?.get(getMeasuredStepKey(step))
+    const work = this.#open?.get(getStepKey(step))
     if (work && step.type === 'tool_execution' && step.description !== '')
       work.span.setAttribute('gen_ai.tool.description', step.description)
     return work?.context
@@ -145,15 +145,10 @@ function getToolName(name: string, tools: object): string {
 }
 
 function getStepKey(
-  step: Exclude<StepStarted | StepCompleted, { stepType: 'inference' | 'hosted' }>,
+  step: OtherStep | Exclude<StepStarted | StepCompleted, { stepType: 'inference' | 'hosted' }>,
 ): string {
-  if (step.stepType === 'tool_execution') return `tool ${step.callId}`
-  return step.stepType === 'shield_call' ? `shield ${step.point} ${step.callId ?? ''}` : 'retrieval'
-}
-
-function getMeasuredStepKey(step: OtherStep): string {
-  if (step.type === 'tool_execution') return `tool ${step.callId}`
-  return step.type === 'shield_call' ? `shield ${step.point} ${step.callId ?? ''}` : 'retrieval'
+  if ('point' in step) return `shield ${step.point} ${step.callId ?? ''}`
+  return 'callId' in step ? `tool ${step.callId}` : 'retrieval'
 }
 
 /** End states that spans report as failures. */

@@ -1,11 +1,11 @@
 import type { EncodedStream, Envelope, ProviderApi, TurnEncoder } from './planned-response.js'
-import { type ChatRequest, readChatRequest } from './chat-request.js'
+import { type ChatRequest, chatRequestSchema, parseRequest } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
 export const chatApi: ProviderApi = {
   name: 'chat',
   idPrefix: 'chatcmpl-rehearsal-',
-  readRequest: readChatRequest,
+  readRequest: (sent) => parseRequest(chatRequestSchema, sent),
   findStrictProblem: () => null,
   formatRefusal: ({ body }) => body,
 

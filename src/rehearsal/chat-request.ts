@@ -18,7 +18,7 @@ const messageSchema = z.looseObject({
   tool_calls: z.array(toolCallSchema).nullish(),
   tool_call_id: z.string().optional(),
 })
-const chatRequestSchema = z.looseObject({
+export const chatRequestSchema = z.looseObject({
   model: z.string().min(1),
   messages: z.array(messageSchema).min(1),
   stream: z.boolean().nullish(),
@@ -73,10 +73,6 @@ export async function readBody(incoming: IncomingMessage): Promise<unknown> {
   } catch {
     throw new Refusal(400, 'invalid_json', 'The request body is not JSON.')
   }
-}
-
-export function readChatRequest(value: unknown): ChatRequest {
-  return parseRequest(chatRequestSchema, value)
 }
 
 export function parseRequest<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {

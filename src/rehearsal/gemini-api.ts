@@ -13,11 +13,8 @@ export const geminiApi: ProviderApi = {
   idPrefix: 'gemini-rehearsal-',
   readRequest(sent, path) {
     const [, model = '', method] = pathPattern.exec(path) ?? []
-    return toChatRequest(
-      readGeminiRequest(sent),
-      decodeURIComponent(model),
-      method === 'streamGenerateContent',
-    )
+    const request = parseRequest(geminiRequest, sent)
+    return toChatRequest(request, decodeURIComponent(model), method === 'streamGenerateContent')
   },
   findStrictProblem: (sent, { model }) => findUnsignedCall(sent, model),
   createEncoder: createGeminiEncoder,
@@ -129,7 +126,7 @@ const anySignature = 'skip_thought_signature_validator'
  * the current turn.
  */
 function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi['findStrictProblem']> {
-  const { contents } = readGeminiRequest(sent)
+  const { contents } = parseRequest(geminiRequest, sent)
   const turn = contents.findLastIndex(
     ({ role, parts }) => role === 'user' && parts.some(({ text }) => text !== undefined),
   )
@@ -169,10 +166,6 @@ const geminiRequest = z.looseObject({
 interface GeminiRequest extends z.infer<typeof geminiRequest> {}
 
 type Part = z.infer<typeof part>
-
-function readGeminiRequest(sent: unknown): GeminiRequest {
-  return parseRequest(geminiRequest, sent)
-}
 
 /** Converts the request to Chat Completions. Gemini's calls have no ids, so they get ids by position. */
 function toChatRequest(request: GeminiRequest, model: string, stream: boolean): ChatRequest {

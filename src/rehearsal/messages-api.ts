@@ -2,24 +2,9 @@ import * as z from 'zod'
 import { createHash } from 'node:crypto'
 import { listCalls, countUsage, isUnclosed, isUnfinished, splitText } from './chat-api.js'
 import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
-import {
-  type EncodedStream,
-  type Envelope,
-  formatTyped,
-  type ProviderApi,
-  type TurnEncoder,
-} from './planned-response.js'
+import { type EncodedStream, type Envelope, formatTyped, type ProviderApi } from './planned-response.js'
 import type { Turn } from './turn-schema.js'
 import { parseJsonOr } from '../core/base/json.js'
-
-function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
-  return {
-    encodeBody: () => toMessage(turn, request, envelope),
-    encodeStream: () => toStream(turn, request, envelope),
-    encodeError: (error, status) =>
-      formatError(error?.type ?? getErrorType(status), error?.message ?? getErrorMessage(status)),
-  }
-}
 
 export function formatError(type: string, message: string): object {
   return { type: 'error', error: { type, message }, request_id: 'req_rehearsal' }
@@ -171,9 +156,14 @@ function toDeltas(turn: Turn, envelope: Envelope): Event[][] {
 export const messagesApi: ProviderApi = {
   name: 'messages',
   idPrefix: 'msg_rehearsal_',
-  readRequest: (sent) => toChatRequest(readMessagesRequest(sent)),
-  findStrictProblem: (sent) => findProblem(readMessagesRequest(sent)),
-  createEncoder: createMessagesEncoder,
+  readRequest: (sent) => toChatRequest(parseRequest(messagesRequest, sent)),
+  findStrictProblem: (sent) => findProblem(parseRequest(messagesRequest, sent)),
+  createEncoder: (turn, request, envelope) => ({
+    encodeBody: () => toMessage(turn, request, envelope),
+    encodeStream: () => toStream(turn, request, envelope),
+    encodeError: (error, status) =>
+      formatError(error?.type ?? getErrorType(status), error?.message ?? getErrorMessage(status)),
+  }),
   // The API has no field for the error code.
   formatRefusal: ({ status, code, message }) => formatError(getErrorType(status), `${code}: ${message}`),
 }
@@ -265,10 +255,6 @@ const messagesRequest = z.looseObject({
 interface MessagesRequest extends z.infer<typeof messagesRequest> {}
 
 type Block = z.infer<typeof block>
-
-function readMessagesRequest(sent: unknown): MessagesRequest {
-  return parseRequest(messagesRequest, sent)
-}
 
 function toBlocks(value: string | readonly Block[] | undefined): readonly Block[] {
   if (typeof value === 'string') return [{ type: 'text', text: value }]

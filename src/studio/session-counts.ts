@@ -53,9 +53,8 @@ export class FacetCounts {
   }
 
   #addOne(key: QueryKey, term: string): Facet {
-    const name = toName(key, term)
-    const facet = this.#facets.get(name) ?? { key, term, sessions: 0, found: 0, round: 0 }
-    this.#facets.set(name, facet)
+    const create = (): Facet => ({ key, term, sessions: 0, found: 0, round: 0 })
+    const facet = getOrCreate(this.#facets, toName(key, term), create)
     facet.sessions += 1
     return facet
   }

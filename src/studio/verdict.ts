@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import { capAdvice } from '../../guards/call-caps.js'
 import type { AgentContext, GuardrailVerdict } from '../../machines/agent/context.js'
 import { findNextExpiry } from '../../machines/agent/expiry.js'
@@ -177,10 +178,9 @@ function findToll(rows: readonly RecordRow[]): Toll | null {
   const run = rows.at(-1)?.run
   const tolls = new Map<string, Toll>()
   for (const { name, status } of rows.filter((row) => row.run === run).flatMap(({ calls }) => calls)) {
-    const toll = tolls.get(name) ?? { name, ran: 0, refused: 0 }
+    const toll = getOrCreate(tolls, name, () => ({ name, ran: 0, refused: 0 }))
     if (status === 'blocked') toll.refused += 1
     else if (status !== 'not_executed') toll.ran += 1
-    tolls.set(name, toll)
   }
   const [worst] = [...tolls.values()].toSorted((a, b) => b.refused - a.refused)
   return worst && worst.refused > 0 ? worst : null

@@ -222,10 +222,8 @@ export function exploreMachine(
       events.push(nameDelayedEvent(type))
     }
     for (const node of listActiveStates(snapshot)) {
-      const name = getStateName(node)
-      const types = offered.get(name)
-      if (types) for (const type of listed) types.add(type)
-      else offered.set(name, new Set(listed))
+      const types = getOrCreate(offered, getStateName(node), () => new Set<string>())
+      for (const type of listed) types.add(type)
     }
     return events
   }
@@ -337,9 +335,7 @@ function listGrowingKeys(vertices: readonly Vertex[]): string[] {
         note(key === '' ? name : `${key}.${name}`, part, depth + 1)
       return
     }
-    const seen = values.get(key) ?? { all: new Set<string>(), early: 0 }
-    values.set(key, seen)
-    seen.all.add(write(value))
+    getOrCreate(values, key, () => ({ all: new Set(), early: 0 })).all.add(write(value))
   }
 
   vertices.forEach((vertex, i) => {

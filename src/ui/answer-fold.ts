@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { AssistantMessage, MediaPart, Message } from '../../machines/agent/messages.js'
+import type { AssistantMessage, MediaPart, Message, UserMessage } from '../../machines/agent/messages.js'
 import {
   type AgentState,
   type Elicitation,
@@ -25,7 +25,7 @@ import {
   toMemorySource,
   toOutputChunk,
   toSourceParts,
-  toUserParts,
+  toSteeringPart,
   getAnswerText,
   toTermsParts,
 } from './ui-messages.js'
@@ -339,11 +339,9 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     this.#writeSteering(message)
   }
 
-  #writeSteering({ id, content }: Extract<Message, { role: 'user' }>): void {
+  #writeSteering(message: UserMessage): void {
     this.#text.close()
-    const parts = toUserParts(content)
-    if (this.#protocol === 'v7') this.#write({ type: 'steering-message', id, parts })
-    else this.#write({ type: 'data-steering', id, data: { parts } })
+    this.#write(toSteeringPart(message, this.#protocol))
   }
 
   #writeEvent(event: AgentEvent): void {

@@ -7,6 +7,7 @@ import type {
   MediaPart,
   Message,
   ToolMessage,
+  UserMessage,
 } from '../../machines/agent/messages.js'
 import type {
   AgentState,
@@ -93,13 +94,7 @@ export function toUIMessages(
     if (message.role === 'assistant') addAnswer(answer(message).parts, message)
     else if (message.role === 'tool') addResult(answer(message).parts, message)
     else if (isSteering(message)) {
-      const parts = toUserParts(message.content)
-      const { id } = message
-      answer(message).parts.push(
-        protocol === 'v7'
-          ? { type: 'steering-message', id, parts }
-          : { type: 'data-steering', id, data: { parts } },
-      )
+      answer(message).parts.push(toSteeringPart(message, protocol))
     } else {
       addEnd()
       openingId = message.id
@@ -300,6 +295,13 @@ export function toUserParts(
   return content.flatMap((part): ({ type: 'text'; text: string } | FilePart)[] =>
     part.type === 'text' ? [{ type: 'text', text: part.text }] : toFileParts([part]),
   )
+}
+
+export function toSteeringPart({ id, content }: UserMessage, protocol: Protocol) {
+  const parts = toUserParts(content)
+  return protocol === 'v7'
+    ? { type: 'steering-message' as const, id, parts }
+    : { type: 'data-steering' as const, id, data: { parts } }
 }
 
 export function toSourceParts(messageId: string, annotations: readonly Annotation[] = []): SourcePart[] {

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
@@ -114,10 +115,7 @@ export class ReplayBuffer {
     this.#append({ last: event, firstSeq: event.seq, kind: 'arguments', chunks: [delta], isJoined: false })
     const at = this.entries.length - 1
     this.#stepChunks.at.push(at)
-    const key = getCallKey(callId)
-    const known = this.#transient.get(key)
-    if (known) known.push(at)
-    else this.#transient.set(key, [at])
+    getOrCreate(this.#transient, getCallKey(callId), () => []).push(at)
   }
 
   #startStep(stepId: string): void {

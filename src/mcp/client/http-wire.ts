@@ -2,16 +2,23 @@ import type {
   JSONRPCMessage,
   RequestId,
   StreamableHTTPClientTransport as HttpTransport,
+  Transport,
 } from '@modelcontextprotocol/client'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
 import { readProperty } from '../../core/base/json.js'
 import { capResponse, isEventStream } from './cap-response.js'
 import { limitTime } from '../../core/base/abort.js'
-import { findHttpStatus, loadClientSdk, type ServerWire, type WireEvents } from './server-wire.js'
+import {
+  findHttpStatus,
+  loadClientSdk,
+  type ServerLoss,
+  type ServerWire,
+  type WireEvents,
+} from './server-wire.js'
 import type { McpAddress } from './mcp-options.js'
 import { quoteText } from './plain-text.js'
-import { createSignInFetch } from './sign-in/sign-in-fetch.js'
+import { createSignInFetch, type SignInFetch } from './sign-in/sign-in-fetch.js'
 import type { SignIn } from './sign-in/sign-in.js'
 import { watchAnswers } from './task-wire.js'
 
@@ -30,31 +37,17 @@ const shutDownMs = 1_000
  * limits the size of bodies.
  */
 export async function createHttpWire(
-  { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
+  options: HttpOptions,
   { onLost, onComplaint }: WireEvents,
   signIn?: SignIn,
 ): Promise<ServerWire> {
   const { StreamableHTTPClientTransport } = await loadClientSdk()
-  const address = new URL(url)
+  const address = new URL(options.url)
   /** Pending requests. The value is true if the request's stream can be resumed. */
   const open = new Map<RequestId, boolean>()
   let failedStreams = 0
 
-  const onExceeded = (): void => {
-    onLost({
-      reason: `sent a message larger than ${maxMessageBytes} bytes and was cut off`,
-      transient: false,
-    })
-  }
-
-  const answer = (response: Response, onEnd: () => void): Response =>
-    capResponse(response, maxMessageBytes, { onExceeded, onEnd })
-
-  const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
-
-  const ask = async (to: string | URL, requestInit: RequestInit = {}): Promise<Response> => {
-    if (!isForServer(address, to, requestInit)) return fetchForSignIn(to, requestInit)
-    const init = { ...requestInit, headers: addHeaders(requestInit.headers, headers) }
+  const ask = createFetch(options, onLost, signIn, async (to, init, cap) => {
     if (init.method === 'GET') {
       const response = await fetch(to, init).catch((error: unknown) => {
         if (init.signal?.aborted !== true) countFailure()
@@ -63,19 +56,17 @@ export async function createHttpWire(
       if (response.ok) failedStreams = 0
       // A server may answer 405, which means that it has no such stream.
       else if (response.status !== 405) countFailure()
-      return answer(response, () => undefined)
+      return cap(response, () => undefined)
     }
     const id = findRequestId(init.body)
     const response = await fetch(to, init).catch((error: unknown) => {
-      if (init.signal?.aborted !== true) {
-        onLost({ reason: `cannot be reached (${describeError(error)})`, transient: true })
-      }
+      if (init.signal?.aborted !== true) onLost(toLoss(error))
       throw error
     })
-    return answer(response, () => {
+    return cap(response, () => {
       if (id !== undefined && isEventStream(response)) setTimeout(closeUnanswered, 0, id)
     })
-  }
+  })
 
   const countFailure = (): void => {
     failedStreams += 1
@@ -126,17 +117,60 @@ export async function createHttpWire(
     reconnectionOptions,
   })
   watchAnswers(transport, (id) => open.delete(id))
+  return {
+    ...createWire(transport, address, onComplaint),
+    hasHeaders: true,
+    shutDown: () => limitTime({ ms: shutDownMs }, transport.terminateSession()).catch(() => undefined),
+  }
+}
+
+type HttpOptions = McpAddress & { maxMessageBytes: number }
+
+/** A fetch that passes the protocol's requests to `send`, with the user's headers and a limit for bodies. */
+function createFetch(
+  { url, headers, maxMessageBytes }: HttpOptions,
+  onLost: WireEvents['onLost'],
+  signIn: SignIn | undefined,
+  send: (
+    to: string | URL,
+    init: RequestInit,
+    cap: (response: Response, onEnd: () => void) => Response,
+  ) => Promise<Response>,
+): SignInFetch {
+  const address = new URL(url)
+  const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
+  const onExceeded = (): void => {
+    const reason = `sent a message larger than ${maxMessageBytes} bytes and was cut off`
+    onLost({ reason, transient: false })
+  }
+  return async (to, init = {}) =>
+    isForServer(address, to, init)
+      ? send(to, { ...init, headers: addHeaders(init.headers, headers) }, (response, onEnd) =>
+          capResponse(response, maxMessageBytes, { onExceeded, onEnd }),
+        )
+      : fetchForSignIn(to, init)
+}
+
+const toLoss = (error: unknown): ServerLoss => ({
+  reason: `cannot be reached (${describeError(error)})`,
+  transient: true,
+})
+
+function createWire(
+  transport: Transport,
+  { origin, pathname }: URL,
+  onComplaint: WireEvents['onComplaint'],
+): ServerWire {
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
   transport.onerror = onComplaint
-  const place = `${address.origin}${address.pathname}`
   return {
     transport,
-    place,
-    hasHeaders: true,
+    place: `${origin}${pathname}`,
+    hasHeaders: false,
     probeTimeoutMs: maxTimerMs,
     getLastOutput: () => '',
     explain: explainHttpError,
-    shutDown: () => limitTime({ ms: shutDownMs }, transport.terminateSession()).catch(() => undefined),
+    shutDown: () => Promise.resolve(),
     kill: () => undefined,
   }
 }
@@ -187,49 +221,22 @@ function explainHttpError(error: unknown): string | undefined {
 
 /** Connects to a server that uses the first protocol revision, which sends all messages on one event stream. */
 export async function createSseWire(
-  { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
+  options: HttpOptions,
   { onLost, onComplaint }: WireEvents,
   signIn?: SignIn,
 ): Promise<ServerWire> {
   const { SSEClientTransport } = await loadClientSdk()
-  const address = new URL(url)
-
-  const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
-
-  const ask = async (to: string | URL, requestInit: RequestInit = {}): Promise<Response> => {
-    if (!isForServer(address, to, requestInit)) return fetchForSignIn(to, requestInit)
-    const init = { ...requestInit, headers: addHeaders(requestInit.headers, headers) }
+  const address = new URL(options.url)
+  const ask = createFetch(options, onLost, signIn, async (to, init, cap) => {
     const response = await fetch(to, init).catch((error: unknown) => {
-      onLost({ reason: `cannot be reached (${describeError(error)})`, transient: true })
+      onLost(toLoss(error))
       throw error
     })
-    return capResponse(response, maxMessageBytes, {
-      onExceeded: () => {
-        const reason = `sent a message larger than ${maxMessageBytes} bytes and was cut off`
-        onLost({ reason, transient: false })
-      },
-      // The stream is the session, so a new stream would start a new session.
-      onEnd: () => {
-        if (response.ok && init.method !== 'POST')
-          onLost({ reason: 'closed the connection', transient: true })
-      },
+    // The stream is the session, so a new stream would start a new session.
+    return cap(response, () => {
+      if (response.ok && init.method !== 'POST') onLost({ reason: 'closed the connection', transient: true })
     })
-  }
-
-  const transport = new SSEClientTransport(address, {
-    ...(signIn && { authProvider: signIn.provider }),
-    fetch: ask,
   })
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
-  transport.onerror = onComplaint
-  return {
-    transport,
-    place: `${address.origin}${address.pathname}`,
-    hasHeaders: false,
-    probeTimeoutMs: maxTimerMs,
-    getLastOutput: () => '',
-    explain: explainHttpError,
-    shutDown: () => Promise.resolve(),
-    kill: () => undefined,
-  }
+  const authProvider = signIn && { authProvider: signIn.provider }
+  return createWire(new SSEClientTransport(address, { ...authProvider, fetch: ask }), address, onComplaint)
 }

@@ -101,18 +101,19 @@ export type McpApproval = (toolName: string, args: JsonObject) => boolean | Prom
  */
 export type McpOptions = (McpCommand | McpAddress) & McpCommonOptions
 
-type DefaultedKey =
-  | 'defer'
-  | 'timeoutMs'
-  | 'startTimeoutMs'
-  | 'maxMessageBytes'
-  | 'trustAnnotations'
-  | 'resources'
-  | 'needsApproval'
-
 export const defaultTimeoutMs = 60_000
 
-export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, DefaultedKey>>
+const defaults = {
+  needsApproval: false,
+  defer: false,
+  trustAnnotations: false,
+  resources: false,
+  timeoutMs: defaultTimeoutMs,
+  startTimeoutMs: 30_000,
+  maxMessageBytes: 10 * 1024 * 1024,
+}
+
+export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, keyof typeof defaults>>
 
 const textList = () => list(anyText(), 'a list of strings')
 const textMap = () => map(anyText(), 'an object with string values')
@@ -183,15 +184,6 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   const isSecret = (path: string): boolean => /^(?:env|headers)\b|^url$|^auth\.clientSecret$/.test(path)
   const kind: Kind = has('command') ? commandKind : addressKind
   checkInput(kind, input, 'options of mcpTools', { isSecret })
-  const defaults = {
-    needsApproval: false,
-    defer: false,
-    trustAnnotations: false,
-    resources: false,
-    timeoutMs: defaultTimeoutMs,
-    startTimeoutMs: 30_000,
-    maxMessageBytes: 10 * 1024 * 1024,
-  }
   const defined = Object.entries(input as McpOptions).filter(([, value]) => value !== undefined)
   return { ...defaults, ...Object.fromEntries(defined) } as CheckedMcpOptions
 }

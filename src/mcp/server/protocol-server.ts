@@ -2,6 +2,7 @@ import type * as ServerSdk from '@modelcontextprotocol/server'
 import { StatewrightError } from '../../core/base/errors.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import type { AccessGrant } from '../../web/authorize.js'
+import { hasCode } from '../../web/error-response.js'
 import type { CheckedOptions } from './options.js'
 import { type Question, toInputRequest } from './questions.js'
 import type { CallState, StandingTask, TaskDesk, ToolResult } from './task-desk.js'
@@ -73,8 +74,8 @@ async function callTool(
   const { sdk, desk, options } = served
   const tool = options.tools.get(params.name)
   if (!tool)
-    throw new sdk.ProtocolError(
-      sdk.ProtocolErrorCode.InvalidParams,
+    throw invalidParamsError(
+      sdk,
       `There is no tool '${params.name}'. The tools are: ${[...options.tools.keys()].join(', ')}.`,
     )
   const key = readKey(context, sdk)
@@ -85,7 +86,7 @@ async function callTool(
     if (task === null) throw unknownTaskError(sdk, state?.task ?? '')
     ;({ id } = task)
   } catch (error) {
-    if (!(error instanceof StatewrightError) || !isMistake(error)) throw error
+    if (!(error instanceof StatewrightError) || !hasCode(error, ...mistakes)) throw error
     return { content: [{ type: 'text', text: error.message }], isError: true }
   }
   if (tool.mayBeTask && hasTasks(served, context)) {
@@ -175,17 +176,10 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
       // The SDK separates a client's answers from the other parameters.
       const responses = params.inputResponses ?? context.mcpReq.inputResponses
       if (responses === undefined)
-        throw new sdk.ProtocolError(
-          sdk.ProtocolErrorCode.InvalidParams,
-          'tasks/update needs the object inputResponses.',
-        )
+        throw invalidParamsError(sdk, 'tasks/update needs the object inputResponses.')
       const { faults } = await desk.answer(task, responses, grant)
       const [fault] = faults
-      if (fault)
-        throw new sdk.ProtocolError(
-          sdk.ProtocolErrorCode.InvalidParams,
-          `inputResponses['${fault[0]}']: ${fault[1]}`,
-        )
+      if (fault) throw invalidParamsError(sdk, `inputResponses['${fault[0]}']: ${fault[1]}`)
       return {}
     }),
   )
@@ -257,7 +251,7 @@ function canElicit(declared: ServerSdk.ClientCapabilities | undefined): boolean 
 function readKey({ mcpReq }: Context, sdk: typeof ServerSdk): string | undefined {
   const key = mcpReq['_meta']?.[keyName]
   if (key === undefined || typeof key === 'string') return key
-  throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `_meta["${keyName}"] must be a string.`)
+  throw invalidParamsError(sdk, `_meta["${keyName}"] must be a string.`)
 }
 
 function readRequestState(state: unknown): CallState | undefined {
@@ -270,6 +264,7 @@ function readRequestState(state: unknown): CallState | undefined {
   return { task: typeof task === 'string' ? task : '', seal: typeof seal === 'string' ? seal : '' }
 }
 
+/** The codes of errors that the client's model can correct. */
 const mistakes = [
   'invalid_input',
   'invalid_session',
@@ -277,15 +272,14 @@ const mistakes = [
   'key_reused',
   'other_call',
   'sub_agent_session',
-]
-
-/** Errors that the client's model can correct. */
-function isMistake({ code }: StatewrightError): boolean {
-  return mistakes.includes(code)
-}
+] as const
 
 function unknownTaskError(sdk: typeof ServerSdk, id: string): Error {
-  return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `There is no task '${id}'.`)
+  return invalidParamsError(sdk, `There is no task '${id}'.`)
+}
+
+function invalidParamsError(sdk: typeof ServerSdk, message: string): Error {
+  return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, message)
 }
 
 /** Converts an error for the client, which receives a sentence and a code. The app receives the error itself. */

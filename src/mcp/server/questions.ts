@@ -92,40 +92,26 @@ export function toInputRequest(question: Question, fault?: string): InputRequest
 
 function createForm(question: Question): RequestedSchema {
   if (question.kind === 'pause')
-    return {
-      type: 'object',
-      properties: { decision: { type: 'string', title: 'Decision', enum: ['resume', 'stop'] } },
-      required: ['decision'],
-    }
-  if (question.call.needs === 'approval')
-    return {
-      type: 'object',
-      properties: {
-        confirm: { type: 'boolean', title: 'Approve the call' },
-        why: {
-          type: 'string',
-          title: 'Reason',
-          description: 'The agent reads this when you reject the call.',
-        },
-      },
-      required: ['confirm'],
-    }
-  const { elicitation } = question.call
-  if (elicitation?.mode === 'form') return elicitation.schema as unknown as RequestedSchema
-  if (elicitation)
-    return {
-      type: 'object',
-      properties: { confirm: { type: 'boolean', title: 'Open the page' } },
-      required: ['confirm'],
-    }
-  return {
-    type: 'object',
-    properties: {
-      result: { type: 'string', title: 'Result', description: 'Text, or JSON.' },
-      failed: { type: 'boolean', title: 'It failed', default: false },
-    },
-    required: ['result'],
+    return toSchema({ decision: { type: 'string', title: 'Decision', enum: ['resume', 'stop'] } })
+  const { needs, elicitation } = question.call
+  if (needs === 'approval') {
+    const description = 'The agent reads this when you reject the call.'
+    return toSchema({
+      confirm: { type: 'boolean', title: 'Approve the call' },
+      why: { type: 'string', title: 'Reason', description },
+    })
   }
+  if (elicitation?.mode === 'form') return elicitation.schema as unknown as RequestedSchema
+  if (elicitation) return toSchema({ confirm: { type: 'boolean', title: 'Open the page' } })
+  return toSchema({
+    result: { type: 'string', title: 'Result', description: 'Text, or JSON.' },
+    failed: { type: 'boolean', title: 'It failed', default: false },
+  })
+}
+
+/** A form whose first field is required. */
+function toSchema(properties: RequestedSchema['properties']): RequestedSchema {
+  return { type: 'object', properties, required: Object.keys(properties).slice(0, 1) }
 }
 
 /** Converts an untrusted answer from a client into a message for the session. */

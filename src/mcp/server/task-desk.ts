@@ -1,9 +1,4 @@
-import {
-  isWorkState,
-  type PendingCall,
-  isRestState,
-  type RunResult,
-} from '../../../machines/agent/run-result.js'
+import { isWorkState, isRestState, type RunResult } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
@@ -20,6 +15,8 @@ import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbo
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { isSessionBusy } from '../../core/sessions/store/store-error.js'
 import { type AccessGrant, toSessionId } from '../../web/authorize.js'
+import { isSameCall } from '../../web/call-answers.js'
+import { nullIfUnknown } from '../../web/chat-sessions.js'
 import { hasCode } from '../../web/error-response.js'
 import { type ToolRequest, createCallName, formatClientId, listCalls } from './agent-tools.js'
 import type { CheckedOptions } from './options.js'
@@ -291,12 +288,7 @@ export class TaskDesk {
   }
 
   async #read(session: string): Promise<FoldedSession | null> {
-    try {
-      return await readSessionAt(this.#options.store, session)
-    } catch (error) {
-      if (hasCode(error, 'unknown_session')) return null
-      throw error
-    }
+    return nullIfUnknown(readSessionAt(this.#options.store, session))
   }
 
   /** The session at the end of an earlier turn. */
@@ -366,7 +358,7 @@ function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskV
   if (view.status !== 'input_required' || unread.length === 0) return view
   const answers = unread.flatMap((event) => ('callId' in event ? [event] : []))
   const questions = view.questions.filter(
-    (question) => question.kind === 'call' && !answers.some((event) => isAnswerTo(event, question.call)),
+    (question) => question.kind === 'call' && !answers.some((event) => isSameCall(event, question.call)),
   )
   // Other messages resume or end the run.
   if (questions.length > 0 && answers.length === unread.length) return { ...view, questions }
@@ -441,19 +433,6 @@ export interface CallState {
 function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): string {
   return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
 }
-
-/**
- * Whether an event answers this call. A provider may reuse an id, so the message and the fingerprint are compared too.
- */
-function isAnswerTo(event: AnswerEvent, { callId, fingerprint, messageId }: PendingCall): boolean {
-  return (
-    event.callId === callId &&
-    (event.fingerprint ?? fingerprint) === fingerprint &&
-    (event.messageId ?? messageId) === messageId
-  )
-}
-
-type AnswerEvent = Extract<ControlEvent, { callId: string }>
 
 function toTask(named: string, session: string, turn: number): Task {
   return { id: turn === 1 ? named : `${named}~${turn}`, named, session, turn }

@@ -170,11 +170,6 @@ function toAttachmentError(error: unknown, name: string): AttachmentError {
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])
 
-interface FetchedContent {
-  bytes: Uint8Array
-  contentType: string | undefined
-}
-
 /**
  * Reads a URL with a public address. Each address is checked when the socket connects, and again after every redirect.
  * `fetch` and environment proxies cannot perform this check, so they are not used.
@@ -185,7 +180,7 @@ export async function readUrl(
   limits: AttachmentLimits,
   signal: AbortSignal,
   resolve?: ResolveHost,
-): Promise<FetchedContent> {
+): Promise<AttachmentContent> {
   try {
     let target = url
     for (let followed = 0; followed <= maxRedirects; followed += 1) {
@@ -272,7 +267,11 @@ const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
   br: createBrotliDecompress,
 }
 
-async function readBody(response: IncomingMessage, name: string, maxBytes: number): Promise<FetchedContent> {
+async function readBody(
+  response: IncomingMessage,
+  name: string,
+  maxBytes: number,
+): Promise<AttachmentContent> {
   try {
     const { statusCode = 0, headers } = response
     if (statusCode < 200 || statusCode > 299) {

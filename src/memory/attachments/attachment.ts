@@ -8,7 +8,8 @@ import {
   section,
   wholeNumber,
 } from '../../core/config/kind.js'
-import { type AddressPolicy, createAddressPolicy } from '../../core/config/address-policy.js'
+import { createAddressPolicy } from '../../core/config/address-policy.js'
+import { maxTimerMs } from '../../core/base/clock.js'
 import { StatewrightError } from '../../core/base/errors.js'
 
 /** Content in memory. */
@@ -72,7 +73,6 @@ export interface AttachmentOptions {
   allowAddresses?: readonly string[]
 }
 
-const maxTimerMs = 2_147_483_647
 const timePhrase = `a whole number of milliseconds from 1 to ${maxTimerMs}`
 
 const attachmentOptionsKind = section({
@@ -85,27 +85,19 @@ const attachmentOptionsKind = section({
   allowAddresses: list(anyText('an address, a CIDR block or a host name'), 'a list of addresses'),
 })
 
-export interface AttachmentLimits {
-  maxBytes: number
-  maxChars: number
-  maxPages: number
-  timeoutMs: number
-  /** The signal from the options. Without the option, the signal never aborts. */
-  signal: AbortSignal
-  root: string | undefined
-  addresses: AddressPolicy
-}
+export type AttachmentLimits = ReturnType<typeof resolveAttachmentLimits>
 
 /**
  * @throws {ConfigError}
  */
-export function resolveAttachmentLimits(options: AttachmentOptions): AttachmentLimits {
+export function resolveAttachmentLimits(options: AttachmentOptions) {
   const checked = checkInput(attachmentOptionsKind, options, 'attachment options')
   return {
     maxBytes: checked.maxBytes ?? 10_000_000,
     maxChars: checked.maxChars ?? 200_000,
     maxPages: checked.maxPages ?? 500,
     timeoutMs: checked.timeoutMs ?? 15_000,
+    /** Without the option, the signal never aborts. */
     signal: checked.signal ?? new AbortController().signal,
     root: checked.root,
     addresses: createAddressPolicy(checked.allowAddresses ?? []),

@@ -8,7 +8,7 @@ import {
   type Edge,
   type Vertex,
 } from '../machine-path.js'
-import type { AnyEventObject, AnyStateMachine, InputFrom, SnapshotFrom, AnyMachineSnapshot } from 'xstate'
+import type { AnyEventObject, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { observeMachine, type Macrostep, type ObservedMachine } from '../../core/chart/observe-machine.js'
 import { describeEvent, describeState, type DefinedTransition } from '../../core/chart/state-labels.js'
 import { assertMachine, PathError, getErrorMessage } from '../errors.js'
@@ -121,14 +121,8 @@ function checkMachine(side: Side, machine: unknown): void {
     assertMachine(machine)
   } catch (error) {
     if (!(error instanceof PathError)) throw error
-    throw new PathError(
-      error.code,
-      `diffMachines(before, after): '${side}': ${getErrorMessage(error)}`,
-      side,
-      {
-        cause: error,
-      },
-    )
+    const message = `diffMachines(before, after): '${side}': ${getErrorMessage(error)}`
+    throw new PathError(error.code, message, side, { cause: error })
   }
 }
 
@@ -321,10 +315,6 @@ interface Pair {
   after: Vertex
 }
 
-interface PairSpace extends Omit<ExploreSpace, 'listEvents'> {
-  listEvents: (snapshot: AnyMachineSnapshot) => NamedEvent[]
-}
-
 interface PairExploration {
   pairs: number
   events: number
@@ -337,7 +327,7 @@ interface PairExploration {
  */
 function explorePairs(
   machines: Readonly<Record<Side, ObservedMachine>>,
-  space: PairSpace,
+  space: ExploreSpace,
   describe: (parting: Parting) => void,
 ): PairExploration {
   const write = createWriter()

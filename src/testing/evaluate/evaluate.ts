@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../core/base/values.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { whenAborted } from '../../core/base/abort.js'
@@ -228,9 +229,7 @@ class Evaluation {
     this.#report()
     const run = await this.#runAndScore(one, repeat).finally(() => (this.#tally.running -= 1))
     if (run === null) return
-    const runs = this.#runs.get(one.id) ?? []
-    runs[repeat - 1] = run
-    this.#runs.set(one.id, runs)
+    getOrCreate(this.#runs, one.id, () => [])[repeat - 1] = run
     this.#count(run)
     this.#report({ case: one.id, run })
   }

@@ -9,7 +9,7 @@ import { formatCount } from '../../core/format/format-words.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
 export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
-type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
+export type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
 
 /** Compares an agent's requests with the recorded agent. Unrecorded parts are skipped. */
 export function compareAgents(
@@ -85,25 +85,23 @@ function compareTools(
 function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
   const { name } = then
   const isOther = then.description !== now.description
-  const described = `Tool '${name}' has a different description:\n${formatTextDifference(then.description, now.description)}`
-  const text: FoundDifference = {
-    by: 'tools',
-    subject: name,
-    recorded: then.description,
-    now: now.description,
-    message: described,
+  const differ = (recorded: string, present: string, what: string): FoundDifference => {
+    return {
+      by: 'tools',
+      subject: name,
+      recorded,
+      now: present,
+      message: `Tool '${name}' has a different ${what}`,
+    }
   }
+  const described = `description:\n${formatTextDifference(then.description, now.description)}`
+  const text = differ(then.description, now.description, described)
   const changes = listLeafChanges(then.parameters, now.parameters)
   const lines = changes.slice(0, 8).map(({ path, before, after }) => formatSchemaChange(path, before, after))
   const more = changes.length - lines.length
   if (more > 0) lines.push(`  … and ${formatCount(more, 'more difference')}`)
-  const schema: FoundDifference = {
-    by: 'tools',
-    subject: name,
-    recorded: toCanonicalJson(then.parameters),
-    now: toCanonicalJson(now.parameters),
-    message: `Tool '${name}' has a different schema:\n${lines.join('\n')}`,
-  }
+  const [recorded, present] = [toCanonicalJson(then.parameters), toCanonicalJson(now.parameters)]
+  const schema = differ(recorded, present, `schema:\n${lines.join('\n')}`)
   return [...(isOther ? [text] : []), ...(changes.length > 0 ? [schema] : [])]
 }
 

@@ -17,9 +17,15 @@ import { readOutput } from '../../core/structured/read-output.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
 import { prepareCalls } from '../../core/tools/prepare-calls.js'
 import { mergeConfig, maskVolatile } from './record-session.js'
-import { ReplayError, type SessionDifference, type ReadableRecording } from './recording.js'
+import { ReplayError, type ReadableRecording } from './recording.js'
 import type { StandIn } from './recorded-agent.js'
-import { formatCall, needsNowWords, needsThenWords, formatTextDifference } from './compare-agents.js'
+import {
+  formatCall,
+  type FoundDifference,
+  needsNowWords,
+  needsThenWords,
+  formatTextDifference,
+} from './compare-agents.js'
 import { RunningCall } from '../../core/tools/running-call.js'
 
 export interface PlayScene {
@@ -37,7 +43,6 @@ export interface PlayScene {
 }
 
 export type RecordingRow = ReadableRecording['records'][number]
-export type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
 type AnswerEvent = Extract<
   AgentMachineEvent,
   { type: 'xstate.done.actor.model' | 'xstate.done.actor.conclusion' }

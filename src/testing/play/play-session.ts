@@ -10,12 +10,17 @@ import { overrideLimits } from '../../core/config/resolve-config.js'
 import { getPoliciesBelow } from '../../core/effects/prepare-options.js'
 import { getSpeakerTools } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
-import { compareAgents, describeEntry, formatTextDifference, formatValue } from './compare-agents.js'
+import {
+  type FoundDifference,
+  compareAgents,
+  describeEntry,
+  formatTextDifference,
+  formatValue,
+} from './compare-agents.js'
 import {
   type PlayScene,
   CurrentAgent,
   getSpeakerParts,
-  type FoundDifference,
   type RecordingRow,
   LiveTools,
 } from './current-agent.js'

@@ -2,6 +2,7 @@ import { noFeatures, type AgentContext, type Features } from '../../../machines/
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { createAgent } from '../../core/agent/agent.js'
+import { getOrCreate } from '../../core/base/values.js'
 import { handoff } from '../../core/agent/handoff.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { ModelError, type ModelProvider } from '../../core/models/provider.js'
@@ -57,19 +58,17 @@ class RecordedTeam {
 
   /** Only the log contains the tools of an agent after a handoff. */
   getAgent(name: string): Agent {
-    const existing = this.#agents.get(name)
-    if (existing) return existing
-    const { agent, records } = this.#recording
-    const handed = records.flatMap((record) =>
-      record.type === 'event' && record.event.type === 'HANDED_OFF' && record.event.to === name
-        ? [record.event.tools]
-        : [],
-    )[0]
-    const known = handed && { tools: handed, features: noFeatures, config: {} as AgentContext['config'] }
-    const { output: _output, ...own } = agent.team?.[name] ?? {}
-    const created = createAgent(createOptions(own, known ?? null, this))
-    this.#agents.set(name, created)
-    return created
+    return getOrCreate(this.#agents, name, () => {
+      const { agent, records } = this.#recording
+      const handed = records.flatMap((record) =>
+        record.type === 'event' && record.event.type === 'HANDED_OFF' && record.event.to === name
+          ? [record.event.tools]
+          : [],
+      )[0]
+      const known = handed && { tools: handed, features: noFeatures, config: {} as AgentContext['config'] }
+      const { output: _output, ...own } = agent.team?.[name] ?? {}
+      return createAgent(createOptions(own, known ?? null, this))
+    })
   }
 }
 

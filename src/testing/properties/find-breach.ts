@@ -104,8 +104,7 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
   const places: WaitPlace[] = []
   const go = (node: MomentNode, wasWaiting: boolean, via: WaitPlace['via']): void => {
     const isWaiting = (wasWaiting || begins?.(node) === true) && !isOver(node)
-    const known = seen.get(node) ?? []
-    seen.set(node, known)
+    const known = getOrCreate(seen, node, () => [])
     if (known[Number(isWaiting)]) return
     known[Number(isWaiting)] = true
     places.push({ node, isWaiting, via, depth: via ? via.from.depth + 1 : 0 })
@@ -119,12 +118,8 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
     if (!place || (best && place.depth >= best.place.depth + best.round.length)) break
     const { node, isWaiting } = place
     if (isWaiting && !mayStay(node)) {
-      const breach = createBreach(
-        `is violated in ${describeNode(node)} before the goal holds`,
-        listMoves(place),
-        findStart(place),
-      )
-      return { breach, begun }
+      const reason = `is violated in ${describeNode(node)} before the goal holds`
+      return { breach: createBreach(reason, listMoves(place), findStart(place)), begun }
     }
     const region: FairRegion | undefined = isWaiting ? regions.get(node) : undefined
     if (region) {
@@ -164,9 +159,7 @@ function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boo
   const into = new Map<MomentNode, MomentNode[]>()
   for (const node of nodes) {
     for (const { to } of node.moves) {
-      const sources = into.get(to)
-      if (sources) sources.push(node)
-      else into.set(to, [node])
+      getOrCreate(into, to, () => []).push(node)
     }
   }
   const reaching = new Set(nodes.filter((node) => isGoal(node) || !node.isExpanded))
@@ -218,12 +211,8 @@ function listCirclingValues(
   isIdle: (move: MomentMove) => boolean,
 ): Set<string> {
   const byValue = new Map<string, MomentNode>()
-  const getGroup = (node: MomentNode): MomentNode => {
-    const value = values.get(node) ?? ''
-    const known = byValue.get(value) ?? { ...node, moves: [] }
-    byValue.set(value, known)
-    return known
-  }
+  const getGroup = (node: MomentNode): MomentNode =>
+    getOrCreate(byValue, values.get(node) ?? '', () => ({ ...node, moves: [] }))
   for (const node of nodes) {
     const group = getGroup(node)
     const targets = new Set(group.moves.map(({ to }) => to))

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../core/base/values.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { describeState } from '../../core/chart/state-labels.js'
 import { PathError, getErrorMessage } from '../errors.js'
@@ -158,10 +159,7 @@ export function judgeMachine(
       const ask = (condition: 'p' | 'q' | 'from'): boolean => judge.ask(condition, moment)
       return { p: ask('p'), q: ask('q'), from: ask('from'), step: compareStep(judge, i, moment, from) }
     })
-    const key = JSON.stringify(verdicts)
-    const known = tables.get(key) ?? { id: tables.size, verdicts }
-    tables.set(key, known)
-    return known.id
+    return getOrCreate(tables, JSON.stringify(verdicts), () => ({ id: tables.size, verdicts })).id
   }
 
   function compareStep(judge: Judge, i: number, moment: Moment, from: Vertex | undefined): Verdict['step'] {
@@ -192,8 +190,7 @@ export function judgeMachine(
         return true
       }
       const isEffective = transitions.length > 0 || vertex !== edge.from
-      const list = moves.get(edge.from) ?? []
-      moves.set(edge.from, list)
+      const list = getOrCreate(moves, edge.from, () => [])
       const isKnown = list.some(
         (move) =>
           move.to === vertex &&
@@ -238,8 +235,7 @@ function linkNodes({ exploration, starts, moves, verdicts }: JudgedMoves): Momen
   const linked = new Map<Vertex, MomentMove[]>()
 
   function getNode(vertex: Vertex, truth: number, from: MomentNode | undefined): MomentNode {
-    const siblings = byVertex.get(vertex) ?? []
-    byVertex.set(vertex, siblings)
+    const siblings = getOrCreate(byVertex, vertex, () => [])
     const verdict = verdicts[truth] ?? noVerdict
     const known = siblings.find((node) => isSame(node.verdict, verdict))
     if (known) return known
@@ -260,11 +256,7 @@ function linkNodes({ exploration, starts, moves, verdicts }: JudgedMoves): Momen
   }
 
   const first = new Set(starts.map(({ vertex, truth }) => getNode(vertex, truth, undefined)))
-  for (const node of nodes) {
-    const own = linked.get(node.vertex) ?? linkMoves(node)
-    linked.set(node.vertex, own)
-    node.moves = own
-  }
+  for (const node of nodes) node.moves = getOrCreate(linked, node.vertex, () => linkMoves(node))
   return { starts: [...first], nodes, exploration }
 }
 

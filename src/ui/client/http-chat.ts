@@ -460,14 +460,10 @@ function* toPartChunks(part: UIMessagePart, id: string): Generator<UIMessageChun
       yield { type: 'start-step' }
       return
     case 'text':
-      yield { type: 'text-start', id }
-      yield { type: 'text-delta', id, delta: part.text }
-      yield { type: 'text-end', id }
-      return
     case 'reasoning':
-      yield { type: 'reasoning-start', id }
-      yield { type: 'reasoning-delta', id, delta: part.text }
-      yield { type: 'reasoning-end', id }
+      yield { type: `${part.type}-start`, id }
+      yield { type: `${part.type}-delta`, id, delta: part.text }
+      yield { type: `${part.type}-end`, id }
       return
     case 'file':
       yield { type: 'file', url: part.url, mediaType: part.mediaType }

@@ -218,11 +218,11 @@ const maxUrl = 2_000
  * @throws {ElicitationFault}
  */
 export function readElicitation(params: unknown, server: string): Elicitation {
-  const { mode = 'form', message, url, requestedSchema } = asObject(params)
+  const [mode = 'form', message] = ['mode', 'message'].map((key) => readProperty(params, key))
   if (typeof message !== 'string' || message.trim() === '') throw new ElicitationFault('without a message')
   const head = { server, message: truncate(stripInvisible(message).trim(), maxMessage) }
-  if (mode === 'url') return { ...head, mode, url: readUrl(url) }
-  if (mode === 'form') return { ...head, mode, schema: readForm(requestedSchema) }
+  if (mode === 'url') return { ...head, mode, url: readUrl(readProperty(params, 'url')) }
+  if (mode === 'form') return { ...head, mode, schema: readForm(readProperty(params, 'requestedSchema')) }
   throw new ElicitationFault(`in the unknown mode ${quoteText(String(mode))}`)
 }
 
@@ -234,12 +234,6 @@ function readUrl(url: unknown): string {
   if (hasUserInfo(url))
     throw new ElicitationFault('to open an address with a user name, which hides the real host')
   return new URL(url).href
-}
-
-function asObject(value: unknown): Record<string, unknown> {
-  return Object.fromEntries(
-    ['mode', 'message', 'url', 'requestedSchema'].map((key) => [key, readProperty(value, key)]),
-  )
 }
 
 /** A request that cannot be shown to a person. The message completes 'The server asks …'. */
