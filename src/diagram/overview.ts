@@ -127,7 +127,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
 const done = / is done$/
 const fails = / fails$/
 const anyDone = 'an actor finishes'
-const anyFails = 'a permanent failure'
+const anyFails = 'a failure without a retry'
 
 function formatOutcome({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
   if (!/^on(Done|Error)\b/.test(on)) return null
