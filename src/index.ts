@@ -167,7 +167,7 @@ export {
   type ShieldsOptions,
   type ShieldVerdict,
 } from './core/shields/index.js'
-export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
+export type { ForkEdit, ForkOptions } from './core/run/edit-fork.js'
 export type { Receipt, SessionMessage, UserMessageToSend } from './core/sessions/inbox/session-message.js'
 export type { BranchPoint } from './core/sessions/branch-tree.js'
 export type { SessionBranches, SessionSnapshot } from './core/sessions/replay-session.js'

@@ -4,6 +4,7 @@ export {
   askPeople,
   closeInterruptedCalls,
   closeStartedCalls,
+  endGrant,
   expireCalls,
   markStarted,
   noteHandle,
@@ -12,9 +13,11 @@ export {
   noteTools,
   recordResult,
   reject,
+  revokeApproval,
+  revokeGrant,
   settleBatch,
+  takeGrant,
 } from './actions/call-results.js'
-export { endGrant, revokeApproval, revokeGrant, takeGrant } from './actions/change-grants.js'
 export { loadTools } from './actions/prepare-step.js'
 export { addChildUsage, noteChildRest, resumeChildren } from './actions/spend-usage.js'
 export { applyUserGuards } from './actions/judge-batch.js'

@@ -6,9 +6,12 @@ import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import { isApproved, isLate, type Question } from './approvals.js'
 import type { AgentContext } from './context.js'
 import { findRevokedGrant, hasGrantedCalls, readNewGrant } from './grants.js'
-import { findAskedCall, findOwnApproval, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
-import { listLate } from './expiry.js'
 import {
+  findAskedCall,
+  findOwnApproval,
+  findVoteFault,
+  getQuestionTerms,
+  withApproval,
   type AskedCall,
   findChildUsage,
   getAskingMessageId,
@@ -16,7 +19,8 @@ import {
   isAnsweredBy,
   isChildPaused,
   listOpenQuestions,
-} from './sub-agent-questions.js'
+} from './questions.js'
+import { listLate } from './expiry.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import { type ModelActorError, classifyResponse } from './model-response.js'
 import { type BatchCall, findOpenCallIndex, getCallFingerprint, isRunnable } from './batch-calls.js'

@@ -42,6 +42,18 @@ export function isRestState(state: AgentState | null | undefined): state is 'WAI
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }
 
+/** Whether a run in this state works. A run that has just started has no state yet. */
+export function isActiveState(state: AgentState | null): state is 'RUNNING' | 'WAITING_FOR_TOOL' | null {
+  return state === null || isWorkState(state)
+}
+
+export function isFinalState(state: AgentState | null): state is FinalState {
+  return !isActiveState(state) && !isRestState(state)
+}
+
+/** The states of a run that has not ended. */
+export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
+
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
 /** Why a run is in its state. */

@@ -57,13 +57,13 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
     ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
       runAbortable(callbacks.signal, (own) =>
-        requestModel(model, toCall, request, { ...callbacks, signal: own.signal }, secrets),
+        requestResponse(model, toCall, request, { ...callbacks, signal: own.signal }, secrets),
       ),
   }
   return options.limiter?.limit(provided) ?? provided
 }
 
-async function requestModel(
+async function requestResponse(
   model: AiSdkModel,
   toCall: ReturnType<typeof createCallBuilder>,
   request: ModelRequest,

@@ -3,7 +3,7 @@ import { getListedDefinition, listOpenSessions } from '../core/drive/stranded-se
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { createWaitId, waitPrefix } from './queued-drive.js'
 import type { DbosLike, DbosListOptions, DbosWorkflow } from './dbos-sdk.js'
-import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
+import { isRestState, isActiveState } from '../../machines/agent/run-result.js'
 import { isQueuedText, isSteeringText } from '../core/sessions/inbox/queued-message.js'
 import type { UnreadInbox } from '../core/sessions/store/inbox.js'
 
@@ -124,7 +124,7 @@ export function createInboxPoll(
  */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
   const state = summary?.state ?? null
-  if (state === null || isWorkState(state) || state === 'CANCELLED') return false
+  if (isActiveState(state) || state === 'CANCELLED') return false
   const found = (await store.inbox?.read(id)) ?? []
   return found.some(({ text }) =>
     isRestState(state) ? !isQueuedText(text) || isSteeringText(text) : isQueuedText(text),

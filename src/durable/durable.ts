@@ -30,7 +30,7 @@ import {
   type MachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
-import { leaseMs } from '../core/sessions/log/release-lease.js'
+import { leaseMs } from '../core/sessions/log/lease.js'
 import { acquireSessionLog } from '../core/sessions/open-session.js'
 import { checkStore, limitStoreTime } from '../core/sessions/store/checked-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
@@ -43,7 +43,7 @@ import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { keepUnchanged, writeFork } from '../core/sessions/fork-session.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
 import {
   type ActorOutcome,

@@ -10,7 +10,7 @@ import {
   openMachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
-import { getAcquiredAt } from '../core/sessions/log/release-lease.js'
+import { getAcquiredAt } from '../core/sessions/log/lease.js'
 import { type LogEnd, WriteAheadLog, type WriteAheadLogParts } from '../core/sessions/log/write-ahead-log.js'
 import type { InboxMessage } from '../core/sessions/store/inbox.js'
 import type { SessionStore, SessionSummary } from '../core/sessions/store/store.js'

@@ -5,8 +5,8 @@ import {
   type AnyTools,
   type Reason,
   type RunResult,
-  isRestState,
   isWorkState,
+  isFinalState,
 } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort, waitOn } from '../core/base/abort.js'
@@ -276,8 +276,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     if (folded.runs === 0 || run === null) return undefined
     this.#expectInput(messages, slot)
     const mayRetry = isUnpaid(run) || (this.#parts.retryFailed && run.state !== 'COMPLETED')
-    const isOver = !isWorkState(run.state) && !isRestState(run.state)
-    return isOver && mayRetry ? folded.runs + 1 : undefined
+    return isFinalState(run.state) && mayRetry ? folded.runs + 1 : undefined
   }
 
   #expectInput(messages: readonly Message[], { item, session }: Slot<Item, Output, Tools>): void {

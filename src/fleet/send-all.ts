@@ -1,3 +1,4 @@
+import { openStates } from '../../machines/agent/run-result.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError, optionError } from '../core/base/errors.js'
@@ -71,8 +72,6 @@ const optionRules: OptionRules<SendAllOptions> = {
   onProgress: callbackRule,
   signal: signalRule,
 }
-/** The default states for a message that needs an unfinished run. A queued message also goes to ended runs. */
-const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 const mostRefusals = 100
 
@@ -191,6 +190,7 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
     ...(prefix !== null && { prefix }),
     ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
     ...(agent !== null && { agent }),
+    // A queued message also goes to ended runs.
     ...(states !== null ? { state: states } : type !== 'message' && { state: openStates }),
   }
 }

@@ -8,7 +8,7 @@ import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { countBudgetTokens } from '../../guards/budget.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
-import { listRequests } from '../../machines/agent/to-result.js'
+import { listRequests } from '../../machines/agent/questions.js'
 
 type StartedStep = Exclude<StepStarted, { stepType: 'inference' | 'hosted' }>
 type OtherStep = Exclude<TelemetryStepInfo, { type: 'inference' }>

@@ -1,5 +1,5 @@
 import { getOrCreate, isObject } from '../core/base/values.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { formatCount } from '../core/format/format-words.js'

@@ -1,3 +1,4 @@
+import { isFinalState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { listLate } from '../../machines/agent/expiry.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
@@ -18,7 +19,7 @@ import { systemClock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
-import type { ForkEdit } from '../core/sessions/fork-edit.js'
+import type { ForkEdit } from '../core/run/edit-fork.js'
 import type { AttachableRun, AttachedRuns } from './attached-runs.js'
 import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionFold } from './session-fold.js'
@@ -310,7 +311,7 @@ export class SessionActions {
     return { sessionId: id }
   }
 
-  async forkSession(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
+  async fork(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = this.#getAgent()
     await this.#checkOwnStore(id)
     const session = (await this.#library.readFold(id)).findStep(at)?.after.session
@@ -414,8 +415,7 @@ function checkGaps(edited: unknown, before: string, subject: string): void {
 type RunAnswer = Exclude<Answer, { type: 'revoke' }>
 
 function hasEnded(context: AgentContext | undefined): boolean {
-  if (context === undefined) return true
-  return !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', null].includes(context.state)
+  return context === undefined || isFinalState(context.state)
 }
 
 /** Whether a question from a waiting run has expired. */

@@ -149,7 +149,7 @@ function resolveRoute(
     case 'answers':
       return actions.applyAnswer(route.id, parseRequest(answerSchema, body))
     default:
-      return actions.forkSession(route.id, parseRequest(forkSchema, body))
+      return actions.fork(route.id, parseRequest(forkSchema, body))
   }
 }
 

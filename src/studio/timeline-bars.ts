@@ -1,5 +1,5 @@
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import { isWorkState } from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
+import { isActiveState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import { formatWakeTime } from '../core/base/clock.js'
@@ -42,7 +42,7 @@ export class TimelineBars {
     const event = entry.type === 'event' ? entry.event : null
     const then = before.session.run
     const isBack = event?.type === 'RESUMED'
-    if (isBack && then !== null && isWorking(then.context))
+    if (isBack && then !== null && isActiveState(then.context.state))
       this.gaps.push({ from: this.#last, to: record.at })
     this.#last = record.at
     const activities = listActivities(after.session.run?.context ?? null, listActivePaths(after.session.run))
@@ -92,10 +92,6 @@ function getEndStatus(event: { type: string } | null, context: AgentContext | nu
   if (type.startsWith('xstate.error.')) return 'failed'
   const isCut = ['RESUMED', 'CANCEL', 'DEADLINE', 'STORE_FAILED', ''].includes(type)
   return isCut || context === null ? 'interrupted' : 'ok'
-}
-
-function isWorking({ state }: AgentContext): boolean {
-  return state === null || isWorkState(state)
 }
 
 function listActivities(context: AgentContext | null, paths: readonly string[]): Map<string, Activity> {

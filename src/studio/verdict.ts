@@ -4,8 +4,8 @@ import type { AgentContext, GuardrailVerdict } from '../../machines/agent/contex
 import { findNextExpiry } from '../../machines/agent/expiry.js'
 import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import { isRestState, isWorkState, type PendingCall } from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
+import { type PendingCall, isWorkState, isRestState, isActiveState } from '../../machines/agent/run-result.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
@@ -66,7 +66,7 @@ export function createVerdict({
 
 function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): string {
   const { state, reason, verdict, speaker } = context
-  if (state === null || isWorkState(state)) return formatWork(context)
+  if (isActiveState(state)) return formatWork(context)
   if (state === 'WAITING_FOR_INPUT') return formatWait(context)
   const wakeAt = findWakeTime(context)
   if (wakeAt !== null) return formatSleep(wakeAt, context)

@@ -20,7 +20,8 @@ import type {
 import { expectArgument, listRule, optionsRule } from '../core/base/values.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { getCallTitle, toApprovalId } from '../web/approval-id.js'
-import { findClientId, getShownContent, isSteering, toAnswerId } from '../web/chat-turn.js'
+import { getShownContent } from '../web/chat-turn.js'
+import { findClientId, isSteering, toAnswerId } from '../core/sessions/find-turn.js'
 import { getSentence } from '../web/exposure.js'
 import type {
   FilePart,

@@ -1,17 +1,17 @@
+import { isActiveState, isFinalState } from '../../machines/agent/run-result.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
-import { type ChatSessions, isSessionTaken, isWorking, type StoredContext } from './chat-sessions.js'
+import { type ChatSessions, isSessionTaken, type StoredContext } from './chat-sessions.js'
 import { type IncomingMessage, isText, toInputMessage, toTurn } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import {
   type Caller,
   createFinishedSubscription,
-  hasEnded,
   type Subscription,
   subscribeFromStart,
 } from './subscription.js'
@@ -105,7 +105,7 @@ export class BranchedRuns {
     const live = this.#runs.get(sessionId)
     const show = (): Subscription | Promise<Subscription> => {
       if (live) return subscribeFromStart(live)
-      return isWorking(state)
+      return isActiveState(state)
         ? this.#runs.resumeOrFollow(sessionId, caller)
         : createFinishedSubscription(toTurn(context))
     }
@@ -117,9 +117,9 @@ export class BranchedRuns {
     const isLast =
       (branch ?? getCurrent(stored)) === getCurrent(stored) && findTurnIndex(messages, from) === last
     // A request without a key joins the regeneration in progress.
-    const isWorkingOn = live !== undefined || isWorking(state)
+    const isWorkingOn = live !== undefined || isActiveState(state)
     if (isLast && isWorkingOn && edit === null && current.again && startedAt === last) return show()
-    const mayTakeOver = isLast && edit === null && !live && isWorking(state) && caller.mayContinue
+    const mayTakeOver = isLast && edit === null && !live && isActiveState(state) && caller.mayContinue
     if (mayTakeOver && !(await this.#sessions.isHeld(sessionId))) return show()
     this.#refuseUnfinished(sessionId, stored)
     return isLast && edit && isUnchanged(edit, messages[last]) ? show() : null
@@ -127,7 +127,7 @@ export class BranchedRuns {
 
   #refuseUnfinished(sessionId: string, { context }: StoredContext): void {
     const { state, reason } = context
-    if (!this.#runs.get(sessionId) && state !== null && hasEnded(state)) return
+    if (!this.#runs.get(sessionId) && isFinalState(state)) return
     if (state === 'WAITING_FOR_INPUT' && reason !== 'message')
       throw answersPendingError(listAnswerableCalls(context))
     throw runInProgressError(sessionId)

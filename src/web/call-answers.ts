@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { UsageError } from '../core/base/errors.js'
 import type { AnswerOptions } from '../core/run/answer-events.js'
@@ -23,7 +23,7 @@ export interface PageAnswers {
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`. In these cases, no answer
  * is applied
  */
-export function checkAnswers(
+export function selectAnswers(
   context: AgentContext | undefined,
   { answers, messageId = '' }: PageAnswers,
 ): readonly AnswerMessage[] {

@@ -1,7 +1,14 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, PendingCall, RunResult, TurnEnd } from '../../machines/agent/run-result.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import {
+  type AgentState,
+  type PendingCall,
+  type RunResult,
+  type TurnEnd,
+  isActiveState,
+  isFinalState,
+} from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { joinTextParts } from '../core/base/text.js'
@@ -10,26 +17,24 @@ import { applyMessage } from '../core/run/apply-message.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import { isDelivered } from '../core/sessions/inbox/queued-message.js'
 import { BranchedRuns, type BranchRequest } from './branched-runs.js'
-import { checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
+import { selectAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import {
   ChatSessions,
   maxAttempts,
   isSessionTaken,
-  isWorking,
   nullIfUnknown,
   type StoredContext,
 } from './chat-sessions.js'
 import {
-  findClientId,
   findPastTurn,
   findSentMessage,
   type IncomingMessage,
   isOpenedBy,
   isText,
-  isTurnOpening,
   toInputMessage,
   toTurn,
 } from './chat-turn.js'
+import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { PageView } from './exposure.js'
 import {
@@ -40,7 +45,6 @@ import {
   createFinishedSubscription,
   findContext,
   findTurn,
-  hasEnded,
   maskSubscription,
   type Subscription,
   subscribeFromNow,
@@ -206,7 +210,7 @@ export class ChatService {
         const past = findPastTurn(context, of)
         return past && createFinishedSubscription(past)
       }
-      const isResting = !isWorking(context.state)
+      const isResting = !isActiveState(context.state)
       if (isResting && !(mayContinue && (await this.#sessions.hasUnreadAnswer(sessionId, context)))) {
         if (of !== undefined) return createFinishedSubscription(toTurn(context))
         const isNext = mayContinue && !(await this.#queue.isEmpty(sessionId))
@@ -396,7 +400,7 @@ export class ChatService {
     if (turn === null) return null
     const live = this.#runs.get(sessionId)
     if (live) return subscribeFromStart(live)
-    return isWorking(context.state)
+    return isActiveState(context.state)
       ? this.#runs.resumeOrFollow(sessionId, caller)
       : createFinishedSubscription(toTurn(context))
   }
@@ -405,11 +409,11 @@ export class ChatService {
     const answers = { ...page, answers: page.answers.map((answer) => ({ ...answer, by: caller.by })) }
     const live = this.#runs.get(sessionId)
     if (live) {
-      applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
+      applyAnswers(live.run, selectAnswers(findContext(live.run), answers))
       return subscribeFromNow(live)
     }
     const stored = await this.#sessions.readStored(sessionId)
-    const newAnswers = checkAnswers(stored?.context, answers)
+    const newAnswers = selectAnswers(stored?.context, answers)
     if (stored === null || !(await this.#sessions.canUseInbox(sessionId)))
       return this.#runs.resumeWith(sessionId, caller, (run) => applyAnswers(run, newAnswers))
     try {
@@ -482,7 +486,7 @@ export class ChatService {
     const turn = findTurn(run)
     run.cancel(why, { by: caller.by })
     const result = await run.result
-    return turn && hasEnded(turn.state) ? null : result
+    return turn && isFinalState(turn.state) ? null : result
   }
 }
 

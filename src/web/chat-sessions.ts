@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import { type AgentState, isWorkState } from '../../machines/agent/run-result.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { isActiveState } from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { type Clock, wait } from '../core/base/clock.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
@@ -124,7 +124,7 @@ export class ChatSessions {
 
   /** Whether a resting run has an answer in its inbox that no process has read. */
   async hasUnreadAnswer(sessionId: string, context: AgentContext): Promise<boolean> {
-    const open = isWorking(context.state) ? [] : listAnswerableCalls(context)
+    const open = isActiveState(context.state) ? [] : listAnswerableCalls(context)
     if (open.length === 0) return false
     const unread = await this.#readUnread(sessionId)
     return unread.some((event) => 'callId' in event && open.some((call) => isSameCall(event, call)))
@@ -164,7 +164,7 @@ export class ChatSessions {
       () => this.resume(sessionId, caller),
       async (error) => {
         const context = hasCode(error, 'session_busy') ? await this.readContext(sessionId) : undefined
-        return context !== undefined && !(context && isWorking(context.state))
+        return context !== undefined && !(context && isActiveState(context.state))
       },
     )
   }
@@ -190,8 +190,4 @@ export async function nullIfUnknown<Value>(read: Promise<Value>): Promise<Value 
     if (hasCode(error, 'unknown_session')) return null
     throw error
   }
-}
-
-export function isWorking(state: AgentState | null): boolean {
-  return state === null || isWorkState(state)
 }

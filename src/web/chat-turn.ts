@@ -2,13 +2,11 @@ import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords, type UserInputMessage } from '../core/sessions/user-input.js'
-
-export { findClientId, isSteering, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
 
 export interface IncomingMessage {
   content: UserInputMessage['content']

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import { isWorkState } from '../../machines/agent/run-result.js'
+import { isWorkState, isActiveState, isFinalState } from '../../machines/agent/run-result.js'
 import type { WatchedEvent, WatchOptions } from '../core/run/watch-session.js'
-import { type ChatSessions, isWorking, type StoredContext } from './chat-sessions.js'
+import type { ChatSessions, StoredContext } from './chat-sessions.js'
 import { type Turn, toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
 import { EventFailures } from './exposure.js'
@@ -11,7 +11,6 @@ import {
   type LiveRun,
   createFinishedSubscription,
   findTurn,
-  hasEnded,
   type Subscription,
   subscribeFromNow,
   subscribeFromStart,
@@ -86,7 +85,7 @@ export class LiveRuns {
     }
     run.result.then(rest, end)
     // The process that ended the run has already called its hooks.
-    if (live.turn !== null && hasEnded(live.turn.state)) return live
+    if (live.turn !== null && isFinalState(live.turn.state)) return live
     live.closing = run.result.then(
       (result) => (live.hasWorked || !result.resumable ? live.caller.hooks.settle(run, result) : undefined),
       ignore,
@@ -123,7 +122,7 @@ export class LiveRuns {
       const stored = isTaken ? await this.#sessions.readStored(sessionId) : null
       if (stored === null) throw error
       const isAnswered = !isStranded && (await this.#sessions.hasUnreadAnswer(sessionId, stored.context))
-      return isWorking(stored.context.state) || isAnswered
+      return isActiveState(stored.context.state) || isAnswered
         ? this.followRemote(sessionId, stored, isStranded ? null : caller, { isAnswered })
         : createFinishedSubscription(toTurn(stored.context))
     }
@@ -173,7 +172,10 @@ export class LiveRuns {
     return this.#sessions.runTask(sessionId, async () => {
       if (this.get(sessionId) || (await this.#sessions.isHeld(sessionId))) return
       const context = await this.#sessions.readContext(sessionId)
-      if (context && (isWorking(context.state) || (await this.#sessions.hasUnreadAnswer(sessionId, context))))
+      if (
+        context &&
+        (isActiveState(context.state) || (await this.#sessions.hasUnreadAnswer(sessionId, context)))
+      )
         await this.#resumeInterrupted(sessionId, caller)
     })
   }
@@ -184,7 +186,7 @@ export class LiveRuns {
     const isAnswered = context !== null && (await this.#sessions.hasUnreadAnswer(sessionId, context))
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const turn = findTurn(run)
-    if (turn && !isWorking(turn.state) && !isAnswered) return createFinishedSubscription(turn)
+    if (turn && !isActiveState(turn.state) && !isAnswered) return createFinishedSubscription(turn)
     return subscribeFromStart(this.removeAtRest(this.follow(run, turn, caller, turn?.clientId)))
   }
 }

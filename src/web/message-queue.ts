@@ -1,3 +1,4 @@
+import { isActiveState, isFinalState } from '../../machines/agent/run-result.js'
 import { getOrCreate } from '../core/base/values.js'
 import type { UserMessage } from '../../machines/agent/messages.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
@@ -6,20 +7,13 @@ import { createId } from '../core/base/platform.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
-import { type ChatSessions, isWorking, type StoredContext } from './chat-sessions.js'
-import {
-  findClientId,
-  findPastTurn,
-  type IncomingMessage,
-  isTurnOpening,
-  toInputMessage,
-  toTurn,
-} from './chat-turn.js'
+import type { ChatSessions, StoredContext } from './chat-sessions.js'
+import { findPastTurn, type IncomingMessage, toInputMessage, toTurn } from './chat-turn.js'
+import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import {
   type Caller,
   type LiveRun,
   createFinishedSubscription,
-  hasEnded,
   type Subscription,
   subscribeFromStart,
 } from './subscription.js'
@@ -277,7 +271,7 @@ export class MessageQueue {
       this.#forgetSender(sessionId, messageId)
       if (at < openings.length - 1)
         return { answer: createFinishedSubscription(findPastTurn(context, messageId) ?? toTurn(context)) }
-      if (!isWorking(context.state)) return { answer: createFinishedSubscription(toTurn(context)) }
+      if (!isActiveState(context.state)) return { answer: createFinishedSubscription(toTurn(context)) }
       return {
         answer:
           isWatched && !caller.mayContinue
@@ -289,8 +283,8 @@ export class MessageQueue {
       awaited.idlePolls = 0
       return { until: this.#waitForPoll() }
     }
-    if (isWorking(context.state)) return this.#pollInterrupted(awaited)
-    if (context.state === null || !hasEnded(context.state)) return { answer: null }
+    if (isActiveState(context.state)) return this.#pollInterrupted(awaited)
+    if (!isFinalState(context.state)) return { answer: null }
     if (isQueueStopped(context) && !afterStop) return { answer: null }
     awaited.idlePolls += 1
     const isAbandoned = awaited.idlePolls > maxIdlePolls

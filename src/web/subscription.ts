@@ -1,8 +1,8 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { isRequest, listAnswerableCalls } from '../../machines/agent/to-result.js'
-import { type AgentState, isRestState, isWorkState, type TurnEnd } from '../../machines/agent/run-result.js'
+import { isRequest, listAnswerableCalls } from '../../machines/agent/questions.js'
+import { type TurnEnd, isFinalState } from '../../machines/agent/run-result.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
@@ -133,8 +133,6 @@ export function maskSubscription(subscription: Subscription, view: PageView): Su
   }
 }
 
-export const hasEnded = (state: AgentState): boolean => !isWorkState(state) && !isRestState(state)
-
 export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
   return (run.snapshot() as { context?: AgentContext } | undefined)?.context
 }
@@ -175,7 +173,7 @@ const segmentByRun = new WeakMap<AnyRun, RunSegment>()
 export function subscribeToRun(run: AnyRun): Subscription {
   const segment = segmentByRun.get(run) ?? followRun(run)
   const { turn, buffer } = segment
-  if (turn && hasEnded(turn.state)) return createFinishedSubscription(turn)
+  if (turn && isFinalState(turn.state)) return createFinishedSubscription(turn)
   const startNextSegment = (): void => {
     if (segmentByRun.get(run) !== segment) return
     buffer.end()

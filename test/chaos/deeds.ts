@@ -1,4 +1,4 @@
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { Agent, AgentContext, GrantOptions, PendingCall, Run } from '../../src/index.js'
 import type { World } from './world.js'
 

@@ -2,7 +2,7 @@ import { listApprovers } from '../../machines/agent/approvals.js'
 import type { AnyEventObject } from 'xstate'
 import type { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import {
   type AgentSpace,
   canReach,

@@ -7,7 +7,7 @@ import { type AgentMachineEvent, getEventTime } from '../../machines/agent/machi
 import { isNewRefusal, isRefusedQuestion, readRefusal } from '../../machines/agent/refusals.js'
 import { findBudgetWait } from '../../machines/agent/actions/sleep.js'
 import { addGrant, readNewGrant } from '../../machines/agent/grants.js'
-import { findOwnApproval, withoutApproval } from '../../machines/agent/votes.js'
+import { findOwnApproval, withoutApproval } from '../../machines/agent/questions.js'
 import { addUsage } from '../../machines/agent/usage.js'
 import { isNearBudget } from '../../machines/agent/budget-totals.js'
 import type { Mutant } from './config-mutants.js'

@@ -1,4 +1,4 @@
-import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { type Agent, type AgentContext, type SessionMessage, StatewrightError } from '../../src/index.js'
 import { answerTo, grantWith, type Hands, type Manner, nextApprover } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'

@@ -42,9 +42,9 @@ export const planted = [
     name: 'the lease of a run at work is not renewed',
     seed: 35,
     patches: [
-      { file: 'src/core/sessions/log/held-lease.ts', find: 'void this.#renewAll()', put: '' },
+      { file: 'src/core/sessions/log/lease.ts', find: 'void this.#renewAll()', put: '' },
       {
-        file: 'src/core/sessions/log/held-lease.ts',
+        file: 'src/core/sessions/log/lease.ts',
         find: 'return this.#isHeld && this.#isStale() ? this.#renew() : undefined',
         put: 'return undefined',
       },

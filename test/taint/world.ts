@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { listPendingCalls } from '../../machines/agent/to-result.js'
+import { listPendingCalls } from '../../machines/agent/questions.js'
 import {
   type AgentEvent,
   type AgentOptions,

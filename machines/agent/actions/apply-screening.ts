@@ -12,7 +12,7 @@ import {
 import type { AgentContext } from '../context.js'
 import { createDenial, findStrictest, isApproved, isDenied } from '../approvals.js'
 import type { BatchCall } from '../batch-calls.js'
-import { getApprovalTerms } from '../to-result.js'
+import { getApprovalTerms } from '../questions.js'
 import { announceDecisions } from './judge-batch.js'
 import {
   type CallScreening,

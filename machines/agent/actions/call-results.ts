@@ -2,15 +2,32 @@ import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
-import { isChildPaused, toQuestionId, withAnswer } from '../sub-agent-questions.js'
 import type { Emit } from '../announcements.js'
 import { type ApprovalOutcome, createExpired, getExpiry, isApproved, isLate } from '../approvals.js'
-import { addGrant, applyGrants, readNewGrant, toGrantedCall } from '../grants.js'
-import { findAskedCall, getQuestionTerms, withApproval, withVote } from '../votes.js'
+import {
+  addGrant,
+  applyGrants,
+  readNewGrant,
+  toGrantedCall,
+  changeGrants,
+  findRevokedGrant,
+  withoutGrants,
+} from '../grants.js'
 import { listLate, withExpiry } from '../expiry.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
-import { listRequests } from '../to-result.js'
+import {
+  listRequests,
+  findAskedCall,
+  getQuestionTerms,
+  withApproval,
+  withVote,
+  isChildPaused,
+  toQuestionId,
+  withAnswer,
+  findOwnApproval,
+  withoutApproval,
+} from '../questions.js'
 import { type BatchCall, isRunnable } from '../batch-calls.js'
 import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './spend-usage.js'
@@ -240,7 +257,7 @@ export const approve = toAction((context, event, emit) => {
 const hostedEditRejection = 'Rejected by the user, who wants different arguments.'
 
 /** Emits the outcome of a question. Reasons that shields have not cleared are omitted. */
-export function announceOutcome(
+function announceOutcome(
   { messages, batchAt }: AgentContext,
   { id: callId, name }: BatchCall,
   outcome: ApprovalOutcome,
@@ -305,4 +322,36 @@ export const acceptOutput = toAction((context, event, emit) => {
     ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
     : { status: 'ok' as const, content, durationMs: 0, ...media }
   return { calls: receiveResult(context, callId, result, getEventTime(event), emit) }
+})
+
+export const takeGrant = toAction((context, event, emit) => {
+  const grant = readNewGrant(context, event)
+  if (grant === undefined) return undefined
+  emit({ type: 'grant_changed', grant, change: 'given' })
+  return { grants: changeGrants(context, event) }
+})
+
+export const revokeGrant = toAction((context, event, emit) => {
+  const revoked = findRevokedGrant(context, event)
+  if (revoked === undefined) return undefined
+  emit({ type: 'grant_changed', grant: revoked, change: 'revoked' })
+  return { grants: changeGrants(context, event) }
+})
+
+/** Ends the grant of a call that could not start, so that a person decides. */
+export const endGrant = toAction((context, event) =>
+  event.type === 'GRANT_ENDED' ? withoutGrants(context, [event.callId], { ungranted: true }) : undefined,
+)
+
+/** Withdraws an approval. A call that was already approved waits for approval again. */
+export const revokeApproval = toAction((context, event, emit) => {
+  const own = findOwnApproval(context, event)
+  if (own === undefined) return undefined
+  const { call, question } = own
+  const calls = withoutApproval(context.calls, own)
+  if (!question) announceOutcome(context, call, 'revoked', event, emit)
+  if (context.state === 'WAITING_FOR_INPUT')
+    for (const request of listRequests({ ...context, calls: calls.filter(({ id }) => id === call.id) }))
+      emit(request)
+  return { calls }
 })

@@ -2,7 +2,7 @@ import { toAction } from '../update-action.js'
 import type { AgentContext } from '../context.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import type { ModelActorError } from '../model-response.js'
-import { isChildPaused } from '../sub-agent-questions.js'
+import { isChildPaused } from '../questions.js'
 
 /** Sets the wake time to the latest time requested by a tool result or a sleeping sub-agent. */
 export const noteSleep = toAction((context, event) => {

@@ -6,7 +6,7 @@ import { type Usage, addUsage } from '../usage.js'
 import { addToTotals, getBudgetTotals, isNearBudget, toBudgetLimits } from '../budget-totals.js'
 import type { ChildQuestion } from '../batch-calls.js'
 import { toAction } from '../update-action.js'
-import { findChildUsage, isChildPaused } from '../sub-agent-questions.js'
+import { findChildUsage, isChildPaused } from '../questions.js'
 import type { AgentMachineEvent } from '../machine-events.js'
 
 interface Expense {

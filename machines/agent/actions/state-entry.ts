@@ -3,7 +3,7 @@ import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { withoutGrants } from '../grants.js'
-import type { AgentState, FinalState, Reason } from '../run-result.js'
+import { type AgentState, type FinalState, type Reason, isRestState } from '../run-result.js'
 import { explainEnd } from '../explain-end.js'
 import { findOutputProblem } from '../to-result.js'
 import { findBudgetReason, findNearReason } from '../budget-totals.js'
@@ -61,9 +61,8 @@ const reasonByResponse: Partial<Record<NonNullable<AgentContext['response']>, Re
 
 /** Enters a non-final state. The reason is kept only in resting states. */
 export const enter = toAction<{ state: AgentState }>((context, _event, emit, { state }) => {
-  const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
   // A resumed run re-enters its current state.
-  const reason = rests || context.state === state ? context.reason : null
+  const reason = isRestState(state) || context.state === state ? context.reason : null
   if (context.state === null) emit({ type: 'run_started', sessionId: context.sessionId })
   if (context.state !== state) {
     const wakeAt = state === 'PAUSED' && context.wakeAt !== null ? { wakeAt: context.wakeAt } : {}

@@ -1,5 +1,5 @@
 import { type PendingCall, agentStates } from '../../../machines/agent/run-result.js'
-import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../../machines/agent/questions.js'
 import { systemClock } from '../../core/base/clock.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sendToStoredSession } from '../../core/run/send-to-stored-session.js'

@@ -2,7 +2,7 @@ import { toRequesters } from '../sessions/principal.js'
 import { releaseRun } from '../live/release-run.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { type RunResult, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
+import { type RunResult, isWorkState, isFinalState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { type AgentInternals, getStore, internalsByAgent } from '../agent/agent-internals.js'
 import { checkModels } from '../agent/read-parts.js'
@@ -212,7 +212,7 @@ class SessionDrive {
 
   /** Whether a queued message may be waiting to start the next run. */
   mayHaveNext({ state, stopped, error }: SessionResult): boolean {
-    const isOver = stopped === undefined && !isWorkState(state) && !isRestState(state)
+    const isOver = stopped === undefined && isFinalState(state)
     return (
       isOver &&
       !isQueueStopped({ state, error: error ?? null }) &&

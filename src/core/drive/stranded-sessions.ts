@@ -1,6 +1,6 @@
 import { expectArgument, objectRule } from '../base/values.js'
 import { type Agents, agentsRule } from './define-agents.js'
-import type { AgentState } from '../../../machines/agent/run-result.js'
+import { type AgentState, openStates } from '../../../machines/agent/run-result.js'
 import { type AgentDefinition, describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { isUnderWay } from '../../../machines/agent/call-state.js'
@@ -20,8 +20,6 @@ export interface StrandedSession {
   updatedAt: number
 }
 
-/** The states of unfinished runs. */
-const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 
 /** Iterates over the sessions of a store whose latest run is in one of these states, latest record first. */

@@ -1,7 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { findPlannedMessages } from './apply-plan.js'
-import { attachSkills } from '../context/attach-skills.js'
-import { fitMessages } from '../context/fit-messages.js'
+import { fitMessages, attachSkills } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { leaveOutMessages } from '../models/leave-out.js'
 import { formatSnippets } from '../memory/retrieved-text.js'

@@ -1,7 +1,7 @@
 import { expireRun, releaseRun } from './release-run.js'
 import type { ChildAnswer, ChildQuestion, ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
-import { isRestState, isWorkState, type RunResult } from '../../../machines/agent/run-result.js'
+import { type RunResult, isWorkState, isFinalState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/agent/usage.js'
 import { ToolContent } from '../tools/tool-content.js'
@@ -65,8 +65,7 @@ export class ChildRun {
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
-    const isOver = context.state !== null && !isWorkState(context.state) && !isRestState(context.state)
-    if (!isOver) return this.#onUsage()
+    if (!isFinalState(context.state)) return this.#onUsage()
     this.#end ??= toRunResult(context)
     this.#onEnd(this.#end)
   }

@@ -2,8 +2,12 @@ import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
-import { isAnsweredBy } from '../../../machines/agent/sub-agent-questions.js'
-import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import {
+  findAnswerableCall,
+  listAnswerableCalls,
+  findOwnApproval,
+  isAnsweredBy,
+} from '../../../machines/agent/questions.js'
 import { UsageError } from '../base/errors.js'
 import { expectArgument, optionsRule } from '../base/values.js'
 import type { SnapshotFrom } from 'xstate'
@@ -13,9 +17,8 @@ import { fitArguments, readJson } from '../tools/parse-arguments.js'
 import type { Tool, ToolsByName } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
-import { readAnswer } from '../sessions/answer-reader.js'
+import { readAnswer } from '../sessions/elicitation-reader.js'
 import { formatWakeTime, readTime } from '../base/clock.js'
-import { findOwnApproval } from '../../../machines/agent/votes.js'
 import { checkApprovalGrants, type GrantOptions, outlivesRun } from '../sessions/grant-input.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 
@@ -170,7 +173,7 @@ export function checkAnswerFits(
 ): void {
   if (event.type === 'TOOL_OUTPUT') return
   checkVote(context, call, event, now)
-  if (event.type === 'APPROVE') checkApprovalGrants(context, event)
+  if (event.type === 'APPROVE' && event.grant) checkApprovalGrants(context, event)
 }
 
 /** @throws {UsageError} `unknown_grant` */

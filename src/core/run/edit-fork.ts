@@ -1,17 +1,23 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { createDenial, isDenied } from '../../../machines/agent/approvals.js'
 import { toCallFact } from '../../../machines/agent/call-facts.js'
-import type { AssistantMessage, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
+import type {
+  AssistantMessage,
+  Message,
+  ToolMessage,
+  UserMessage,
+  ContentPart,
+} from '../../../machines/agent/messages.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
-import { isChildAtRest } from '../../../machines/agent/sub-agent-questions.js'
+import { isChildAtRest } from '../../../machines/agent/questions.js'
 import { withScreenedTexts } from '../../../machines/agent/actions/apply-screening.js'
 import { CallAbort } from '../base/abort.js'
-import { UsageError } from '../base/errors.js'
+import { inputError, UsageError } from '../base/errors.js'
 import { toPrepareOptions } from '../effects/prepare-options.js'
 import { screenContent } from '../effects/screening-effects.js'
 import { type AgentParts, getSpeakerTools, toSpeaker } from '../live/agent-parts.js'
-import { type ForkEdit, type ForkOptions, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
+import type { LoggedEdit } from '../sessions/log/log-record.js'
 import { type ForkStart, keepUnchanged } from '../sessions/fork-session.js'
 import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
 import { askShields } from '../shields/ask-shields.js'
@@ -20,6 +26,37 @@ import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './answer-events.js'
 import { parseJsonOr } from '../base/json.js'
+import { copyAsJson, toMessage } from '../sessions/user-input.js'
+
+/**
+ * A change that a fork makes to the copied session. The change edits a user message (by its id), the arguments of an
+ * unfinished call, the result of a finished call, or the agent's instructions.
+ * @example
+ * const edits: ForkEdit[] = [
+ *   { message: 'm1', content: 'And in June?' },
+ *   { call: 'call_1', arguments: { month: 6 } },
+ *   { call: 'call_1', result: { total: 12 } }, // an Error becomes an error result
+ *   { instructions: 'You are brief.' }, // only in this fork, instead of the instructions of the agent or a step
+ * ]
+ */
+export type ForkEdit =
+  | { message: string; content: string | ContentPart[] }
+  | { call: string; arguments: unknown }
+  | { call: string; result: unknown }
+  | { instructions: string }
+
+/** Options for forking a session. */
+export interface ForkOptions {
+  /** A change to the forked state. Defaults to none. */
+  edit?: ForkEdit
+  /**
+   * Requires approval for all calls in the fork that are not read-only, so that no side effect repeats without
+   * confirmation. Defaults to false.
+   */
+  askFirst?: boolean
+  /** The app's context object, passed to shields and to `needsApproval`. */
+  context?: unknown
+}
 
 /** Applies an edit and the other fork options to the state of a forked session. */
 export async function editFork(
@@ -66,6 +103,27 @@ async function applyEdit(
     },
     edit: written,
   }
+}
+
+/**
+ * @throws {UsageError} `invalid_input` if the value is not an edit
+ */
+function readEdit(edit: unknown): ForkEdit {
+  const { message, content, call, ...rest } = (edit ?? {}) as Record<string, unknown>
+  const { instructions } = rest
+  if (typeof instructions === 'string' && Object.keys(edit as object).length === 1) return { instructions }
+  if (typeof message === 'string' && call === undefined && Object.keys(rest).length === 0) {
+    return { message, content: copyAsJson(toMessage({ content }, 'edit').content, 'edit.content') }
+  }
+  const keys = Object.keys(rest)
+  const isOfCall = typeof call === 'string' && message === undefined && content === undefined
+  if (isOfCall && keys.length === 1 && rest['arguments'] !== undefined)
+    return { call, arguments: rest['arguments'] }
+  if (isOfCall && keys.length === 1 && rest['result'] !== undefined) return { call, result: rest['result'] }
+  throw inputError(
+    'edit must be { message, content }, { call, arguments }, { call, result } or { instructions }. message and call are ids.',
+    'edit',
+  )
 }
 
 /** Asks for approval of all open calls, because they would run again in the fork. */

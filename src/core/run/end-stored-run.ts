@@ -3,12 +3,12 @@ import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
-import { agentStates, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
+import { isFinalState, openStates } from '../../../machines/agent/run-result.js'
 import { type Clock, unrefTimer } from '../base/clock.js'
 import { listOpenChildren, mayHaveLeftChildren } from '../live/abandoned-sub-agents.js'
 import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
-import { leaseMs } from '../sessions/log/release-lease.js'
+import { leaseMs } from '../sessions/log/lease.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
@@ -124,7 +124,7 @@ async function endChildrenExcept(
 ): Promise<void> {
   let left: readonly ListedSession[]
   try {
-    left = await parts.store.list({ parent, state: unfinishedStates })
+    left = await parts.store.list({ parent, state: openStates })
   } catch {
     // The next process that acquires the session will try again.
     return
@@ -134,8 +134,6 @@ async function endChildrenExcept(
     if (!except.includes(id)) await endChildSession(parts, id)
   }
 }
-
-const unfinishedStates = agentStates.filter((state) => isWorkState(state) || isRestState(state))
 
 /** Delay in milliseconds and maximum number of retries for ending a session that another process holds. */
 const [retryMs, mostRetries] = [leaseMs / 3, 4]
@@ -157,7 +155,7 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
   try {
     // The session may not have any records.
     const { state } = (await store.get(child))?.summary ?? {}
-    if (!isWorkState(state ?? null) && !isRestState(state ?? null)) return true
+    if (state === undefined || isFinalState(state)) return true
     const session = await openSession(store, child, { clock, holder: 'a process that ends it' })
     try {
       const why = 'The run that called it has ended.'

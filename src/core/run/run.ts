@@ -581,11 +581,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * version.
    */
   #withDigest(event: ControlEvent): ControlEvent {
-    if (event.type !== 'GRANT' && event.type !== 'APPROVE') return event
+    if ((event.type !== 'GRANT' && event.type !== 'APPROVE') || !event.grant) return event
     const { calls = [], speaker } = this.#context ?? {}
     const name =
       event.type === 'GRANT' ? event.tool : (calls.find(({ id }) => id === event.callId)?.name ?? '')
-    return withToolDigest(event, this.#tools(speaker).get(name))
+    return { ...event, grant: withToolDigest(event.grant, this.#tools(speaker).get(name)) } as typeof event
   }
 
   /** The only way to send events to the actor. */

@@ -12,22 +12,22 @@ import {
   type Receipt,
   type SessionMessage,
   parseInboxMessage,
+  type UserMessageToSend,
 } from '../sessions/inbox/session-message.js'
 import { readSender } from '../sessions/principal.js'
 import { outlivesRun, readGrant, withToolDigest } from '../sessions/grant-input.js'
 import { changeGrants } from '../../../machines/agent/grants.js'
-import { copyAsJson } from '../sessions/user-input.js'
+import { copyAsJson, hasSameWords, toMessages } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { readRunTime } from '../sessions/open-session.js'
-import { refuseSubAgentSession } from '../sessions/session-errors.js'
+import { refuseSubAgentSession, messageChangedError } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
-import { queueMessage, readSteeringInput } from './queue-message.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
-import { provideAnswerReader } from '../sessions/answer-reader.js'
+import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { getSpeakerTools } from '../live/agent-parts.js'
 import {
@@ -42,6 +42,17 @@ import {
 } from './answer-events.js'
 import { cancelStoredRun, type StoreParts, postponeStoredRun } from './end-stored-run.js'
 import { setAlarm } from '../sessions/alarm.js'
+import type { UserMessage } from '../../../machines/agent/messages.js'
+import { createId } from '../base/platform.js'
+import {
+  checkQueueRoom,
+  formatQueuedMessage,
+  isDelivered,
+  joinTexts,
+  listMessageIds,
+  sortQueue,
+  withMessageId,
+} from '../sessions/inbox/queued-message.js'
 
 /** The effect of an inbox on a run. */
 interface InboxForecast {
@@ -84,7 +95,7 @@ async function forecastInbox(
     if (message <= from || message >= until) continue
     const event = parseInboxMessage(found)
     if (event?.key !== undefined) foreseen.keys.set(event.key, message)
-    foreseen = { ...foreseen, run: applyMessage(foreseen.run, event, sessionId, now), message }
+    foreseen = { ...foreseen, run: forecastMessage(foreseen.run, event, sessionId, now), message }
   }
   rememberForecast(all, sessionId, { ...foreseen, head, check })
   return foreseen
@@ -99,7 +110,7 @@ function rememberForecast(all: Map<string, KeptForecast>, sessionId: string, for
   }
 }
 
-function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string, now: number): FoldedRun {
+function forecastMessage(run: FoldedRun, event: ControlEvent | null, id: string, now: number): FoldedRun {
   try {
     if (event === null) return run
     checkMessageFits(event, run, id, now)
@@ -213,13 +224,10 @@ async function sendNow(
     return { message: number, status: 'sent' }
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
-  const { wakeAt, agent, version } = listed.summary ?? {}
+  const { wakeAt, agent: name, version } = listed.summary ?? {}
   // A message wakes a sleeping session if a process watches for alarms.
   if (wakeAt !== undefined && (event.type === 'STEER' || (event.type === 'RESUME' && event.at === undefined)))
-    await setAlarm(store, id, 0, {
-      ...(agent !== undefined && { name: agent }),
-      ...(version !== undefined && { version }),
-    })
+    await setAlarm(store, id, 0, { name, version })
   // A user message that no run has read waits for the next turn.
   if (options.queued !== undefined) return { message: number, status: 'waiting' }
   try {
@@ -352,14 +360,15 @@ async function createAnswerEvent(
     type: 'APPROVE',
     ...target,
     ...(why !== undefined && { why }),
-    ...(grant !== undefined && { grant: readGrant(grant, 'send()', now) }),
+    ...(grant !== undefined && {
+      grant: withToolDigest(readGrant(grant, 'send()', now), known.get(call.name)),
+    }),
   }
-  const event = withToolDigest(approve, known.get(call.name))
-  if (message.editedInput === undefined) return event
+  if (message.editedInput === undefined) return approve
   const { text, problem } = parseEditedArguments(message.editedInput, call, known)
   const refusal = await problem
   if (refusal) throw refusal
-  return { ...event, arguments: text }
+  return { ...approve, arguments: text }
 }
 
 /** The machine event for a message that is not an answer. */
@@ -371,9 +380,79 @@ function toSentEvent(
 ): ControlEvent {
   const event = toPublicEvent(message, now)
   if (event.type !== 'GRANT' || tools === undefined) return event
-  return withToolDigest(event, getSpeakerTools(tools, context.speaker).get(event.tool))
+  const tool = getSpeakerTools(tools, context.speaker).get(event.tool)
+  return { ...event, grant: withToolDigest(event.grant, tool) }
 }
 
 /** Whether a message gives or revokes a grant, which is possible in any state of a session. */
 const isGrantMessage = (message: EventMessage): boolean =>
   message.type === 'grant' || (message.type === 'revoke' && 'grant' in message)
+
+/**
+ * Adds a user message to the inbox of a session, for its next turn. A message with a known id is not queued twice.
+ * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`, `sub_agent_session`, `message_changed`
+ */
+async function queueMessage(
+  store: SessionStore,
+  id: string,
+  { input, messageId: givenId, ...sender }: Omit<UserMessageToSend, 'type' | 'when'>,
+): Promise<Receipt> {
+  const { by } = readSender(sender, 'message')
+  const userMessages = toMessages(input)
+  const own = userMessages[0]?.data?.['clientId']
+  const messageId = givenId ?? (typeof own === 'string' ? own : createId())
+  const text = formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'next', by)
+  const listed = await store.get(id)
+  if (listed === null) throw unknownSessionError(id)
+  refuseSubAgentSession(id, listed.summary?.parent)
+  const { run, queued, state, keys, inbox } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
+  const { messages } = run?.context ?? state
+  if (run?.status === 'active' && run.context.config.interactive) throw interactiveError(id)
+  const found = (await store.inbox?.read(id)) ?? []
+  const known = sortQueue(found, { queued, messages, keys }).waiting.find((one) =>
+    listMessageIds(one).includes(messageId),
+  )
+  const earlier =
+    known?.messageId === messageId
+      ? known.messages[0]
+      : messages.find((one): one is UserMessage => isDelivered([one], messageId))
+  if (userMessages[0] && earlier && !hasSameWords(userMessages[0].content, earlier))
+    throw messageChangedError(messageId)
+  if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
+  if (isDelivered(messages, messageId)) return { message: queued, status: 'applied' }
+  // The message was sent with `when: 'now'`.
+  if (keys.includes(messageId)) return { message: inbox, status: 'applied' }
+  checkQueueRoom(found, text, id)
+  const put = await store.inbox?.put(id, text)
+  if (put === undefined) throw unknownSessionError(id)
+  if (put.holder === null) return { message: put.message, status: 'waiting' }
+  notifyOwner(store, id, put.message)
+  return { message: put.message, status: 'sent' }
+}
+
+/** The text of a message to be read at the next safe point, and its inbox entry until then. */
+function readSteeringInput({
+  input,
+  messageId: givenId,
+  ...sender
+}: Omit<UserMessageToSend, 'type' | 'when'>): { text: string; queued: string } {
+  const userMessages = toMessages(input)
+  const text = joinTexts(userMessages)
+  const messageId = givenId ?? createId()
+  const { by } = readSender(sender, 'message')
+  if (text !== null)
+    return { text, queued: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by) }
+  throw new UsageError(
+    'invalid_input',
+    "A message with when: 'now' can only contain text. Send pictures and files with when: 'next'.",
+    'input',
+  )
+}
+
+function interactiveError(id: string): UsageError {
+  return new UsageError(
+    'interactive_run',
+    `Session '${id}' has an interactive run, which has no queue. Send { type: 'reply', input } while it waits for a message.`,
+    id,
+  )
+}

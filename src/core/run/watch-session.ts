@@ -1,4 +1,4 @@
-import { createActor, initialTransition } from 'xstate'
+import { initialTransition } from 'xstate'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
 import { whenAborted } from '../base/abort.js'
@@ -13,6 +13,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import {
   applyRecord,
   createFoldedSession,
+  pureReducer,
   type FoldedRun,
   type RunReducer,
   type FoldedSession,
@@ -46,10 +47,9 @@ class LoggedEvents {
   }
 
   readonly #folding: RunReducer = {
+    ...pureReducer,
     start: (input) => this.#collect(initialTransition(agentMachine, input)),
     step: (run, event) => this.#collect(takeEvent(run, event)),
-    restore: (state) =>
-      createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
   }
 
   #collect([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {

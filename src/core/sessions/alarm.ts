@@ -25,9 +25,8 @@ export function appendWithAlarm(
     isLast ? store.append(lease, records, summary, { release: true }) : store.append(lease, records, summary)
   if (summary?.wakeAt === undefined || records.length === 0) return append()
   if (summary.parent !== undefined || summary.unresumed) return append()
-  const { agent: name, version } = summary
-  const begun = { ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
-  const set = setAlarm(store, lease.sessionId, summary.wakeAt, begun)
+  const { wakeAt, agent: name, version } = summary
+  const set = setAlarm(store, lease.sessionId, wakeAt, { name, version })
   return set instanceof Promise ? set.then(append) : append()
 }
 
@@ -36,7 +35,7 @@ export function setAlarm(
   { timers }: SessionStore,
   session: string,
   at: number,
-  begun: { name?: string; version?: string } | null,
+  begun: { name?: string | undefined; version?: string | undefined } | null,
 ): Promise<void> | void {
   const data: Omit<Alarm, 'session'> = {
     ...(begun?.name !== undefined && { agent: begun.name }),

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { removeAlarm } from './alarm.js'
 import { listChildSessions } from './agent-definition.js'
-import { acquireLease, leaseMs, releaseLease } from './log/release-lease.js'
+import { acquireLease, leaseMs, releaseLease } from './log/lease.js'
 import { applyRecord, createFoldedSession } from './fold-session.js'
 import { isMachineSession } from './log/machine-record.js'
 import type { ListedSession, LogRecord, SessionStore } from './store/store.js'

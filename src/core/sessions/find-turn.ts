@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { isWorkState, type TurnEnd } from '../../../machines/agent/run-result.js'
+import { type TurnEnd, isActiveState } from '../../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 
 /** Whether the message starts a turn. Steering messages belong to the current turn. */
@@ -40,7 +40,7 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
 export function listTurnEnds(context: AgentContext): TurnEnd[] {
   const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)
-  const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
+  const isOpen = isActiveState(state) || state === 'WAITING_FOR_INPUT'
   // An end belongs to a message in the transcript, which does not contain the messages in the inbox yet.
   if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
     return [...turnEnds]

@@ -19,8 +19,7 @@ import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched 
 import { createSessionState, cutState, toSessionState } from './session-state.js'
 import { completeInput, restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
-import { addKey } from './inbox/idempotency-keys.js'
-import { listClientIds } from './inbox/queued-message.js'
+import { listClientIds, addKey } from './inbox/queued-message.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
 /** The latest run of a session, as a snapshot of the pure machine. */

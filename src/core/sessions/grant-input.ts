@@ -3,7 +3,7 @@ import { isApproved, type Question } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { GrantLimits, GrantMatcher, NewGrant } from '../../../machines/agent/grant.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
-import { findAskedCall, getQuestionTerms, withApproval } from '../../../machines/agent/votes.js'
+import { findAskedCall, getQuestionTerms, withApproval } from '../../../machines/agent/questions.js'
 import { readTime } from '../base/clock.js'
 import { inputError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
@@ -67,14 +67,13 @@ type Approve = Extract<ControlEvent, { type: 'APPROVE' }>
  * @throws {UsageError} `invalid_input`
  */
 export function checkApprovalGrants(context: AgentContext, event: Approve): void {
-  if (event.grant === undefined) return
   const asked = findAskedCall(context, event.callId)
   const { call, question } = asked ?? {}
   const why =
     question || !call || call.hosted || call.client
       ? 'grants cover only calls that this agent runs itself. Approve it without a grant'
       : isDecided(getQuestionTerms(context, { call }), event, context)
-        ? context.features.callShields && event.arguments !== undefined && event.grant.when === undefined
+        ? context.features.callShields && event.arguments !== undefined && event.grant?.when === undefined
           ? 'a grant for edited arguments needs when, because shields have not screened them'
           : null
         : 'more people must approve the call, and only the last of them can give a grant'
@@ -94,15 +93,9 @@ export function digestTool({ description, parameters }: DescribedTool): string {
   return digest(JSON.stringify([description, parameters])).slice(0, 16)
 }
 
-/** Adds the tool's digest to an event that gives a grant. */
-export function withToolDigest<Event extends ControlEvent>(
-  event: Event,
-  tool: DescribedTool | undefined,
-): Event {
-  if (event.type !== 'APPROVE' && event.type !== 'GRANT') return event
-  const { grant } = event
-  if (!tool || !grant || grant.digest !== undefined) return event
-  return { ...event, grant: { ...grant, digest: digestTool(tool) } }
+/** Adds the digest of the tool that the grant covers. */
+export function withToolDigest(grant: NewGrant, tool: DescribedTool | undefined): NewGrant {
+  return tool && grant.digest === undefined ? { ...grant, digest: digestTool(tool) } : grant
 }
 
 /** @throws {UsageError} `invalid_input` */

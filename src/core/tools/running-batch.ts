@@ -1,7 +1,26 @@
-import type { ToolResult } from '../../../machines/agent/batch-calls.js'
-import type { CallAbort } from '../base/abort.js'
+import type {
+  ToolResult,
+  BatchCall,
+  ResultStatus,
+  ToolErrorKind,
+} from '../../../machines/agent/batch-calls.js'
+import { CallAbort, attachSignal, timeoutError } from '../base/abort.js'
 import { startsPerTick, yieldToEventLoop } from '../base/platform.js'
-import { type CallOwner, type RunCallOptions, type RunnableCall, RunningCall } from './running-call.js'
+import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
+import type { Json } from '../../../machines/agent/json.js'
+import type { Clock } from '../base/clock.js'
+import { Ask, rememberAsked, SkillOutcome, Sleep } from './tool-outcomes.js'
+import type { Delegate, Tool, ToolExecution, ToolSearch } from './tool.js'
+import { classifyToolError, findPublicMessage } from './tool-error.js'
+import { rememberThrown } from '../base/errors.js'
+import { limitText, sortByNearness } from '../base/text.js'
+import { type ParsedArguments, parseArguments } from './parse-arguments.js'
+import { getDecisionTimeout } from './prepare-calls.js'
+import { toJson, readProperty } from '../base/json.js'
+import type { SkillChange } from '../../../machines/agent/skills.js'
+import { formatResult } from './tool-content.js'
+import type { ToolSet } from './tool-set.js'
+import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
 export interface RunBatchOptions extends RunCallOptions {
   /** Maximum concurrent calls, at least 1. */
@@ -126,4 +145,318 @@ export class RunningBatch implements CallOwner {
     // A subscriber may stop the batch here.
     if (!abort.aborted) this.#lanes[lane] = new RunningCall(call, this.#options, this)
   }
+}
+
+export type RunnableCall = Pick<
+  BatchCall,
+  'id' | 'name' | 'arguments' | 'approvalTimedOut' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
+>
+
+interface RunCallOptions {
+  tools: ToolSet
+  /** The default timeout in milliseconds. 0 means no timeout. */
+  defaultTimeoutMs: number
+  /** Maximum characters of a result. */
+  maxResultChars: number
+  clock: Clock
+  context: unknown
+  runId: string
+  sessionId: string
+  /** The id of the batch, which stays the same on resume. Call ids are unique only within a response. */
+  batchId: string
+  onProgress: (callId: string, name: string, value: Json) => void
+  /** Loads deferred tools. Absent if this is not supported. */
+  onLoad?: (callId: string, names: readonly string[]) => void
+  /** Called with a skill change before the result. */
+  onSkillChange?: (callId: string, change: SkillChange) => void
+  /** Stores the handle of a call. Resolves once the handle is durable. */
+  onHandle?: (callId: string, handle: Json) => Promise<void>
+  /**
+   * Lets a call wait for people and returns null, or returns the call's result if the call may not ask. Absent if
+   * asking is not supported. Never rejects.
+   */
+  onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
+  /** Called with the next agent before the result of a handoff. */
+  onHandoff?: (callId: string, to: string) => void
+  readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
+  /** Runs a sub-agent. Resolves with null if the sub-agent waits. Never rejects. */
+  delegate?: (
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+  ) => Promise<ToolResult | null>
+}
+
+interface CallOwner {
+  /** Called once, but never while the call is being started. The result is null if the call waits. */
+  onCallEnd(call: RunningCall, result: ToolResult | null): void
+}
+
+/**
+ * A running call. Every outcome becomes one result for the model, unless the call waits. Keeps all state of the call in
+ * one object, because thousands of runs may be parked in tool calls.
+ */
+export class RunningCall {
+  readonly call: RunnableCall
+  readonly #options: RunCallOptions
+  readonly #owner: CallOwner
+  readonly #abort = new CallAbort()
+  #timer: unknown
+  #startedAt: number | undefined
+  #isOver = false
+
+  constructor(call: RunnableCall, options: RunCallOptions, owner: CallOwner) {
+    this.call = call
+    this.#options = options
+    this.#owner = owner
+    const tool = options.tools.get(call.name)
+    if (call.hosted) this.#endSoon(createApprovedResult(call))
+    else if (tool === undefined)
+      this.#endSoon(this.#toFailure('unknown_tool', formatUnknownTool(call.name, options.tools.names)))
+    else if (call.unloaded) this.#loadSoon(tool)
+    else if (call.approvalTimedOut) this.#endSoon(this.#toUndecidedResult(tool))
+    else this.#start(tool)
+  }
+
+  /** Aborts the tool's signal without calling the owner. */
+  stop(reason: unknown): void {
+    this.#isOver = true
+    this.#clearTimer()
+    this.#abort.abort(reason)
+  }
+
+  #start(tool: Tool): void {
+    const { clock, defaultTimeoutMs } = this.#options
+    const timeoutMs = tool.timeoutMs ?? defaultTimeoutMs
+    if (timeoutMs > 0) this.#timer = clock.setTimeout(() => this.#timeOut(tool, timeoutMs), timeoutMs)
+    void Promise.resolve(parseArguments(tool, this.call.arguments)).then((parsed) =>
+      this.#executeParsed(tool, parsed),
+    )
+  }
+
+  #executeParsed(tool: Tool, parsed: ParsedArguments): void {
+    if (this.#isOver) return
+    const { delegate } = tool
+    if (!parsed.ok) this.#end(this.#toFailure('invalid_arguments', parsed.message))
+    else if (delegate && this.#options.delegate) {
+      void this.#delegate(tool, delegate, parsed.input)?.then((result) => this.#end(result))
+    } else this.#execute(tool, parsed.input)
+  }
+
+  #delegate(tool: Tool, delegate: Delegate, input: unknown): Promise<ToolResult | null> | undefined {
+    const { telemetry } = this.#options
+    if (telemetry === undefined) return this.#options.delegate?.(tool, delegate, input, this.call)
+    return telemetry.around(toMeasuredStep(tool, this.call.id), () =>
+      this.#options.delegate?.(tool, delegate, input, this.call),
+    )
+  }
+
+  #execute(tool: Tool, input: unknown): void {
+    if (tool.execute === undefined) {
+      const message = `The tool '${tool.name}' is executed by the caller of the run, which returned no output.`
+      return this.#end(this.#toFailure('error', message, 'failed'))
+    }
+    this.#startedAt = this.#options.clock.now()
+    try {
+      Promise.resolve(this.#callTool(tool, input)).then(
+        (value) => this.#endWithValue(tool, value),
+        (error: unknown) => this.#endWithError(tool, error),
+      )
+    } catch (error) {
+      this.#endWithError(tool, error)
+    }
+  }
+
+  #callTool(tool: Tool, input: unknown): unknown {
+    const { telemetry } = this.#options
+    const execute = (): unknown =>
+      tool.search
+        ? tool.search.find(input, {
+            deferred: this.#options.tools.deferred,
+            maxChars: this.#options.maxResultChars,
+            load: (names) => this.#load(names),
+          })
+        : tool.execute?.(input, this.#createExecution(tool))
+    return telemetry === undefined ? execute() : telemetry.around(toMeasuredStep(tool, this.call.id), execute)
+  }
+
+  #load(names: readonly string[]): void {
+    if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
+  }
+
+  /** Loads the tool instead of running the call, because the model wrote the arguments without the schema. */
+  #loadSoon(tool: Tool): void {
+    queueMicrotask(() => {
+      this.#load([tool.name])
+      this.#end(this.#toFailure('not_loaded', formatNotLoaded(tool, this.#options.tools.search)))
+    })
+  }
+
+  #createExecution({ keepsHandle }: Tool): ToolExecution {
+    const { runId, sessionId, batchId, context } = this.#options
+    const { id: callId, handle } = this.call
+    const execution: Omit<ToolExecution, 'signal'> = {
+      callId,
+      runId,
+      sessionId,
+      idempotencyKey: `${batchId}:${callId}`,
+      context,
+      progress: (progress) => this.#reportProgress(progress),
+      ...(keepsHandle && {
+        ...(handle !== undefined && { handle }),
+        keepHandle: (stored: unknown) => this.#keepHandle(stored),
+      }),
+    }
+    const attached = attachSignal(execution, this.#abort)
+    if (this.call.questions) rememberAsked(attached, this.call)
+    return attached
+  }
+
+  #reportProgress(progress: unknown): void {
+    if (this.#isOver) return
+    try {
+      this.#options.onProgress(this.call.id, this.call.name, toJson(progress))
+    } catch {
+      // Errors in a listener must not make the tool fail.
+    }
+  }
+
+  async #keepHandle(handle: unknown): Promise<void> {
+    if (!this.#isOver) await this.#options.onHandle?.(this.call.id, toJson(handle))
+  }
+
+  #endWithValue({ handoff }: Tool, value: unknown): void {
+    if (this.#isOver) return
+    if (handoff) this.#options.onHandoff?.(this.call.id, handoff.to)
+    if (value instanceof Sleep) {
+      const content = value.describe(this.#options.clock.now())
+      return this.#end({ status: 'ok', durationMs: this.#getDuration(), content, wakeAt: value.at })
+    }
+    if (value instanceof Ask && this.#options.onAsk) {
+      void this.#options.onAsk(this.call, value).then((result) => this.#end(result))
+      return
+    }
+    if (value instanceof SkillOutcome) {
+      this.#options.onSkillChange?.(this.call.id, value.change)
+      // The size of skills is already limited, and skills must be read in full.
+      return this.#end({ status: 'ok', durationMs: this.#getDuration(), content: value.text })
+    }
+    this.#end({
+      status: 'ok',
+      durationMs: this.#getDuration(),
+      ...formatResult(value, this.#options.maxResultChars),
+    })
+  }
+
+  #endWithError(tool: Tool, error: unknown): void {
+    if (this.#isOver) return
+    const { kind, message: words } = classifyToolError(error)
+    const lacksContext = this.#options.context === undefined && readsContext(tool, error)
+    const message = lacksContext ? `${words}. ${contextHint}` : words
+    const status = kind === 'policy_denied' ? 'denied' : 'error'
+    const publicMessage = findPublicMessage(error)
+    const toPages =
+      publicMessage === undefined
+        ? {}
+        : { publicMessage: limitText(publicMessage, this.#options.maxResultChars).content }
+    const failure = { ...this.#toFailure(status, explanations[kind](tool.name, message), kind), ...toPages }
+    this.#end(rememberThrown(failure, error))
+  }
+
+  /** Ends the call before aborting, so that the tool cannot return a result. */
+  #timeOut(tool: Tool, timeoutMs: number): void {
+    this.#end(this.#toFailure('timeout', formatTimeout(tool, timeoutMs), 'transient', timeoutMs))
+    this.#abort.abort(timeoutError('The call', timeoutMs))
+  }
+
+  #toUndecidedResult(tool: Tool): ToolResult {
+    const limitMs = getDecisionTimeout(tool, this.#options.defaultTimeoutMs)
+    const message = `The tool '${tool.name}' was not called: needsApproval did not return within ${limitMs} ms.`
+    return this.#toFailure('timeout', message, 'transient', limitMs)
+  }
+
+  #toFailure(
+    status: ResultStatus,
+    message: string,
+    errorKind?: ToolErrorKind,
+    durationMs = this.#getDuration(),
+  ): ToolResult {
+    return {
+      status,
+      ...(errorKind && { errorKind }),
+      durationMs,
+      ...limitText(message, this.#options.maxResultChars),
+    }
+  }
+
+  #getDuration(): number {
+    return this.#startedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - this.#startedAt)
+  }
+
+  #endSoon(result: ToolResult): void {
+    queueMicrotask(() => this.#end(result))
+  }
+
+  #end(result: ToolResult | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#clearTimer()
+    this.#owner.onCallEnd(this, result)
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
+  }
+}
+
+const contextHint = 'The tool reads `context`, but this run has none. Pass it: run(input, { context }).'
+
+function readsContext({ execute }: Tool, error: unknown): boolean {
+  const message = readProperty(error, 'name') === 'TypeError' && readProperty(error, 'message')
+  if (typeof message !== 'string' || !/\bundefined\b/.test(message)) return false
+  return Function.prototype.toString.call(execute).includes('context')
+}
+
+/** The result of a call that the provider executes. The hash lets guards distinguish calls. */
+function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
+  const which = fingerprintCall(name, text).slice(0, 8)
+  return { status: 'ok', content: `Approved: the provider executes it (#${which}).`, durationMs: 0 }
+}
+
+const toMeasuredStep = ({ description }: Tool, callId: string): TelemetryStepInfo => ({
+  type: 'tool_execution',
+  callId,
+  description,
+})
+
+const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {
+  failed: (name, message) => `The tool '${name}' failed: ${message}`,
+  transient: (name, message) => `The tool '${name}' failed, possibly temporarily: ${message}`,
+  policy_denied: (name, message) => `The tool '${name}' refused this call by policy: ${message}`,
+}
+
+function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
+  const doubt = readOnly ? '' : ' It may still have taken effect. Check before you call it again.'
+  return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
+}
+
+/**
+ * Formats the result of a call whose tool was not loaded. Also used if the tool is no longer deferred, because the
+ * decision was made earlier.
+ */
+function formatNotLoaded({ name, description, parameters }: Tool, search: ToolSearch | undefined): string {
+  const how = search?.loading === 'dispatch' ? 'with call_tool' : 'again'
+  const spec = JSON.stringify({ name, description, parameters })
+  return `The tool '${name}' was not loaded, so this call was not executed. It is loaded now. Call it ${how} with arguments that match its parameters.\n${spec}`
+}
+
+const mostNamed = 20
+
+function formatUnknownTool(wanted: string, names: readonly string[]): string {
+  const shown = wanted.length > 100 ? `${wanted.slice(0, 100)}…` : wanted
+  if (names.length === 0) return `There is no tool '${shown}': this agent has no tools. Answer without them.`
+  const near = sortByNearness(wanted, names).slice(0, mostNamed).join(', ')
+  const rest = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
+  return `There is no tool '${shown}'. The tools are: ${near}${rest}.`
 }

@@ -1,4 +1,4 @@
-import { isWorkState, isRestState, type RunResult } from '../../../machines/agent/run-result.js'
+import { isActiveState, isRestState, type RunResult } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
@@ -25,7 +25,8 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { findDueTime } from '../../../machines/agent/expiry.js'
 import { isDue } from '../../core/drive/wake-sleepers.js'
 import { readRunTime } from '../../core/sessions/open-session.js'
-import { listPendingCalls, toCurrentResult } from '../../../machines/agent/to-result.js'
+import { toCurrentResult } from '../../../machines/agent/to-result.js'
+import { listPendingCalls } from '../../../machines/agent/questions.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { formatToolName } from '../../core/format/format-call.js'
 import type { Agents } from '../../core/drive/define-agents.js'
@@ -350,7 +351,7 @@ export class TaskDesk {
 function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boolean {
   if (run?.status !== 'active') return false
   const { state } = run.context
-  return state === null || isWorkState(state) || unread.length > 0
+  return isActiveState(state) || unread.length > 0
 }
 
 /** Removes questions with an answer in the inbox, because they are no longer open. */
@@ -480,7 +481,7 @@ async function viewTask(
   if (run === null) return { status: 'working', about: 'It has not started.', questions: [], result: null }
   const { context } = run
   const { state } = context
-  if (state === null || isWorkState(state))
+  if (isActiveState(state))
     return { status: 'working', about: describeWork(context), questions: [], result: null }
   const page = new PageView(expose, session)
   const failure = context.error && page.maskFailure(context.error)

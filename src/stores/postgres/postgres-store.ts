@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
 import { configError } from '../../core/base/errors.js'
 import { loadOnce, loadPeer, createId } from '../../core/base/platform.js'
-import { releaseLater } from '../../core/sessions/log/release-lease.js'
+import { releaseLater } from '../../core/sessions/log/lease.js'
 import {
   describeHolder,
   isProcessGone,

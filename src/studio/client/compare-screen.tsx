@@ -13,7 +13,7 @@ import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
 import { listStates } from './timeline-layout.js'
-import { lastTried } from './last-tried.js'
+import { lastTried } from './run-screen.js'
 import { measureUnion } from './run-steps.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])

@@ -3,7 +3,6 @@ import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../p
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
 import { isRequestEnd } from '../session-query.js'
-import { lastTried } from './last-tried.js'
 import type { WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
@@ -471,6 +470,13 @@ function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, plac
   const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)
   const seq = rows[place]?.seq ?? 0
   return (ends.findLast((row) => row.seq <= seq) ?? ends[0])?.seq ?? 0
+}
+
+/** The change that was tried last, for another attempt from the comparison. */
+export const lastTried: { id: string; wanted: WhatIf | null; isDue: boolean } = {
+  id: '',
+  wanted: null,
+  isDue: false,
 }
 
 /** The change to try again, if the reader has returned from the comparison to do so. */

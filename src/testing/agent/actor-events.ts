@@ -22,7 +22,7 @@ import {
   laterDecisions,
   toolOutcomes,
 } from './actor-outcomes.js'
-import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import { listAnswerableCalls } from '../../../machines/agent/questions.js'
 import type { AnyEventObject } from 'xstate'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { isUnderWay } from '../../../machines/agent/call-state.js'

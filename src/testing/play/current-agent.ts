@@ -26,7 +26,7 @@ import {
   needsThenWords,
   formatTextDifference,
 } from './compare-agents.js'
-import { RunningCall } from '../../core/tools/running-call.js'
+import { RunningCall } from '../../core/tools/running-batch.js'
 
 export interface PlayScene {
   recording: ReadableRecording

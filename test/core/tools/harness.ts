@@ -1,8 +1,11 @@
 import { SimulatedClock } from 'xstate'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { CallAbort } from '../../../src/core/base/abort.js'
-import { type RunBatchOptions, RunningBatch } from '../../../src/core/tools/running-batch.js'
-import type { RunnableCall } from '../../../src/core/tools/running-call.js'
+import {
+  type RunBatchOptions,
+  RunningBatch,
+  type RunnableCall,
+} from '../../../src/core/tools/running-batch.js'
 import { type ToolEntry, createToolSet } from '../../../src/core/tools/tool-set.js'
 
 export function call(name: string, args: unknown = {}, id = `call_${name}`): RunnableCall {

@@ -1,5 +1,5 @@
 import { isMachineSession } from '../../../core/sessions/log/machine-record.js'
-import { type AgentState, isWorkState, type Reason } from '../../../../machines/agent/run-result.js'
+import { type AgentState, type Reason, isActiveState } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import {
   createPaint,
@@ -163,8 +163,7 @@ async function readSessionRow(store: SessionStore, entry: ListedSession): Promis
 }
 
 function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
-  const isWorking = state === null || isWorkState(state)
-  return isWorking && holder === null ? 'interrupted' : (state ?? 'RUNNING')
+  return isActiveState(state) && holder === null ? 'interrupted' : (state ?? 'RUNNING')
 }
 
 const emptySummary: Omit<SessionSummary, 'state'> = {

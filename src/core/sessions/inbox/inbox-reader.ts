@@ -2,8 +2,13 @@ import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type InboxOwner, inboxOwners } from './inbox-owners.js'
-import { parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
-import { addKey } from './idempotency-keys.js'
+import {
+  parseQueuedMessage,
+  type QueuedMessage,
+  type QueuePosition,
+  sortQueue,
+  addKey,
+} from './queued-message.js'
 
 /** Receives a message. `event` is null if the message cannot be parsed. */
 type Listener<Event> = (message: number, event: Event | null) => void

@@ -5,7 +5,7 @@ import type { AgentContext, AgentInput, SessionState } from '../../../../machine
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import type { BranchStart, BranchTree } from '../branch-tree.js'
-import type { LoggedEdit } from '../fork-edit.js'
+import type { ContentPart } from '../../../../machines/agent/messages.js'
 import type { SessionTags } from '../store/session-tags.js'
 
 /** A record without its checksum. */
@@ -122,6 +122,13 @@ export interface MachineState {
   context: Pick<AgentContext, 'runId' | 'sessionId' | 'messages'>
   [key: string]: unknown
 }
+
+/** An edit as stored in the log, after the shields have checked it. */
+export type LoggedEdit =
+  | { message: string; content: string | ContentPart[] }
+  | { call: string; arguments: string }
+  | { call: string; result: string }
+  | { instructions: string }
 
 /**
  * The content of a log record. A log has one `opened` record and then, for each run, a `start` followed by its

@@ -3,9 +3,8 @@ import { appendWithAlarm } from '../alarm.js'
 import type { InboxReader } from '../inbox/inbox-reader.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
-import { HeldLease } from './held-lease.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
-import { acquireLeaseAgain } from './release-lease.js'
+import { acquireLeaseAgain, HeldLease } from './lease.js'
 
 /** Receives changes to a session's log while this process holds the session. */
 export interface LogListener {

@@ -1,5 +1,5 @@
 import { formatCount } from '../../../core/format/format-words.js'
-import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
+import { isChildPaused } from '../../../../machines/agent/questions.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { isNewRefusal, isRefusedQuestion } from '../../../../machines/agent/refusals.js'
 import { findNextPlan } from '../../../../machines/agent/step-plan.js'
