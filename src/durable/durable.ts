@@ -299,7 +299,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     checkOptions('fork(id, options)', options, { at: null, with: changeRule })
     const { state, at, machine, chart, isLast } = await this.#readAt(from, options.at, 'at')
     const change = options.with
-    const outcome = change && 'actor' in change ? this.#findOutcome(state, change as ActorOutcome) : undefined
+    const outcome = change && !('type' in change) ? this.#findOutcome(state, change) : undefined
     const event = change && !outcome ? this.#checkEvent(change as AnyEventObject) : undefined
     if (event && state.status !== 'active') throw endedError(from)
     const actors = await this.#readActors(from, state)
@@ -779,8 +779,13 @@ const createTimeRule = (least: number, most: number): ArgumentRule => ({
 })
 
 const changeRule: ArgumentRule = {
-  is: (value) => isRecord(value) && (typeof value['type'] === 'string' || typeof value['actor'] === 'string'),
-  phrase: "an event, or the outcome of an actor: { actor: 'pay', output }",
+  is: (value) => {
+    if (!isRecord(value)) return false
+    const { type, actor, output, error, ...others } = value
+    const isOutcome = typeof actor === 'string' && (output === undefined || error === undefined)
+    return typeof type === 'string' || (isOutcome && Object.keys(others).length === 0)
+  },
+  phrase: "an event, or the outcome of an actor: { actor: 'pay', output } or { actor: 'pay', error }",
 }
 
 function toCanonical(value: unknown): string {

@@ -507,8 +507,9 @@ test('an invalid option is refused and named, and nothing is written', async () 
     // oxlint-disable-next-line no-await-in-loop -- as above
     expect(await refused(() => claims.fork('c', { at } as never))).toEqual(['invalid_option', 'at'])
   }
+  const both = { actor: 'pay', output: 'p', error: new Error('closed') }
   // oxlint-disable-next-line no-await-in-loop -- as above
-  for (const change of [5, null, {}, { actor: 5 }])
+  for (const change of [5, null, {}, { actor: 5 }, both, { actor: 'pay', outptu: 'p' }])
     expect(await refused(() => claims.fork('c', { with: change } as never))).toEqual([
       'invalid_option',
       'with',
