@@ -127,7 +127,7 @@ it('the session of a sub-agent continues only with its parent run', async () => 
   const before = store.read(below).length
   await expect(agent.resume(below)).rejects.toMatchObject({ code: 'stranded' })
   await expect(runSession(agents, { session: below })).rejects.toThrow(
-    'belongs to a sub-agent (sub-agent research)',
+    'belongs to sub-agent research, which another run or a machine has called',
   )
   expect(await listStrandedSessions(agents, store)).toEqual([])
   // Pages supply chat names, and a chat name cannot contain a colon.

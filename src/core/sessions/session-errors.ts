@@ -67,8 +67,8 @@ export function strandedError(
   if (isSubAgentName(definition?.name)) {
     return new UsageError(
       'stranded',
-      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}). It continues when the run that called the ` +
-        'sub-agent continues. Resume that run.',
+      `Session '${sessionId}' belongs to ${describeAgent(definition)}, which another run or a machine has called. Resume that ` +
+        'run, or send the event to that machine.',
       sessionId,
     )
   }

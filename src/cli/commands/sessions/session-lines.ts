@@ -9,7 +9,7 @@ export function formatHead(
   paint: Paint,
 ): string {
   const listedTitle = summary?.title ?? name ?? ''
-  const title = listedTitle === '' ? '' : ` · ${shorten(listedTitle, 80)}`
+  const title = listedTitle === '' || listedTitle === id ? '' : ` · ${shorten(listedTitle, 80)}`
   const when = `created ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }
