@@ -238,7 +238,6 @@ export class AGUIEventFold {
     this.#emitState()
   }
 
-  /** Adds the end of a run to the page's state. */
   #addEnd({ state, reason, error }: RunStatus): void {
     const messageId = this.#openingId
     if (isRestState(state) || reason === null || reason === 'end_turn' || messageId === undefined) return

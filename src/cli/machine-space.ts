@@ -19,7 +19,6 @@ export interface MachineSpace {
   note?: string
 }
 
-/** The agent machine and its alphabet. */
 export async function createAgentSpace(): Promise<MachineSpace> {
   const { agentSpace } = await import('../testing/index.js')
   return {
@@ -122,11 +121,12 @@ function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value
 
 /** Converts steps to JSON. Snapshots are omitted, because their contexts may be large. */
 export function toJsonSteps(steps: readonly PathStep[]): unknown[] {
-  return steps.map(({ event, label, state: { value, status }, transitions }) => ({
+  return steps.map(({ event, label, state: { value, status }, transitions, ...more }) => ({
     event,
     label,
     state: { value, status },
     transitions,
+    ...more,
   }))
 }
 
@@ -142,7 +142,6 @@ interface EmittedTests {
   format: (folder: string) => string
 }
 
-/** Writes the tests for `--emit`. */
 export async function emitTests(
   { dir, machine, kind, count, header, format }: EmittedTests,
   io: CliIO,

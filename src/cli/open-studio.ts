@@ -4,7 +4,6 @@ import { whenAborted } from '../core/base/abort.js'
 import type { Studio, StudioOptions } from '../studio/index.js'
 import type { CliIO } from './command.js'
 
-/** Loads and starts the studio. */
 export async function loadStudio(options: StudioOptions): Promise<Studio> {
   const { startStudio } = await import('../studio/index.js')
   return startStudio(options)

@@ -142,7 +142,6 @@ function findSimilarIds(id: string, ids: readonly string[]): string[] {
   return [findNearestName(id, ids) ?? []].flat()
 }
 
-/** Checks that the record given by `--at` exists. */
 export function checkRecordExists(at: number | undefined, { id, head }: ListedSession): void {
   if (at !== undefined && at > head)
     throw badUsageError(`--at: session '${id}' has ${head} records; there is no record ${at}.`, '--at')

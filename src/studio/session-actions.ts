@@ -44,7 +44,6 @@ interface ActionParts {
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
-  /** The studio's store. */
   store?: Pick<SessionStore, 'setMark' | 'inbox'>
 }
 
@@ -411,7 +410,6 @@ function checkGaps(edited: unknown, before: string, subject: string): void {
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
-/** An answer to a run. */
 type RunAnswer = Exclude<Answer, { type: 'revoke' }>
 
 function hasEnded(context: AgentContext | undefined): boolean {

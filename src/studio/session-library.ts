@@ -129,7 +129,6 @@ export class SessionLibrary {
     return this.findRow(id)
   }
 
-  /** The log of a machine's session. */
   readMachine(id: string): Promise<LogRecord[]> {
     return Promise.resolve(this.#store.read(id))
   }

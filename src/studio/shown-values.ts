@@ -65,7 +65,6 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** The notes on grants, by grant id. */
   grants: ReadonlyMap<string, GrantNote>
   /** Records where forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>

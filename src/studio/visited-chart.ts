@@ -217,7 +217,6 @@ function drawBox(box: Box): string {
   return `${head}${parts.join('')}${arrows.join('')}`
 }
 
-/** The colors of the overview. */
 function getColors({ path, type }: Box): [fill: string, line: string] {
   if (type !== 'final') return [palette.areas[0], palette.line]
   if (path === 'CANCELLED') return [toneColors.neutral.fill, palette.line]

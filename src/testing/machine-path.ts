@@ -57,20 +57,19 @@ export function createPathAlong(
   initial: readonly DefinedTransition[],
   edges: readonly Edge[],
 ): MachinePath {
-  const steps: PathStep[] = [
-    {
-      event: createInitEvent(start.input),
-      label: 'start',
-      state: start.snapshot,
-      transitions: listIds(initial),
-    },
-    ...edges.map(({ event, to, transitions }) => ({
+  const begun = {
+    event: { event: createInitEvent(start.input), label: 'start' },
+    to: start,
+    transitions: initial,
+  }
+  const steps = [begun, ...edges].map(
+    ({ event, to, transitions }): PathStep => ({
       event: event.event,
       label: event.label,
       state: to.snapshot,
       transitions: listIds(transitions),
-    })),
-  ]
+    }),
+  )
   const state = edges.at(-1)?.to.snapshot ?? start.snapshot
   return { name: formatPathName(steps, state), input: start.input.label, state, steps, weight: edges.length }
 }

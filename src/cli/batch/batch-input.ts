@@ -13,7 +13,6 @@ export interface DamagedLine {
 }
 
 export interface InputSummary {
-  /** The number of items. */
   count: number
   /** The first damaged lines, up to 20. */
   damaged: DamagedLine[]

@@ -2,7 +2,7 @@ import { stripControls } from '../../core/format/format-words.js'
 import type { MachineDiff } from '../../testing/diff/diff-machines.js'
 import { defineCommand, writeNotice } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
-import { emitTests, loadMachinePair } from '../machine-space.js'
+import { emitTests, loadMachinePair, toJsonSteps } from '../machine-space.js'
 import { outOption } from '../options.js'
 import { writeOutput } from '../output.js'
 
@@ -72,17 +72,10 @@ async function formatDiff(diff: MachineDiff, format: (typeof formats)[number]): 
   return format === 'svg' ? toSvg(chart, { look }) : toMermaid(chart, look)
 }
 
-/** Snapshots are omitted, because their contexts may be large. */
 function toJson({ differences, pairs, bounded, declared }: MachineDiff): unknown {
   const brief = ({ input, steps }: MachineDiff['differences'][number]['before']): unknown => ({
     input,
-    steps: steps.map(({ event, label, state: { value, status }, transitions, ...more }) => ({
-      event,
-      label,
-      state: { value, status },
-      transitions,
-      ...more,
-    })),
+    steps: toJsonSteps(steps),
   })
   return {
     differences: differences.map(({ before, after, ...difference }) => ({

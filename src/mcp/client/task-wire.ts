@@ -87,7 +87,6 @@ export function readTask(task: unknown): TaskState {
   }
 }
 
-/** A task's handle, for the log. */
 export const toHandle = ({ id }: TaskState): Json => ({ task: id })
 
 export function readHandle(handle: unknown): string | undefined {

@@ -103,7 +103,6 @@ export function forbidCalls(
 
 export interface Sleep {
   wakeAt: number | null
-  /** Wake times by call. */
   wakeAtByCall: Record<string, number>
 }
 

@@ -437,7 +437,6 @@ export const callRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** The calls that start with this change. */
 function listStarting({ before, after }: Change): BatchCall[] {
   return after.calls.filter(({ id, started }) => started && !findCall(before?.calls, id)?.started)
 }
