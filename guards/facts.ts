@@ -23,7 +23,10 @@ export function createCallFact(
 export interface CallEnding {
   ok: boolean
   errorKind: ResultFact['errorKind']
-  /** Whether the call never ran, and which guard refused it. Null for a call that was closed when the run stopped. */
+  /**
+   * Whether the call was closed before it ran, and which guard refused it. Null for a call that was closed when the run
+   * stopped.
+   */
   refused: boolean
   refusedBy: ResultFact['refusedBy']
   /** The text that the model reads. */

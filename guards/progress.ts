@@ -235,7 +235,7 @@ const words: Record<ProgressRule, Words> = {
       'Find out what is wrong before you call another tool, or tell the user what you cannot do.',
       'Start from the last thing that worked, and change one thing at a time.',
     ],
-    remedy: 'look at the errors of the tools',
+    remedy: "look at the tools' errors",
   },
   sameError: {
     done: (tools, count) => `tried ${count} different calls to ${tools}, and the error was the same`,

@@ -20,7 +20,7 @@ const whatToDo = {
   provider_quota:
     'the account at its provider is exhausted. Add credit there or give it another account, then run again',
   provider_config:
-    'its provider rejected the model, the key or the parameters. Correct the configuration of the sub-agent, then run again',
+    "its provider rejected the model, the key or the parameters. Correct the sub-agent's configuration, then run again",
 }
 
 type TerminalCode = keyof typeof whatToDo

@@ -33,7 +33,7 @@ export interface ResultFact extends CallFact {
   ok: boolean
   /** The kind of the failure. Null if the call succeeded or never ran. */
   errorKind: 'failed' | 'transient' | 'policy_denied' | 'unknown_tool' | null
-  /** Whether the call never ran, because it was refused or the run stopped. */
+  /** Whether the call was closed before it ran, because it was refused or the run stopped. */
   refused: boolean
   /** Who refused the call. `other` is a person, a shield or another guard. Null if the call was not refused. */
   refusedBy: 'progress' | 'other' | null

@@ -80,8 +80,7 @@ export const agentMachine = setup({
         },
 
         preparing: {
-          description:
-            'Collects and screens the input of the next request, and fits it into the context window.',
+          description: "Collects and screens the next request's input, and fits it into the context window.",
           initial: 'starting',
           states: {
             starting: {
@@ -337,7 +336,7 @@ export const agentMachine = setup({
             },
 
             consultingOnCalls: {
-              description: 'Custom guards check the calls. They may be asynchronous.',
+              description: 'Custom guards check the calls. They can be asynchronous.',
               invoke: {
                 id: 'callGuards',
                 src: 'consultGuards',
@@ -360,7 +359,7 @@ export const agentMachine = setup({
             },
 
             halting: {
-              description: 'A guard halts the run. The model may give a last answer.',
+              description: 'A guard halts the run. The model may give a final answer.',
               entry: ['announceHalt', 'settleBatch'],
               always: [
                 { guard: 'concludesOnHalt', target: '#agent.RUNNING.asking.concluding' },
@@ -582,7 +581,7 @@ export const agentMachine = setup({
       states: {
         approval: {
           description:
-            'People approve or reject calls. The batch continues when all are decided. Calls that expire continue at once.',
+            'People approve or reject calls. The batch continues once every call has been decided. Expired calls continue immediately.',
           entry: 'askPeople',
           on: {
             APPROVE: [

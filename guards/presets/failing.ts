@@ -159,7 +159,7 @@ const cause: Record<FailureRule, (tools: string, count: number, refused: string)
     `${tools} failed ${formatTimes(count)} with the same arguments${refused}. ` +
     'Check its error, and fix the tool or its arguments.',
   any: (tools, count) =>
-    `The last ${count} rounds of calls failed, the last of them ${tools}. Check the errors of the tools.`,
+    `The last ${count} rounds of calls failed, the last of them ${tools}. Check the tools' errors.`,
   transientIdentical: (tools, count, refused) =>
     `${tools} failed ${formatTimes(count)} with a temporary error${refused}. ` +
     'Check that the service behind it is up, then run again.',

@@ -284,7 +284,7 @@ export interface ModelStepResponse {
 
 /** The outcome of one call. */
 export interface ToolStepResponse {
-  /** The status of the call. `ok` is the only success. */
+  /** The status of the call. `ok` is the only value that means success. */
   status: ResultStatus
   /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind

@@ -10,7 +10,8 @@ import type { SkillChange } from './skills.js'
 import type { Usage } from './usage.js'
 
 /**
- * How a call ended. `ok` is the only success. Every other status becomes one error result for the model.
+ * How a call ended. `ok` is the only value that means success. Every other status becomes one error result for the
+ * model.
  * - `error` – the tool threw
  * - `timeout` – took longer than its `timeoutMs`
  * - `unknown_tool`, `invalid_arguments` – never ran
@@ -48,7 +49,7 @@ export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 
 /** The outcome of one call. */
 export interface ToolResult {
-  /** The status of the call. `ok` is the only success. */
+  /** The status of the call. `ok` is the only value that means success. */
   status: ResultStatus
   /** The text that the model reads. */
   content: string

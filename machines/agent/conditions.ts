@@ -75,7 +75,7 @@ export const needsOutputScreening = ({ context, event }: ConditionScope): boolea
   return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
 }
 
-/** The run was stopped, and this is its last answer. */
+/** The run was stopped, and this is its final answer. */
 export const isConclusion = ({ context }: ConditionScope): boolean => context.reason !== null
 
 // Limits.

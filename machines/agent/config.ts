@@ -31,7 +31,7 @@ export interface AgentConfig {
     /**
      * What happens when only the reserve of the budget is left (`guardrails.reserveTokens`,
      * `guardrails.reserveCostFraction`). `conclude` spends it on one last request without tools, and the run ends in
-     * BUDGET_EXCEEDED. `warn` continues the run until the budget is used up.
+     * BUDGET_EXCEEDED. `warn` lets the run continue until the budget is used up.
      */
     onNearBudget: 'warn' | 'conclude'
   }

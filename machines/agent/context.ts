@@ -151,7 +151,7 @@ export interface AgentContext {
   pausing: boolean | 'approval_expired'
 
   steps: number
-  /** Number of attempts at the current step, from 1. */
+  /** Number of attempts at the current step, starting at 1. */
   attempt: number
   /** Attempts that failed because of a rate limit. */
   rateLimits: number

@@ -23,7 +23,7 @@ import type { TokenUsage, Usage } from './usage.js'
 export interface ModelResponse {
   /** The text; empty for a response with only tool calls. */
   text: string
-  /** Reasoning; may be empty. */
+  /** Reasoning; can be empty. */
   reasoning: string
   /** The refusal text, or null. */
   refusal: string | null

@@ -251,7 +251,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | StoreErrorResult
 
 interface CommonResult {
-  /** The model's last answer, with the parts of a continued answer joined. Never an internal message. */
+  /** The model's final answer, with the parts of a continued answer joined. Never an internal message. */
   output: string
   /** The session's transcript. Each call has its result unless the call is still waiting. */
   messages: readonly Message[]

@@ -6,7 +6,7 @@
  *   inputTokens: 900, // including cached tokens
  *   outputTokens: 40, // including reasoning
  *   totalTokens: 940,
- *   cachedInputTokens: 768, // 85 % of the input
+ *   cachedInputTokens: 768, // 85% of the input
  *   reasoningTokens: 12,
  * }
  */
@@ -32,7 +32,7 @@ export interface TokenUsage {
  *
  * @example
  * const { usage } = await agent.run('Go.').result
- * console.log(`${Math.round(getCacheHitRate(usage) * 100)} % of the input came out of a cache`)
+ * console.log(`${Math.round(getCacheHitRate(usage) * 100)}% of the input was read from a cache`)
  */
 export function getCacheHitRate({
   inputTokens,

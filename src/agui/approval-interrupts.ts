@@ -89,7 +89,7 @@ const approvalAnswerSchema: Record<string, Json> = {
   type: 'object',
   properties: {
     approved: { type: 'boolean' },
-    editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
+    editedArgs: { type: 'object', description: "Replaces the call's arguments." },
     reason: { type: 'string', description: 'The reason for a rejection. The model reads it.' },
   },
   required: ['approved'],

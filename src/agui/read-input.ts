@@ -267,7 +267,7 @@ function notWaitingError(name: string, names: CallNames): UsageError {
       )
     : new UsageError(
         'unknown_call',
-        `${JSON.stringify(name.slice(0, 100))} is not the id of an interrupt. Send the id back unchanged.`,
+        `${JSON.stringify(name.slice(0, 100))} is not an interrupt's id. Send the id back unchanged.`,
         name,
       )
 }

@@ -86,7 +86,7 @@ function toStreamFailure(error: unknown): ModelFailure {
 function getAdvice(status: number): string {
   if (status === 401)
     return 'Check the API key of the provider package, and that it is valid for this address.'
-  if (status === 404 || status === 405) return 'Check the model name and the baseURL of its provider.'
+  if (status === 404 || status === 405) return "Check the model name and its provider's baseURL."
   if (status === 402 || status === 403 || status === 429) return getFatalAdvice(status)
   return 'Check the model name, the API key and the request (sampling, providerOptions, tools).'
 }

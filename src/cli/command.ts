@@ -68,7 +68,7 @@ export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): vo
 export interface OptionSpec {
   /** The name of the option's value, such as `FILE`. Absent for a flag. */
   value?: string
-  /** Whether the value may be omitted. If present, it is written as `--name=VALUE`. */
+  /** Whether the value can be omitted. If present, it is written as `--name=VALUE`. */
   optional?: true
   /** For an option with an optional value, a following word that matches this pattern is the value. */
   nextWord?: RegExp

@@ -30,7 +30,7 @@ export function formatGlobalHelp(sections: readonly CommandSection[], options: O
     'Options:',
     ...formatOptions(options),
     '',
-    "Run 'statewright <command> --help' for the options of a command.",
+    "Run 'statewright <command> --help' for a command's options.",
     '',
   ].join('\n')
 }
@@ -44,7 +44,7 @@ export function formatGroupHelp({ name, about, commands }: CommandGroup): string
     'Commands:',
     ...formatColumns(commands.map((command) => [command.name, command.about])),
     '',
-    `Run 'statewright ${name} <command> --help' for the options of a command.`,
+    `Run 'statewright ${name} <command> --help' for a command's options.`,
     '',
   ].join('\n')
 }

@@ -46,7 +46,7 @@ export const outOption = {
 /** Options that select sessions. */
 export const selectionOptions = {
   prefix: { value: 'TEXT', about: 'only sessions whose ids start with TEXT and a colon' },
-  tag: { value: 'NAME=VALUE', about: 'only sessions with this tag; may be repeated' },
+  tag: { value: 'NAME=VALUE', about: 'only sessions with this tag; can be repeated' },
 } satisfies OptionSpecs
 
 export const runnerOption = {
@@ -60,14 +60,14 @@ export const runOptions = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
   preset: {
     value: 'NAME',
-    about: `start from the rules of another agent loop: ${Object.keys(presets).join(', ')}`,
+    about: `start from another agent loop's rules: ${Object.keys(presets).join(', ')}`,
   },
   tools: {
     short: 't',
     value: 'MODULE',
     about: 'a .js, .mjs or .ts module with a list of tools as its default export',
   },
-  mcp: { value: 'SERVER', about: 'an MCP server, as a command line or URL; may be repeated' },
+  mcp: { value: 'SERVER', about: 'an MCP server, as a command line or URL; can be repeated' },
   model: { short: 'm', value: 'NAME', about: 'the model (default: OPENAI_MODEL)' },
   'base-url': {
     value: 'URL',

@@ -166,7 +166,7 @@ export class Chart {
       if (cause instanceof StatewrightError) throw cause
       throw new UsageError(
         'transition_failed',
-        `The event '${event.type}' had no effect, because a guard or an action of the chart failed: ${describeError(cause)}`,
+        `The event '${event.type}' had no effect, because one of the chart's guards or actions failed: ${describeError(cause)}`,
         event.type,
         { cause },
       )

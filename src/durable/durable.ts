@@ -150,7 +150,7 @@ export function durable<Machine extends AnyStateMachine>(
     )
   const logics = Object.entries(actors ?? {}).map(([name, actor]) => [
     name,
-    // Agents may be passed instead of their machines.
+    // Agents can be passed instead of their machines.
     internalsByAgent.has(actor as AnyAgent) ? (actor as AnyAgent).machine : actor,
   ])
   const whole = machine.provide({ actors: Object.fromEntries(logics) as never }) as Machine
@@ -785,7 +785,7 @@ const changeRule: ArgumentRule = {
     const isOutcome = typeof actor === 'string' && (output === undefined || error === undefined)
     return typeof type === 'string' || (isOutcome && Object.keys(others).length === 0)
   },
-  phrase: "an event, or the outcome of an actor: { actor: 'pay', output } or { actor: 'pay', error }",
+  phrase: "an event, or an actor's outcome: { actor: 'pay', output } or { actor: 'pay', error }",
 }
 
 function toCanonical(value: unknown): string {

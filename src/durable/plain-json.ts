@@ -12,7 +12,7 @@ export function copyJson<Value>(value: Value, path: string): Value {
 /** The maximum depth. Deeper values overflow the stack of programs that parse or compare them. */
 const mostLevels = 500
 
-/** The maximum number of values. JSON repeats shared objects, so a small graph can become an endless text. */
+/** The maximum number of values. JSON repeats shared objects, so a small graph can expand into endless text. */
 const mostValues = 1_000_000
 
 function copy(value: unknown, path: string, above: Set<object>, count: { left: number }): unknown {

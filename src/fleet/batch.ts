@@ -21,12 +21,12 @@ export interface BatchItem {
 
 const batchIdPattern = /^[A-Za-z0-9_:@][A-Za-z0-9_:@-]{0,99}$/
 
-/** Why a batch id is invalid, as the end of a sentence. Null if it is valid. */
+/** Why a batch id is invalid, phrased to complete a sentence. Null if it is valid. */
 export function findBatchIdFault(id: unknown): string | null {
   if (typeof id === 'string' && batchIdPattern.test(id)) return null
   const shown =
     typeof id === 'string' ? JSON.stringify(id.slice(0, 60)) : id === undefined ? 'nothing' : describeType(id)
-  return `must have 1 to 100 letters (A-Z, a-z), digits and _ : @ -, without dots, and must not start with a dash (got ${shown})`
+  return `must consist of 1 to 100 letters (A-Z, a-z), digits and _ : @ -, without dots, and must not start with a dash (got ${shown})`
 }
 
 /** The session of an item: `BATCH.ITEM`. Batch ids contain no dot, so two batches never share a session. */

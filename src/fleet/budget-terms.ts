@@ -66,7 +66,7 @@ const optionRules: OptionRules<CreateBudgetOptions> = {
   },
   timezone: {
     is: (value) => typeof value === 'string' && isTimezone(value),
-    phrase: 'the name of a time zone, such as Europe/Zurich',
+    phrase: 'a time zone, such as Europe/Zurich',
   },
   store: null,
   reserveOutputTokens: countRule,

@@ -167,7 +167,7 @@ function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: Share
   if (usd === null && terms.usd !== null) {
     throw new BudgetError(
       'unknown_price',
-      `The budget '${id}' is in USD, but the price of this request is unknown. Set it in prices: { … }, or limit tokens instead of usd.`,
+      `The budget '${id}' is in USD, but this request's price is unknown. Set it in prices: { … }, or limit tokens instead of usd.`,
       id,
     )
   }
@@ -208,7 +208,7 @@ function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }
 }
 
 function describeUnsettled(id: string, error: unknown): string {
-  return `The store of the budget '${id}' did not accept a settlement, which will be retried: ${describeError(error)}`
+  return `The store for budget '${id}' rejected a settlement, so it will be retried: ${describeError(error)}`
 }
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
@@ -259,7 +259,7 @@ function createOpener(store: unknown): () => Promise<BudgetStore> {
   if (typeof openBudgets !== 'function') {
     const hint = store instanceof Promise ? ' It is a promise. Await it first.' : ''
     throw configError(
-      `createBudget({ store }) must be a store that supports budgets: memoryStore(), fileStore(), postgresStore(), or a custom BudgetStore.${hint}`,
+      `The store option of createBudget must be a store that supports budgets: memoryStore(), fileStore(), postgresStore(), or a custom BudgetStore.${hint}`,
       'store',
     )
   }
@@ -340,7 +340,7 @@ function toRow(stored: StoredBudget): BudgetRow {
   if (terms === null) {
     throw new StoreError(
       'corrupt_log',
-      `The limits of the budget '${budget}' cannot be read: ${text.slice(0, 200)}`,
+      `The limits of budget '${budget}' cannot be read: ${text.slice(0, 200)}`,
       budget,
     )
   }

@@ -22,7 +22,7 @@ export function flexibleLimiter(
       await store.consume(id)
     } catch (error) {
       const { msBeforeNext } = error as { msBeforeNext?: unknown }
-      const message = `The store of the limiter '${id}' is not responding: ${describeError(error)}`
+      const message = `The store for limiter '${id}' is not responding: ${describeError(error)}`
       if (typeof msBeforeNext !== 'number')
         throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message }, { cause: error })
       await runAbortable(abort, () => {

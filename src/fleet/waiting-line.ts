@@ -157,7 +157,7 @@ export class ReservationLeases {
     this.#schedule()
   }
 
-  /** Settles a reservation. Never rejects. `report` receives the error if the store does not accept the settlement. */
+  /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
   async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
     if (this.#held.get(reservation) !== null) return
     const open = { paid, since: readElapsed(this.#options.clock) }

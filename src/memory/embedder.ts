@@ -243,7 +243,7 @@ function readCount({ usage }: { usage?: unknown }): number | null {
 function unknownPriceError({ id }: SharedBudget, { provider, model }: PricedModel): BudgetError {
   return new BudgetError(
     'unknown_price',
-    `The budget '${id}' is in USD, but the price of the embedding model '${model}' (${provider}) is unknown. Set ` +
+    `The budget '${id}' is in USD, but the price of embedding model '${model}' (${provider}) is unknown. Set ` +
       'embeddings.inputPerMillion in USD, or 0 for a free model.',
     id,
   )

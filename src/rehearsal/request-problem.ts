@@ -154,7 +154,7 @@ function findCallProblem(
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     return createProblem(
       `${at}.function.arguments`,
-      `must be the text of a JSON object, but is ${quoteText(text)}.`,
+      `must be a JSON object as text, but is ${quoteText(text)}.`,
     )
   if (isNestedDeeper(input, maxDepth)) return createProblem(`${at}.function.arguments`, tooDeep)
   return isWellFormed(input) ? null : createProblem(`${at}.function.arguments`, torn)
@@ -217,7 +217,7 @@ function isValidName(name: string): boolean {
 }
 
 function describeBadName(name: string | undefined): string {
-  return `must have 1 to 64 letters, digits, _ and -, but is ${quoteText(name ?? '')}.`
+  return `must consist of 1 to 64 letters, digits, _ and -, but is ${quoteText(name ?? '')}.`
 }
 
 function quoteText(text: string): string {

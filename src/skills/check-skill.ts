@@ -16,7 +16,7 @@ export function checkSkill(where: string, skill: Readonly<Record<string, unknown
   if (typeof name !== 'string' || !isSkillName(name))
     throw invalidSkillError(
       where,
-      "its name must have 1 to 64 lower-case letters, digits and single hyphens, such as 'code-review'.",
+      "its name must consist of 1 to 64 lower-case letters, digits and single hyphens, such as 'code-review'.",
     )
   if (typeof description !== 'string' || description.trim() === '')
     throw invalidSkillError(

@@ -27,7 +27,7 @@ export interface SkillSource {
   readFile?: ((name: string, path: string) => string | Promise<string>) | undefined
 }
 
-const nameProperty = { type: 'string', description: 'The name of the skill.' }
+const nameProperty = { type: 'string', description: "The skill's name." }
 const nameInput = {
   type: 'object',
   properties: { name: nameProperty },
@@ -110,7 +110,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
     execute: async (input) => {
       const { skill, path, offset = 0 } = input as { skill: string; path: string; offset?: number }
       expectName(skill)
-      if (!readFile) throw new ToolError('failed', 'The skills of this agent have no files.')
+      if (!readFile) throw new ToolError('failed', "This agent's skills have no files.")
       return (await readFile(skill, path)).slice(offset)
     },
   })
@@ -143,11 +143,7 @@ const listPhrase: ArgumentRule = {
 
 export function createListedSkills({ list, load, readFile }: ListedSkillsOptions): AgentSkills {
   expectArgument('skills({ list })', list, listPhrase)
-  expectArgument(
-    'skills({ load })',
-    load,
-    functionRule('a function that returns the instructions of a skill'),
-  )
+  expectArgument('skills({ load })', load, functionRule("a function that returns a skill's instructions"))
   if (readFile !== undefined)
     expectArgument('skills({ readFile })', readFile, functionRule('a function that returns a file'))
   const infos = sortSkills(

@@ -209,7 +209,7 @@ function bareRow(row: SessionRow): SessionRow {
     inherited: row.inherited,
     parent: null,
     children: 0,
-    problem: row.problem === null ? null : 'The log of this session is damaged.',
+    problem: row.problem === null ? null : "This session's log is damaged.",
   }
 }
 

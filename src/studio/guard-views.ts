@@ -70,7 +70,7 @@ const progressWatches: Record<Rule, string> = {
   sameError: 'calls to one tool that fail with the same error',
   unknownTools: 'calls to tools that do not exist',
   refused: 'steps in a row in which every call was refused',
-  policyDenied: 'the same call, denied by the policy of its tool',
+  policyDenied: "the same call, denied by its tool's policy",
   transient: 'temporary failures in a row without a success',
 }
 
@@ -138,7 +138,7 @@ function createOtherViews(
     }),
     view('failing', 'repeated_failure', failing !== null, {
       threshold: failing && Math.min(failing.identical, failing.any),
-      next: `halt at ${failing?.identical} equal failures, or ${failing?.any} of any kind`,
+      next: `halt at ${failing?.identical} identical failures, or ${failing?.any} of any kind`,
     }),
     view('terminalDelegation', 'terminal_delegation', config.terminalDelegation !== null, {
       next: 'halts when retrying a sub-agent cannot help',

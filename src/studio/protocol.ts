@@ -513,7 +513,7 @@ export interface Decision {
   kind: 'approved' | 'rejected'
   /** The ids of the people who decided. Empty if they are unknown. */
   by: string[]
-  /** The edited arguments as JSON, or the reason for a rejection. May be empty. */
+  /** The edited arguments as JSON, or the reason for a rejection. Can be empty. */
   words: string
 }
 

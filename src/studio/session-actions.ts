@@ -264,7 +264,7 @@ export class SessionActions {
     const tools = this.findTools(id)
     if (!tools && this.#embedded.has(id)) {
       const text =
-        'The arguments cannot be validated, because the studio does not know the tools of this actor. Approve the call unchanged, or ' +
+        "The arguments cannot be validated, because the studio does not know this actor's tools. Approve the call unchanged, or " +
         'start the studio with its agent: startStudio({ agent }).'
       throw new UsageError('invalid_input', text, answer.callId)
     }

@@ -65,7 +65,7 @@ export function checkSessionLog(
   return judgeLog(listEntries(), details) ?? facts
 }
 
-const recordsRule = listRule('the records of a session, as store.read() returns them')
+const recordsRule = listRule("a session's records, as store.read() returns them")
 
 /** Restores the parts that the log omits. */
 function complete(content: RecordContent): object {
@@ -135,7 +135,7 @@ const laws = {
   start: 'A run starts with a unique id.',
   inbox: 'An inbox message, or a message with a key, is applied once.',
   withheld: 'Content pending shield review is marked as withheld.',
-  facts: 'A snapshot matches the log of its session.',
+  facts: "A snapshot matches its session's log.",
   transcript: 'In a transcript, ids increase, and each call is followed by one result in call order.',
 }
 

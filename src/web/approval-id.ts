@@ -39,7 +39,7 @@ export function parseApprovalId(id: string): CallReference {
   if (reference) return reference
   throw new UsageError(
     'unknown_call',
-    `${JSON.stringify(id.slice(0, 100))} is not the id of an approval request. Send the id back unchanged.`,
+    `${JSON.stringify(id.slice(0, 100))} is not an approval request's id. Send the id back unchanged.`,
     'approvalId',
   )
 }

@@ -104,7 +104,7 @@ export function toSessionId({ prefix }: Pick<AccessGrant, 'prefix'>, chatId: unk
   ) {
     throw new UsageError(
       'invalid_session',
-      'A chat id has 1 to 128 letters (A-Z, a-z), digits and . _ @ -. It must not start with a dot, or, without a prefix, with a dash.',
+      'A chat id consists of 1 to 128 characters: letters (A-Z, a-z), digits and . _ @ -. It must not start with a dot. Without a prefix, it must not start with a dash either.',
       'id',
     )
   }

@@ -80,7 +80,7 @@ export function getChatService(agent: ChatAgent): ChatService {
   if (internals?.store === undefined) {
     throw new ConfigError(
       'invalid_config',
-      'The agent has no store, but chat pages need one. Add it: createAgent({ store: fileStore({ dir }) }).',
+      'The agent has no store, but chat pages need one. Add one: createAgent({ store: fileStore({ dir }) }).',
       'agent',
     )
   }

@@ -303,7 +303,7 @@ const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string 
   denied: 'The tool refused this call.',
   expired: 'The call was not approved in time.',
   unknown_tool: 'This tool does not exist.',
-  invalid_arguments: 'The arguments of the tool call were invalid.',
+  invalid_arguments: "The tool call's arguments were invalid.",
   blocked: 'A guardrail or a shield refused this call.',
   not_executed: 'The call was not executed.',
   not_loaded: 'The tool must be loaded first.',

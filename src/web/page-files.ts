@@ -68,7 +68,8 @@ export function createPageFiles(
 function readPolicy({ fileAddresses = ['public'] }: PageFileOptions): AddressPolicy {
   const path = 'fileAddresses'
   if (!Array.isArray(fileAddresses) || !fileAddresses.every((entry) => typeof entry === 'string')) {
-    const sentence = "fileAddresses must be a list of 'public', host names, addresses and CIDR blocks."
+    const sentence =
+      "fileAddresses must be a list of strings, each of which is 'public', a host name, an address or a CIDR block."
     throw new ConfigError('invalid_config', sentence, path)
   }
   return createAddressPolicy(
@@ -102,7 +103,7 @@ async function mapId(
 ): Promise<string> {
   const mapped = id.length <= maxIdLength ? await fileIds(id, { session, prefix, context }) : null
   if (mapped === null || mapped === undefined)
-    throw invalidInputError(`${at} is not the id of a file that you may use.`, at)
+    throw invalidInputError(`${at} does not identify a file that you may use.`, at)
   if (typeof mapped === 'string' && mapped !== '') return mapped
   throw new ConfigError('invalid_config', 'fileIds() must return a file id or null.', 'fileIds')
 }

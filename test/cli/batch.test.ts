@@ -217,7 +217,7 @@ test.each([
     [],
     "Lines 1 and 3 of 'in.jsonl' have the same id, 'a'",
   ],
-  ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must have 1 to 100 letters'],
+  ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must consist of 1 to 100 letters'],
   [
     'a concurrency of zero',
     questions(1),

@@ -67,6 +67,6 @@ test('a damaged budget is reported, and the others are shown', async () => {
   })
   const { code, out, err } = await place.run(['budgets'])
   expect(code).toBe(1)
-  expect(err).toContain("statewright: The limits of the budget 'app' cannot be read")
+  expect(err).toContain("statewright: The limits of budget 'app' cannot be read")
   expect(out).toContain('tenant-acme')
 })

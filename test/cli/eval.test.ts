@@ -227,7 +227,7 @@ describe('eval', () => {
     expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/needs --from-store/)
     expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/cannot be combined/)
     expect(await refused('cases.jsonl', ...agent, '--against', 'cases.jsonl')).toMatch(
-      /is not a report of an evaluation/,
+      /is not an evaluation report/,
     )
     expect(await refused('cases.jsonl', ...agent, '--out', 'no/report.json')).toMatch(
       /--out: there is no folder for/,

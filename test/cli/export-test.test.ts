@@ -182,10 +182,7 @@ describe('sessions export --as test', () => {
     expect(asks.err).toContain('waits for a person to approve it now')
     // The messages are exported although the store does not name the agent.
     const bare = await place.run(['sessions', 'export', 'w', '--as', 'test', '--out', 'bare.test.mjs'])
-    expect([bare.code, bare.err]).toEqual([
-      0,
-      expect.stringContaining('The agent of this session is unknown'),
-    ])
+    expect([bare.code, bare.err]).toEqual([0, expect.stringContaining("This session's agent is unknown")])
     await runTests(place, 'bare.test.mjs')
     await expect(stat(join(place.cwd, 'w.test.mjs'))).rejects.toMatchObject({ code: 'ENOENT' })
   })

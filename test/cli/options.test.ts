@@ -1,7 +1,7 @@
 import { CliError, parseOptions, parseTime } from '../../src/cli/command.js'
 
 const specs = {
-  mcp: { value: 'SERVER', about: 'a server; may be repeated' },
+  mcp: { value: 'SERVER', about: 'a server; can be repeated' },
   model: { short: 'm', value: 'NAME', about: 'the model' },
   rehearsal: { value: 'FILE', optional: true, about: 'a scenario' },
   json: { about: 'as JSON' },

@@ -50,7 +50,7 @@ test.each([
   [['waits', 'stop'], "(got 'stop')"],
   [['waits', 'steer'], 'statewright send ID steer TEXT'],
   [['waits', 'pause', 'now'], 'statewright send ID pause'],
-  [['waits', 'tool-output', 'm', 'plain'], 'The output of a call must be JSON'],
+  [['waits', 'tool-output', 'm', 'plain'], "A call's output must be JSON"],
 ])('%j is not a message', async (args, words) => {
   const { run } = await waiting()
   const { code, err } = await run(['send', ...args])

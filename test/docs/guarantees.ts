@@ -66,7 +66,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   'It stops': {
     text: 'you can limit steps, time, tokens and cost. If an agent repeats itself, it is first nudged, then its calls are blocked, and then the run pauses. `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
     rules: [
-      'steps exceed maxSteps by at most one, for the last answer',
+      'steps exceed maxSteps by at most one, for the final answer',
       'executed calls never exceed the tool-call caps',
       'no request exceeds the step limit or the budget',
       'no step starts after the deadline or a pause request',
@@ -91,7 +91,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
     text: 'a truncated call never runs, and a retry discards the text of the failed attempt.',
     rules: [
       'all complete calls that need no answer are started, and no others',
-      'a truncated answer is continued while recoveries remain',
+      'a truncated answer is continued as long as recovery attempts remain',
     ],
     tests: [
       'test/scenarios/endings.test.ts › a truncated call › is never executed, even if its JSON parses: it is closed, and the model is asked again',

@@ -463,7 +463,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ output }) => expect(output).toBe('0\n'),
   },
   'docs/guardrails.md › Guardrails': {},
-  'docs/guardrails.md › Last answer within the budget': {
+  'docs/guardrails.md › Final answer within the budget': {
     turns: [says('Nothing.')],
     expect: ({ output }) => expect(output).toBe('COMPLETED Nothing.\n'),
   },

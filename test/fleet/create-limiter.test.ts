@@ -135,7 +135,7 @@ describe('200 runs against a server that allows 600 requests a minute', () => {
     ['a sliding window', slidingWindow],
   ]
   test.each(runsAll ? servers : servers.slice(0, 1))(
-    'with %s, get 95 %% of the rate, and at most 1 %% are refused',
+    'with %s, get 95%% of the rate, and at most 1%% are refused',
     async (_name, open) => {
       const clock = new SimulatedClock()
       const { model, log } = createServer(clock, open(600))

@@ -70,7 +70,7 @@ function setUp({
   return { clock, store, budget, requests, agent, empty }
 }
 
-describe('a run whose shared budget is empty', () => {
+describe('a run whose shared budget is used up', () => {
   it('rests until the next window, which its result, its events and its row show', async () => {
     const { agent, store, requests, empty } = setUp()
     await empty()

@@ -54,7 +54,7 @@ test('a chart without the date check starts calls too late', () => {
 
 test.each([
   'a call that needs an approval starts with one, or with a grant that covers it',
-  'the use of a grant counts when its call starts',
+  'a use of a grant counts when its call starts',
   'a revoked grant has ended',
 ])('a chart that ignores the end, the uses and the revocation of grants is found: %s', (name) => {
   const machine = agentMachine.provide({

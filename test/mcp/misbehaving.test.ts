@@ -133,7 +133,7 @@ describe('a server that describes its tools incorrectly', () => {
         `Its tool "dangling" is omitted: it has an input schema that refers to '#/$defs/a', which does not exist.`,
         `Its tool "huge" is omitted: it has an input schema that is longer than 65536 characters.`,
         `Its tool "properties" is omitted: it has an input schema that has properties that are not schemas.`,
-        `Its tool "required" is omitted: it has an input schema that has a required list that does not consist of names.`,
+        `Its tool "required" is omitted: it has an input schema that has a required list that contains something other than names.`,
         `Its tool "deep" is omitted: it has an input schema that is nested more than 100 levels deep.`,
         `Its tool "task" is omitted: it runs only as a task, which the server does not support.`,
         `A second tool named "twice" is omitted.`,

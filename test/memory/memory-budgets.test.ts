@@ -69,7 +69,7 @@ test('the margin grows if a model counts more than estimated', async () => {
   expect(held[1]).toBeGreaterThanOrEqual(900)
 })
 
-test('an empty budget refuses the request, and the search continues after a refill', async () => {
+test('a used-up budget refuses the request, and the search continues after a refill', async () => {
   const budget = budgetOf({ tokens: 5 })
   const { client, requests } = clientOf()
   const known = memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })

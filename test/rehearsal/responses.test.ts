@@ -156,7 +156,7 @@ test.each([
     { input: [user, { ...question, server_label: undefined }] },
     /'server_label'/,
   ],
-  ['an invalid name', { input: [user, { ...call, name: 'a b' }, output] }, /must have 1 to 64 letters/],
+  ['an invalid name', { input: [user, { ...call, name: 'a b' }, output] }, /must consist of 1 to 64 letters/],
 ])('a strict rehearsal refuses %s, with a sentence', async (_what, body, sentence) => {
   const rehearsal = await start({ scenario: { turns: [{ text: 'Hi.' }] }, strict: true })
   const client = new OpenAI({ baseURL: rehearsal.url, apiKey: 'none', maxRetries: 0 })

@@ -36,7 +36,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     'arguments that are a list',
     { messages: [ask, called({ arguments: '[]' }), result] },
     'messages[1].tool_calls[0].function.arguments',
-    /JSON object, but is "\[\]"/,
+    /JSON object as text, but is "\[\]"/,
   ],
   [
     'arguments that are not JSON',

@@ -47,7 +47,7 @@ describe('a budget', () => {
     expect((await budgeted([asks], { limits: two })).result.reason).toBe('output_tokens')
   })
 
-  describe('with a reserve for the last answer', () => {
+  describe('with a reserve for the final answer', () => {
     const limits = { onNearBudget: 'conclude' } as const
     const guardrails = { reserveTokens: 100, reserveCostFraction: 0.5 }
     const last = text('So far.', { usage })
@@ -67,7 +67,7 @@ describe('a budget', () => {
       expect(result.error).toMatchObject({ code: reason, recoverable: true })
       expect(result.error?.message).toContain(spent)
       expect(work.inputs).toEqual([{ n: 1 }])
-      expect(JSON.stringify(opened.wire(-1))).toContain('This is your last answer')
+      expect(JSON.stringify(opened.wire(-1))).toContain('This is your final answer')
     })
 
     it('continues while more than the reserve is left', async () => {

@@ -36,7 +36,7 @@ describe('limits.maxToolCalls', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   })
 
-  it('requests a last answer with onLimit: conclude', async () => {
+  it('requests a final answer with onLimit: conclude', async () => {
     const { result } = await played([three, text('That is what I know.')], {
       limits: { maxToolCalls: 1, onLimit: 'conclude' },
       tools: [tool('look')],

@@ -438,8 +438,8 @@ describe('an invalid handoff', () => {
       createAgent({ model, tools: [handoff(through, { name: 'c' }), handoff(desk.billing, { name: 'b' })] }),
     ).toThrow(expect.objectContaining({ code: 'duplicate_handoff', subject: 'b' }))
     const self: Agent = createAgent({ model, tools: [handoff(() => self, { name: 'self' })] })
-    expect(() => self.run('Go.')).toThrow(invalid(/leads to its own agent/, 'self'))
-    expect(() => self.createInput('Go.')).toThrow(invalid(/leads to its own agent/, 'self'))
+    expect(() => self.run('Go.')).toThrow(invalid(/points to its own agent/, 'self'))
+    expect(() => self.createInput('Go.')).toThrow(invalid(/points to its own agent/, 'self'))
     const lost = createAgent({ model, tools: [handoff(() => 'nothing' as never, { name: 'lost' })] })
     expect(() => lost.run('Go.')).toThrow(invalid(/a function that returns one/, 'lost'))
   })

@@ -177,7 +177,7 @@ describe('a policy', () => {
       expect.objectContaining({ code: 'invalid_config', subject }),
     )
     const twice = { id: 'p', decide: () => 'allow' as const }
-    expect(() => createAgent({ model, policy: [twice, twice] })).toThrow(/id of another policy/)
+    expect(() => createAgent({ model, policy: [twice, twice] })).toThrow(/another policy's id/)
     expect(() => createAgent({ model, policy: null as never })).toThrow(/must be \{ id, decide/)
   })
 })

@@ -391,7 +391,7 @@ describe('prepareStep', () => {
     expect(theatre.requests.map(toolsIn)).toEqual([['research'], ['look'], ['look'], ['research']])
   })
 
-  it('does not apply to the last answer at a limit', async () => {
+  it('does not apply to the final answer at a limit', async () => {
     const { stage: theatre, result } = await played([call('look'), text('So far.')], {
       tools: pair,
       instructions: 'Be brief.',

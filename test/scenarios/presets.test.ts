@@ -134,7 +134,7 @@ describe('the preset', () => {
     ['repeated_output', tool('fetch'), 4, 'other'],
     ['repeated_failure', fails('failed'), 3, 'the same'],
   ] as const)(
-    'openhuman requests a last answer before each pause: %s',
+    'openhuman requests a final answer before each pause: %s',
     async (reason, fetch, rounds, kind) => {
       const turns = Array.from({ length: rounds }, (_, i) => call('fetch', kind === 'other' ? { n: i } : {}))
       const theatre = await stage([...turns, text('This is what I have.')], {
@@ -149,7 +149,7 @@ describe('the preset', () => {
     },
   )
 
-  it('openhuman pauses without a last answer if its steps are used up, or if configured', async () => {
+  it('openhuman pauses without a final answer if its steps are used up, or if configured', async () => {
     const silent = { ...presets.openhuman.guardrails.repeatedCall, lastWords: false }
     for (const changes of [
       { limits: { maxSteps: 3 } },

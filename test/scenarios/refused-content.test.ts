@@ -269,7 +269,7 @@ describe('with other features', () => {
     expect(await opened.run([picture]).skipBackOff().end(3)).toMatchObject({ state: 'COMPLETED' })
   })
 
-  it('the last answer at a limit is requested again, too', async () => {
+  it('the final answer at a limit is requested again, too', async () => {
     const turns = [call('screenshot'), badPicture, text('Last words.')]
     const { result } = await played(turns, {
       tools: [screenshot()],

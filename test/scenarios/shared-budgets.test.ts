@@ -270,7 +270,7 @@ describe('a shared budget', () => {
     expect(reserved.tokens).toBe(0)
   })
 
-  it('also pays for last answers and summaries', async () => {
+  it('also pays for final answers and summaries', async () => {
     const budget = budgetOf()
     const requests: string[] = []
     const look = { id: '', type: 'function' as const, function: { name: 'look', arguments: '{}' } }

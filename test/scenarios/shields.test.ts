@@ -150,7 +150,7 @@ describe('output', () => {
     expect(used.inputs).toEqual([])
   })
 
-  test('the last answer at a limit is screened like any other answer', async () => {
+  test('the final answer at a limit is screened like any other answer', async () => {
     const play = await stage([call('echo', { text: 'x' }), text('The secret.')], {
       shields: { output: [forbid('secret')] },
       tools: [echo()],

@@ -66,7 +66,7 @@ describe('every paid request is reported', () => {
     expect(reportOf(events).sum).toEqual(usage)
   })
 
-  test('for a last answer at the limit that failed', async () => {
+  test('for a final answer at the limit that failed', async () => {
     const { model, run, events } = begun({ limits: { maxSteps: 1, onLimit: 'conclude' } })
     await settled()
     model.pending?.answer({ usage: paid(10), toolCalls: [], text: '', finishReason: 'length' })

@@ -23,7 +23,7 @@ describe('steering', () => {
     expect(play.of('user_message').at(-1)?.message.data).toEqual({ reason: 'steering' })
   })
 
-  it('during the last answer gets its own answer', async () => {
+  it('during the final answer gets its own answer', async () => {
     const theatre = await stage([text('One moment please.', { chunkSize: 4 }), text('Oui.')])
     const play = theatre.run()
     await play.event('stream_chunk')

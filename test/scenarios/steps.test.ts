@@ -72,8 +72,8 @@ describe('limits.onLimit conclude', () => {
     expect(result).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps', steps: 3 })
     expect(result.output).toBe('What I know so far.')
     expect(stage.requests.map(({ body }) => body.tools?.length ?? 0)).toEqual([1, 1, 0])
-    expect(stage.wire(2).at(-1)?.content).toMatch(/last answer/)
-    expect(JSON.stringify(result.messages)).not.toMatch(/last answer/)
+    expect(stage.wire(2).at(-1)?.content).toMatch(/final answer/)
+    expect(JSON.stringify(result.messages)).not.toMatch(/final answer/)
   })
 
   it('sends one more request after a guard halts, and still states the reason', async () => {

@@ -238,7 +238,7 @@ describe('the final tool', () => {
       limits: { maxSteps: 1, onLimit: 'conclude' },
     })
     expect(theatre.requests[1]?.body).toMatchObject({ tools: [{ function: { name: 'final_answer' } }] })
-    expect(textOf(theatre.wire(1).at(-1))).toMatch(/last answer[^]*by calling final_answer/)
+    expect(textOf(theatre.wire(1).at(-1))).toMatch(/final answer[^]*by calling final_answer/)
   })
 })
 

@@ -214,7 +214,7 @@ describe('a custom guard', () => {
     expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'seen' })
   })
 
-  it('is followed by a last answer if configured', async () => {
+  it('is followed by a final answer if configured', async () => {
     const guards = [saying('results', { action: 'halt', message: 'Enough.' })]
     const limits = { onLimit: 'conclude' as const }
     const { result } = await played([call('look'), done], { tools: [tool('look')], guards, limits })

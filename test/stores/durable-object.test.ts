@@ -49,7 +49,7 @@ test('an error of the storage is a StoreError with the reason', async () => {
   const store = durableObjectStore({ storage })
   storage.close()
   const { message, cause } = await refusal('store_unavailable', () => store.list())
-  expect(message).toContain('The storage of the Durable Object cannot be used')
+  expect(message).toContain("The Durable Object's storage cannot be used")
   expect(cause).toMatchObject({ message: expect.any(String) })
   expect(() => durableObjectStore({ storage })).toThrow(StoreError)
 })

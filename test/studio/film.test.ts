@@ -277,7 +277,7 @@ describe('sessions export --film', () => {
     }
     expect(await refused(forked)).toContain('This session has no run to show')
     expect(await refused('damaged')).toMatch(/A film needs a readable log\. .*record 3 is damaged/)
-    expect(await refused('damaged', '--without-text')).toContain('The log of this session is damaged.')
+    expect(await refused('damaged', '--without-text')).toContain("This session's log is damaged.")
     expect(await refused('shart')).toContain("Did you mean 'short'?")
     expect(await refused('short', '--card')).toContain('--card and --film cannot be combined')
     expect(await refused('short', '--as', 'test')).toContain('cannot be combined')

@@ -198,7 +198,7 @@ describe('a number that is shown in several places', () => {
   it('rounds the cached share down, on the page and on the command line', () => {
     const usage = { inputTokens: 1000, cachedInputTokens: 609, outputTokens: 1, totalTokens: 1001 }
     const end = { state: 'COMPLETED', reason: 'end_turn', steps: 1, usage: { ...usage, cost: 0 } } as never
-    expect(formatRunSummary(end, {}, null, createPaint(false))).toContain('60 % of it cached')
+    expect(formatRunSummary(end, {}, null, createPaint(false))).toContain('60% of it cached')
     expect(getCachedPercent(usage)).toBe(60)
   })
 

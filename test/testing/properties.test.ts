@@ -303,7 +303,7 @@ describe('an unverifiable property is refused', () => {
     bad('bad_option', /at least one property/, {})
     bad('bad_option', /at least one property/, undefined)
     bad('bad_option', /'x' must be created by always/, { x: () => true })
-    expect(() => always(7 as never)).toThrow(/always\(p\) must be the dotted path/)
+    expect(() => always(7 as never)).toThrow(/always\(p\) must be a state's dotted path/)
     expect(() => leadsTo('a', 'b', { fair: 'ON' as never })).toThrow(/must be a list of event types/)
     expect(() => decreases('a' as never)).toThrow(/must be a function/)
   })

@@ -38,7 +38,7 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   [
     'neither execute nor client',
     `defineTool({ name: 'x', description: 'X.', input: z.object({}) })`,
-    /not assignable to type '"add execute: \(input\) => …, or client: true when the caller of the run executes it"'/,
+    /not assignable to type '"add execute: \(input\) => …, or client: true when the run's caller executes it"'/,
   ],
   [
     'an option that is mistyped',

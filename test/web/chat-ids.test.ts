@@ -31,7 +31,7 @@ it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is not a valid chat id', async (id) 
   expect((await requestChat(id, () => 'ann')).status).toBe(400)
 })
 
-it('a chat id has 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and 200 with its prefix and the colon', async () => {
+it('a chat id consists of 1 to 128 of the characters A-Z a-z 0-9 . _ @ -, and 200 with its prefix and the colon', async () => {
   const statusOf = async (id: string, prefix: string): Promise<number> =>
     (await requestChat(id, () => prefix)).status
   expect(await statusOf('Az09._@-', 'ann')).toBe(200)

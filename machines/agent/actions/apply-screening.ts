@@ -262,7 +262,7 @@ function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreen
     }
 }
 
-const refusedCallText = 'A shield refused the arguments of this call.'
+const refusedCallText = "A shield refused this call's arguments."
 const refusedEditText = 'The user changed the arguments before approving, but they were refused'
 
 export const applyResultScreening = toAction((context, event, emit) => {
@@ -282,7 +282,7 @@ export const applyResultScreening = toAction((context, event, emit) => {
     }
     const { durationMs, status } = result
     if (status === 'rejected') return closeCall(known, { ...rejectedWithoutReason, durationMs }, now, emit)
-    const content = screening.message ?? 'A shield withheld the result of this call.'
+    const content = screening.message ?? "A shield withheld this call's result."
     return closeCall(known, { status: 'blocked', content, durationMs }, now, emit)
   })
   return { calls }

@@ -53,7 +53,7 @@ export const recordResponse = toAction((context, event, emit) => {
     rateLimits: 0,
     response: kind,
     outputProblem: pendingAnswer ? null : (event.output.outputProblem ?? null),
-    // A stopped run's conclusion is its last answer. The run keeps the reason for the stop.
+    // A stopped run's conclusion is its final answer. The run keeps the reason it was stopped.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
     calls: response.toolCalls.map((call, i) => ({

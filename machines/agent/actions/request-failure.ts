@@ -112,7 +112,7 @@ export const warnOfConclusion = toAction((context, event, emit) => {
   emit({
     type: 'warning',
     code: 'no_conclusion',
-    message: `The last answer at the limit failed (${code}): ${message}`,
+    message: `The final answer at the limit failed (${code}): ${message}`,
   })
   return spendUsage(context, usage, emit)
 })

@@ -57,8 +57,7 @@ const missingUsageWarning: EmittedEvent = {
 const unknownPriceWarning: EmittedEvent = {
   type: 'warning',
   code: 'unknown_price',
-  message:
-    'The price of the model is unknown, so limits.costLimit cannot stop this run. Set the price in prices.',
+  message: "The model's price is unknown, so limits.costLimit cannot stop this run. Set the price in prices.",
 }
 
 /** Emits the near-budget warning, at most once per session. */

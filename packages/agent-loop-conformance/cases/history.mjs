@@ -140,7 +140,7 @@ export default [
   ),
   after(
     'cancel-in-arguments',
-    'After a cancellation while the arguments of a call stream',
+    "After a cancellation while a call's arguments are streaming",
     'keepsHalfCalls',
     async ({ serve, open, tool, settles }) => {
       const controller = new AbortController()

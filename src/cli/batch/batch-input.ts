@@ -8,7 +8,7 @@ import { describeFileError } from '../load.js'
 
 export interface DamagedLine {
   number: number
-  /** The problem, as the end of a sentence. */
+  /** The problem, phrased to complete a sentence. */
   fault: string
 }
 

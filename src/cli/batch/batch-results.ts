@@ -18,7 +18,7 @@ export interface ResultLine {
   session: string
   state: AgentState
   reason: Reason | null
-  /** The last answer. */
+  /** The final answer. */
   output: string
   /** Tokens of the run. Null if there was no run. */
   usage: Omit<Usage, 'cost'> | null

@@ -33,7 +33,7 @@ const optionSpecs = {
   ...agentModuleOption,
   id: {
     value: 'NAME',
-    about: "the id of the batch; its sessions are named NAME.LINE-ID (default: the input's name)",
+    about: "the batch's id; its sessions are named NAME.LINE-ID (default: the input's name)",
   },
   out: {
     short: 'o',

@@ -45,14 +45,14 @@ const optionSpecs = {
     about: 'with --against: exit with 1 if the mean score has fallen by more than this number',
   },
   'pass-at': { value: 'N', about: 'the minimum score to pass (default: 0.5)' },
-  seed: { value: 'N', min: 0, about: 'the seed of the bootstrap (default: 1)' },
+  seed: { value: 'N', min: 0, about: "the bootstrap's seed (default: 1)" },
   'from-store': { about: 'replay stored sessions instead of cases' },
   last: {
     value: 'N',
     min: 1,
     about: 'with --from-store: the number of recent sessions to replay (default: 100)',
   },
-  tag: { value: 'NAME=VALUE', about: 'with --from-store: only sessions with this tag; may be repeated' },
+  tag: { value: 'NAME=VALUE', about: 'with --from-store: only sessions with this tag; can be repeated' },
   prefix: {
     value: 'TEXT',
     about: 'with --from-store: only sessions whose ids start with TEXT and a colon',
@@ -60,7 +60,7 @@ const optionSpecs = {
   marked: { about: 'with --from-store: only steps marked in the studio, one case per step' },
   id: {
     value: 'NAME',
-    about: 'the id of the evaluation; its sessions are named NAME.CASE.1 (default: a new one)',
+    about: "the evaluation's id; its sessions are named NAME.CASE.1 (default: a new one)",
   },
   ...storeOption,
 } as const
@@ -129,7 +129,7 @@ export const evalCommand = defineCommand({
       'from 0 to 1, true or false, or { score, why }. judge() from statewright/testing creates one that asks a model.',
     'With --from-store, the agent gets the user messages from stored sessions. A call that was recorded with the same ' +
       "arguments gets the recorded result. Any other call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
-      'The store is only read, and the sessions of the replay are not stored.',
+      "The store is only read, and the replay's sessions are not stored.",
     'Ctrl-C stops and reports the scores so far. With --id, the same command continues without rerunning finished sessions.',
     'Exit codes: 0 no threshold crossed, 1 a threshold was crossed or a run failed, 2 bad usage or configuration, 130 ' +
       'stopped by Ctrl-C.',

@@ -9,7 +9,7 @@ import { findSession, missingSession, withSessionStore } from '../session-store.
 
 export const grantsCommand = defineCommand({
   name: 'grants',
-  about: 'Lists the grants of a session, which approve later calls.',
+  about: "Lists a session's grants, which approve later calls.",
   positional: 'ID',
   options: { json: { about: 'print one line of JSON for each grant' }, ...storeOption },
   notes: ['To end a grant: statewright send ID revoke GRANT'],

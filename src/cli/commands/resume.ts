@@ -54,10 +54,10 @@ export const resumeCommand = defineCommand({
   options: {
     approve: {
       value: 'CALL@FP[=JSON]',
-      about: 'approve a call, optionally with new arguments; may be repeated',
+      about: 'approve a call, optionally with new arguments; can be repeated',
     },
-    reject: { value: 'CALL@FP[=WHY]', about: 'reject a call; the model reads the reason; may be repeated' },
-    output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you executed; may be repeated' },
+    reject: { value: 'CALL@FP[=WHY]', about: 'reject a call; the model reads the reason; can be repeated' },
+    output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you executed; can be repeated' },
     ...runOptions,
   },
   notes: [

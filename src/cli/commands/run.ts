@@ -49,7 +49,7 @@ export const runCommand = defineCommand({
   positional: '[PROMPT…]',
   options: runOptionSpecs,
   notes: [
-    'PROMPT is read from stdin when stdin is piped or PROMPT is -. The API key is in OPENAI_API_KEY. Options override the ' +
+    'PROMPT is read from stdin when stdin is piped or PROMPT is -. The API key is read from OPENAI_API_KEY. Options override the ' +
       'configuration file, which overrides the environment.',
     'The session is stored, so that it can be resumed or continued: see statewright sessions --help. A rehearsal is stored ' +
       'only with --session or --store.',

@@ -53,13 +53,13 @@ const broadcastSpecs: Readonly<Record<string, MessageSpec>> = {
 
 const broadcastOptions = {
   all: { about: 'every session that matches --tag, --prefix, --agent or --state' },
-  tag: { value: 'NAME=VALUE', about: 'with --all: sessions with this tag; may be repeated' },
+  tag: { value: 'NAME=VALUE', about: 'with --all: sessions with this tag; can be repeated' },
   prefix: { value: 'TEXT', about: 'with --all: sessions whose ids start with TEXT and a colon' },
   agent: { value: 'NAME', about: 'with --all: sessions of this agent' },
   state: {
     value: 'STATE',
     choices: agentStates,
-    about: 'with --all: sessions in this state; may be repeated (default: all that have not ended)',
+    about: 'with --all: sessions in this state; can be repeated (default: all that have not ended)',
   },
   key: {
     value: 'TEXT',
@@ -126,7 +126,7 @@ function checkMessage(
 ): asserts word is string {
   const names = Object.keys(specs)
   if (word === undefined)
-    throw badUsageError(`MESSAGE is missing. Write one of ${names.join(', ')}.`, 'MESSAGE')
+    throw badUsageError(`MESSAGE is missing. Use one of ${names.join(', ')}.`, 'MESSAGE')
   checkChoice('MESSAGE', word, names)
   const { min = 0, max = 0, args: takes = '' } = specs[word] ?? {}
   if (args.length < min || args.length > max)
@@ -195,7 +195,7 @@ function parseValue(text: string): unknown {
     return JSON.parse(text)
   } catch {
     throw badUsageError(
-      `The output of a call must be JSON. Write a string as: ${quoteShellWord(JSON.stringify(text))}.`,
+      `A call's output must be JSON. Write a string as: ${quoteShellWord(JSON.stringify(text))}.`,
       'JSON',
     )
   }

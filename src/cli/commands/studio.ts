@@ -72,7 +72,7 @@ export const statelyCommand = defineCommand({
     session: { short: 's', value: 'ID', about: 'the session to show' },
     live: { about: 'follow new records as they are written, in that session or the latest one' },
     context: { about: "send the studio's full view of each record instead of a few numbers" },
-    editor: { value: 'URL', about: `the address of the editor (default: ${editorUrl})` },
+    editor: { value: 'URL', about: `the editor's address (default: ${editorUrl})` },
     port: { ...portOption, short: 'p' },
     ...storeOption,
   },

@@ -372,7 +372,7 @@ function watchLater(
 
 function missingRequesterError(): UsageError {
   return inputError(
-    "approvals.approvers.notRequester needs the author of the input. Start the run with { by: 'ann' }.",
+    "approvals.approvers.notRequester needs the input's author. Start the run with { by: 'ann' }.",
     'by',
   )
 }

@@ -183,7 +183,7 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
     if (!handoff || (handoff.isLater && !withLater) || handoff.getParts() !== agent) continue
     throw new ConfigError(
       'invalid_handoff',
-      `handoff '${handoff.to}' leads to its own agent. Pass another agent.`,
+      `handoff '${handoff.to}' points to its own agent. Pass another agent.`,
       handoff.to,
     )
   }

@@ -161,7 +161,7 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
     if (names.has(guard.name)) {
       throw new ConfigError(
         'duplicate_guard',
-        `Two guards are named '${guard.name}'. Rename one, because the state of a guard is stored under its name.`,
+        `Two guards are named '${guard.name}'. Rename one, because a guard's state is stored under its name.`,
         guard.name,
       )
     }
@@ -241,7 +241,7 @@ export function checkRunOptions(
   if (options === undefined) return {}
   if (typeof options !== 'object' || options === null) {
     throw optionError(
-      'The options of a run must be an object, such as { session, signal, limits, context }.',
+      'Run options must be an object, such as { session, signal, limits, context }.',
       'options',
     )
   }

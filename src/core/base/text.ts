@@ -58,7 +58,7 @@ function toText(value: unknown): string {
   try {
     return JSON.stringify(json)
   } catch {
-    return 'The result of the tool exceeds the maximum length of a string.'
+    return "The tool's result exceeds the maximum length of a string."
   }
 }
 

@@ -98,7 +98,7 @@ export const optionsRule: ArgumentRule = {
   phrase: 'an options object',
 }
 
-/** A list of objects. May be empty. */
+/** A list of objects, which can be empty. */
 export function listRule(phrase: string): ArgumentRule {
   return {
     is: (value) => Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null),

@@ -74,11 +74,11 @@ async function settleOrReport(
   try {
     await reservation.settle(paid)
   } catch (error) {
-    report(`The budget '${id}' did not accept a settlement: ${describeError(error)}`)
+    report(`The budget '${id}' rejected a settlement: ${describeError(error)}`)
   }
 }
 
-/** The code of the warning about a settlement that a store did not accept. */
+/** The code of the warning about a settlement that a store rejected. */
 export const unsettledCode = 'budget_unsettled'
 
 export function warnUnsettled(message: string): void {

@@ -12,8 +12,8 @@ export interface SharedAmount {
 export interface BudgetReservation {
   /**
    * Ends the reservation. The paid amount counts as spent and the rest is released. If the paid amount is unknown, the
-   * whole reserved amount counts as spent. Later calls have no effect. A settlement that the store does not accept is
-   * reported and retried for up to a day.
+   * whole reserved amount counts as spent. Later calls have no effect. A settlement that the store rejects is reported
+   * and retried for up to a day.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * await held.settle({ usd: 0.011, tokens: 1_800 })
@@ -44,7 +44,7 @@ export interface BudgetStatus {
 export interface ReservationOptions {
   /** Stops the wait for the budget when the signal aborts. */
   signal?: AbortSignal | undefined
-  /** Called with a message if the store does not accept the settlement. Defaults to a process warning. */
+  /** Called with a message if the store rejects the settlement. Defaults to a process warning. */
   onUnsettled?: ((message: string) => void) | undefined
 }
 

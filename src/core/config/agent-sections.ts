@@ -85,7 +85,7 @@ export const agentSections = {
     emptyAnswer: nullable(section({ reprompts: count(0), retries: count(0) })),
   }),
   // Names are checked when the preset is merged.
-  preset: anyText('the name of a preset') as Kind<PresetName>,
+  preset: anyText('a preset name') as Kind<PresetName>,
 }
 
 export const agentSchema = section(agentSections)

@@ -7,7 +7,7 @@ export interface Kind<Value = unknown, Taken = Value> {
   read(value: unknown, path: Path, report: Report): Value
   /** Validators of the nested keys. `anyKey` stands for user-defined keys. */
   readonly keys: Keys
-  /** Whether the key may be omitted. */
+  /** Whether the key can be omitted. */
   readonly isOptional?: true
   /** The accepted input. Exists only at the type level. */
   readonly input?: Taken

@@ -107,8 +107,8 @@ const fill = 3 / 4
  * The smallest gap that reduces a request to three quarters of its window, or null if no gap makes it fit.
  *
  * Leading system messages, the newest user message (with its steering messages) and the newest unit are never removed.
- * Messages after the newest user message are removed only as a last resort, oldest first, and calls together with their
- * results. The remaining messages never start with an answer or a result.
+ * Messages after the newest user message are removed only as a last resort, oldest first, with calls removed together
+ * with their results. The remaining messages never start with an answer or a result.
  */
 export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands): Gap | null {
   const { messages, sizes, fixed, window, previous } = situation

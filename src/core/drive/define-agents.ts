@@ -145,7 +145,7 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   const isText = (value: unknown) => typeof value === 'string' && value !== '' && value.length <= 100
   if (!/^[\w.-]{1,100}$/.test(name))
     throw configError(
-      `'${name}' cannot be the name of an agent. Use 1 to 100 characters from A-Z a-z 0-9 _ . -`,
+      `'${name}' cannot be an agent's name. Use 1 to 100 characters from A-Z a-z 0-9 _ . -`,
       name,
     )
   if (isVersioned && !isText(version))

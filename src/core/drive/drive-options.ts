@@ -70,7 +70,7 @@ const optionRules: OptionRules<RunSessionOptions> = {
   turn: countRule,
   answers: { is: Array.isArray, phrase: 'a list' },
   at: { is: Number.isSafeInteger, phrase: 'the head of an earlier result' },
-  agent: { is: (value) => typeof value === 'string', phrase: 'the name of an agent' },
+  agent: { is: (value) => typeof value === 'string', phrase: "an agent's name" },
   signal: signalRule,
   heartbeat: callbackRule,
   maxRetryWaitMs: durationRule,

@@ -20,7 +20,7 @@ export interface SessionRunnerOptions {
 /** Runs the sessions of one process. An engine calls `runSession`, and the SIGTERM handler calls `drain`. */
 export interface SessionRunner<Context = unknown> {
   /**
-   * Like the function `runSession`, with the agents of this process. After `drain`, this function rejects with
+   * Like the function `runSession`, but with this process's agents. After `drain`, this function rejects with
    * `draining`, which is `retryable`.
    */
   runSession: (options: WithContext<RunSessionOptions, Context>) => Promise<SessionResult>

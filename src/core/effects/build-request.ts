@@ -34,7 +34,7 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
     instructions:
       search && parts.tools.deferred.length > 0 ? addToolIndex(parts, search) : parts.instructions,
     messages: search ? search.wrap(messages) : messages,
-    nudges: [...formatRetrieved(context), ...context.nudges, ...(conclude ? [lastAnswer] : [])],
+    nudges: [...formatRetrieved(context), ...context.nudges, ...(conclude ? [finalAnswer] : [])],
     tools: conclude && !forbids ? [] : parts.tools.offered,
     ...(toolChoice !== undefined && { toolChoice }),
     sampling: parts.sampling,
@@ -99,7 +99,8 @@ function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
 
-const lastAnswer = 'This is your last answer. You cannot call any more tools. Answer now with what you know.'
+const finalAnswer =
+  'This is your final answer. You cannot call any more tools. Answer now with what you know.'
 
 /** Searches memory for the last user message. */
 export async function retrieveSnippets(

@@ -100,7 +100,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
   try {
     const { toolChoice, instructions, sampling } = resolveRequestOptions(defined)
     if (typeof toolChoice === 'object' && !tools.includes(toolChoice.name))
-      refuse(`returned the toolChoice '${toolChoice.name}', which is not one of the tools of this step.`)
+      refuse(`returned the toolChoice '${toolChoice.name}', which is not one of this step's tools.`)
     if (toolChoice === 'required' && tools.length === 0)
       refuse("returned the toolChoice 'required' without tools.")
     return {

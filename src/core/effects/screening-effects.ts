@@ -254,7 +254,7 @@ async function screenToolResult(
 
 const allowedScreening = { action: 'allow' as const, message: null, findings: [] }
 
-const withheldMedia = '[Withheld: a shield refused the content of the files in this result.]'
+const withheldMedia = "[Withheld: a shield refused the content of this result's files.]"
 
 /**
  * Creates the steps for the screenings of one batch. The actor returns all screenings at once, and `said` picks the

@@ -133,7 +133,7 @@ export class SubAgentBatch {
     }
     const left = getRemaining(getBudgetTotals(context), toBudgetLimits(config))
     if (Object.values(left).includes(0)) {
-      return failed('Not executed: the budget of the run is used up.', 'not_executed')
+      return failed("Not executed: the run's budget is used up.", 'not_executed')
     }
     const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
     // A pending pause takes precedence.

@@ -51,7 +51,7 @@ export function formatRunSummary(
 
 function formatCachedShare(usage: RunResult['usage']): string {
   const share = getCachedPercent(usage)
-  return share > 0 ? `, ${share} % of it cached` : ''
+  return share > 0 ? `, ${share}% of it cached` : ''
 }
 
 function formatLimit(limit: number | null | undefined, show: (value: number) => string): string {

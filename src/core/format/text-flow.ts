@@ -109,7 +109,7 @@ export class TextFlow {
     return (breaks ? `\n${indent}` : isFirst ? '' : ' ') + text
   }
 
-  /** Applies and removes the markers of bold text and code, which can span several words. */
+  /** Applies and removes bold and code markers, which can span several words. */
   #styleWord(word: string): string {
     let out = ''
     let before = ''

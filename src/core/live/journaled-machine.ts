@@ -216,7 +216,7 @@ const timesQuestions: ReadonlySet<string> = new Set(['APPROVE', 'APPROVAL_EXPIRE
 /** Events that stop a request but keep its partial answer. */
 const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
 
-/** Events that end a request, either with its outcome or from outside. */
+/** Events that end a request, either by delivering its outcome or by stopping it from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
   'xstate.done.actor.model',
   'xstate.error.actor.model',

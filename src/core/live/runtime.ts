@@ -353,7 +353,7 @@ export class AgentRuntime {
     return sum
   }
 
-  /** Whether this process can no longer write the log. The run then remains in the last logged state. */
+  /** Whether this process can no longer write to the log. The run then remains in the last logged state. */
   hasLostRun(event: AgentMachineEvent): boolean {
     return event.type === 'STORE_FAILED' || this.binding.journal?.hasFailed === true
   }

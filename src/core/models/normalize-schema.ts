@@ -12,7 +12,7 @@ import { isObject } from '../base/values.js'
  * - `null` for unset keywords (Go, Java, C#) and `[]` for `{}` (PHP) are omitted.
  * - `nullable` from OpenAPI 3.0 becomes the type `null`.
  *
- * The result accepts every object that the schema accepts. A valid schema is unchanged.
+ * The result accepts every object that the schema accepts. A valid schema is left unchanged.
  */
 export function normalizeSchema({ nullable: _nullable, ...schema }: JsonObject): JsonObject {
   const draft = typeof schema.$schema === 'string' ? schema.$schema : ''

@@ -95,7 +95,7 @@ export interface ToolCallDelta {
   id: string
   /** The tool name, or '' if it is not known yet. */
   name: string
-  /** JSON text to append to the arguments. It may be empty. */
+  /** JSON text to append to the arguments. It can be empty. */
   arguments: string
 }
 

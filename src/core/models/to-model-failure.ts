@@ -136,14 +136,15 @@ const overflowAdvice = 'Shorten the conversation, or set context.window and cont
 /** Advice for users of `openaiChat`. */
 export function getFatalAdvice(status: number): string {
   if (status >= 300 && status <= 399)
-    return 'Redirects are not followed. Set the base URL to the address of the API.'
+    return "Redirects are not followed. Set the base URL to the API's address."
   if (status === 401)
     return 'Check the API key (option apiKey, or OPENAI_API_KEY) and that it belongs to the base URL.'
-  if (status === 402 || status === 429) return "Check the plan and the balance of the provider's account."
+  if (status === 402 || status === 429)
+    return 'Check the plan and the balance of your account with the provider.'
   if (status === 403) return 'Check that the API key may use this model and that the region is allowed.'
   if (status === 404) return 'Check the model name and the base URL (it usually ends in /v1).'
   if (status === 405) return 'Check the base URL (it usually ends in /v1).'
-  return 'Check the model name, the API key and the parameters of the request (sampling, extraBody, tools).'
+  return "Check the model name, the API key and the request's parameters (sampling, extraBody, tools)."
 }
 
 /** The parsed body if the built-in client attached it, otherwise the body of the `openai` client. */

@@ -5,8 +5,8 @@ import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 
 /**
- * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, estimates are off by about 10
- * % for prose and code, and 20 % for JSON. A tokenizer would be exact for only one model family and would take up
+ * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, estimates are off by about
+ * 10% for prose and code, and 20% for JSON. A tokenizer would be exact for only one model family and would take up
  * megabytes.
  */
 

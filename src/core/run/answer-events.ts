@@ -56,11 +56,11 @@ export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
 ): Pick<AnswerOptions, 'fingerprint' | 'messageId'> & { callId: string; by?: Principal } {
-  expectArgument('The options of an answer', options, optionsRule)
+  expectArgument('Answer options', options, optionsRule)
   const { fingerprint, messageId, why } = options
   if (why !== undefined && typeof why !== 'string')
-    throw new UsageError('invalid_input', "'why' in the options of an answer must be a string.", 'why')
-  const sent = readSender(options, 'The options of an answer')
+    throw new UsageError('invalid_input', "'why' in answer options must be a string.", 'why')
+  const sent = readSender(options, 'Answer options')
   if (typeof call === 'string') return { callId: call, fingerprint, messageId, ...sent }
   const named = (call ?? {}) as AnswerOptions & { callId?: unknown }
   if (typeof named.callId === 'string')
@@ -191,7 +191,7 @@ function checkRevocable(context: AgentContext, event: ControlEvent & { callId: s
   if (findOwnApproval(context, event) !== undefined) return
   throw new UsageError(
     'unknown_call',
-    `Call '${event.callId}' has no approval from this sender that can be revoked. A call that has started cannot be stopped this way.`,
+    `This sender has no revocable approval for call '${event.callId}'. A call that has started cannot be stopped this way.`,
     event.callId,
   )
 }

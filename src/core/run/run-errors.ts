@@ -155,7 +155,7 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   expectArgument(
     'orThrow(result)',
     result,
-    objectRule(['state', 'reason'], 'the result of a run: await run.result'),
+    objectRule(['state', 'reason'], "a run's result: await run.result"),
   )
   switch (result.state) {
     case 'COMPLETED':
@@ -187,7 +187,7 @@ export function objectOrThrow<Output>(result: RunResult<Output>): Output {
   expectArgument(
     'objectOrThrow(result)',
     result,
-    objectRule(['state', 'reason'], 'the result of a run: await run.result'),
+    objectRule(['state', 'reason'], "a run's result: await run.result"),
   )
   const { object } = orThrow(result)
   if (object === undefined) throw new InvalidOutputError(result)

@@ -114,7 +114,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #forecasts: EventForecast<AgentSnapshot, ControlEvent> | undefined
   /** Whether another process may resume the run. */
   #isReleased = false
-  /** The event that the timer of this process sent. */
+  /** The event sent by this process's timer. */
   #expiry: ControlEvent | undefined
   /** Checks of events that are still in progress. `release` waits for them. */
   #checks: Promise<unknown> | undefined

@@ -328,10 +328,7 @@ const toChunk = ({ stepId, attempt, text }: ShownAnswer): EmittedEvent => ({
 function parsePosition(after: string | number): { record: number; delivered: number } {
   const [, record, delivered = '0'] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(String(after)) ?? []
   if (record === undefined)
-    throw invalidOptionError(
-      'after',
-      "must be the id of a watched event, such as '12.3', or the number of a record",
-    )
+    throw invalidOptionError('after', "must be a watched event's id, such as '12.3', or a record number")
   return { record: Number(record), delivered: Number(delivered) }
 }
 

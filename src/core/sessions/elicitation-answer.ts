@@ -17,7 +17,7 @@ export function readElicitationAnswer({ mode, schema }: Elicitation, answer: unk
     asObject(typeof answer === 'string' ? parseJsonOr(answer, null) : answer) ?? {}
   if (action === 'decline' || action === 'cancel') return JSON.stringify({ action })
   if (action !== 'accept')
-    throw invalidAnswer('action', "it must be 'accept', with the content of the form, 'decline' or 'cancel'")
+    throw invalidAnswer('action', "it must be 'accept', with the form's content, 'decline' or 'cancel'")
   const fields = asObject(content)
   if (fields === null) throw invalidAnswer('content', 'it must be an object')
   if (mode === 'url') return JSON.stringify({ action })

@@ -106,7 +106,7 @@ export function toGrantEvent(
 ): Extract<ControlEvent, { type: 'GRANT' }> {
   const { tool, ...limits } = isObject(grant) ? grant : {}
   if (typeof tool !== 'string' || tool === '')
-    throw inputError(`${where}: a grant needs the name of its tool.`, 'tool')
+    throw inputError(`${where}: a grant needs its tool's name.`, 'tool')
   if (limits.when === undefined)
     throw inputError(`${where}: a grant without a call needs when. when: {} allows any arguments.`, 'when')
   return { type: 'GRANT', tool, grant: readGrant(limits, where, now) }

@@ -205,10 +205,7 @@ function readAssistant(message: Fields, at: string): MessageDraft {
     .filter((detail) => detail !== undefined)
   const items = readProviderItems(message['provider_items'])
   if (items === null && message['provider_items'] != null)
-    throw historyError(
-      `${at}.provider_items`,
-      'must be { from, items }, unchanged from the message of a run.',
-    )
+    throw historyError(`${at}.provider_items`, "must be { from, items }, unchanged from a run's message.")
   return {
     role: 'assistant',
     content: words == null ? (calls.length > 0 ? null : '') : readText(words, `${at}.content`),
@@ -299,7 +296,7 @@ function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessag
 function orphanResultError(id: string, at: number): UsageError {
   return historyError(
     `input[${at}]`,
-    `is a result of the call ${quoteValue(id)}, but no such call is waiting for one here.`,
+    `is a result for call ${quoteValue(id)}, but no such call is waiting for one here.`,
   )
 }
 
@@ -341,7 +338,7 @@ function readText(content: unknown, at: string): string {
 }
 
 function readId(id: unknown, at: string): string {
-  if (typeof id !== 'string' || id === '') throw historyError(at, 'must be the id of a call.')
+  if (typeof id !== 'string' || id === '') throw historyError(at, "must be a call's id.")
   return id
 }
 

@@ -103,7 +103,7 @@ export async function readSessionAt(
   to?: number,
 ): Promise<FoldedSession> {
   if (to !== undefined && (!Number.isSafeInteger(to) || to < 1)) {
-    throw optionError(`'to' must be the number of a record, from 1 (got ${to}).`, 'to')
+    throw optionError(`'to' must be a record number, starting at 1 (got ${to}).`, 'to')
   }
   const records = await store.read(sessionId, { from: 'snapshot', ...(to !== undefined && { to }) })
   const last = records.at(-1)?.seq ?? 0

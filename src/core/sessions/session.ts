@@ -127,7 +127,7 @@ export class Session {
  */
 export function createSession(name?: string): Session {
   if (name !== undefined && typeof name !== 'string')
-    throw new UsageError('invalid_session', 'The name of a session must be a string.', 'name')
+    throw new UsageError('invalid_session', "A session's name must be a string.", 'name')
   return new Session(createId(), name)
 }
 

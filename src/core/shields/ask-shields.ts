@@ -217,8 +217,8 @@ export interface RunShieldsOptions extends ShieldScene {
 /**
  * Checks content with all shields in parallel and combines their verdicts. The strongest verdict applies, in the order
  * block, redact, warn, allow. Exceptions, timeouts and invalid verdicts block. Never rejects. Redactions are applied in
- * list order, and each later shield that wanted to redact checks the redacted text again. A shield that objected and
- * then fails the second check blocks, even with `failOpen`.
+ * list order, and each later shield that wanted to redact checks the redacted text again. If a shield objected and then
+ * fails during the second check, it blocks, even with `failOpen`.
  *
  * @example
  * const { action, content } = await runShields([secretsShield()], text, { point: 'output', signal })

@@ -61,7 +61,7 @@ export class HoldBack {
     if (!Number.isSafeInteger(overlap) || overlap < 0 || overlap > window) {
       throw new ConfigError(
         'invalid_option',
-        `overlap must be a whole number of characters from 0 to the window (${window}).`,
+        `overlap must be a whole number of characters between 0 and the window size (${window}).`,
         'overlap',
       )
     }

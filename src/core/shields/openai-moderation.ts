@@ -117,11 +117,7 @@ function checkOptions(name: string, options: OpenAIModerationOptions): void {
     throw invalidShieldError(name, 'client', 'client must be an OpenAI client, such as new OpenAI().')
   }
   if (model !== undefined && (typeof model !== 'string' || model.trim() === '')) {
-    throw invalidShieldError(
-      name,
-      'model',
-      "model must be the name of a model, such as 'omni-moderation-latest'.",
-    )
+    throw invalidShieldError(name, 'model', "model must be a model name, such as 'omni-moderation-latest'.")
   }
   const named = categories === undefined || (Array.isArray(categories) && categories.length > 0)
   if (!named || categories?.some((category) => typeof category !== 'string')) {

@@ -104,7 +104,7 @@ const patterns = {
   ],
   /** docs.npmjs.com/about-access-tokens; github.blog, "Announcing npm's new access token format" */
   npm: [{ pattern: createKeyPattern('npm_', '[A-Za-z0-9]{36}') }],
-  /** pypi.org/help/#apitoken; the constant start of a macaroon for pypi.org or test.pypi.org. */
+  /** pypi.org/help/#apitoken; the constant prefix of a macaroon for pypi.org or test.pypi.org. */
   pypi: [{ pattern: createKeyPattern('pypi-AgE', String.raw`[\w-]{20,}`) }],
   /**
    * learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature"

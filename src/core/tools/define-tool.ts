@@ -180,7 +180,7 @@ function checkDefinition(definition: unknown): void {
     if (extra !== undefined) {
       refuse(
         extra,
-        `a client tool is executed by the caller of the run, so it cannot have ${extra}. Remove one of the two.`,
+        `a client tool is executed by the run's caller, so it cannot have ${extra}. Remove one of the two.`,
       )
     }
   } else if (typeof execute !== 'function') {

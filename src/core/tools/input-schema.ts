@@ -144,7 +144,7 @@ export const toolFlaws = {
   schema:
     "has no JSON Schema. Use zod 4.2 or later (zod 3 cannot), another library that implements Standard JSON Schema, or a plain { type: 'object', properties: … }",
   parameters: "use input instead of 'parameters': a zod schema, or a plain JSON Schema",
-  execute: 'add execute: (input) => …, or client: true when the caller of the run executes it',
+  execute: "add execute: (input) => …, or client: true when the run's caller executes it",
 } as const
 
 export const toolFlags = [

@@ -99,7 +99,7 @@ export function checkPolicies(option: unknown): readonly Policy[] {
     const { id, decide, timeoutMs = 1, shadow = false, ...others } = policy
     if (typeof id !== 'string' || id.trim() === '' || id.length > 100)
       refuse('id', 'must be a string of 1 to 100 characters.')
-    if (ids.has(id)) refuse('id', `'${String(id)}' is the id of another policy.`)
+    if (ids.has(id)) refuse('id', `'${String(id)}' is another policy's id.`)
     if (typeof decide !== 'function')
       refuse('decide', "must be a function that returns 'allow', 'ask' or 'deny'.")
     if (typeof timeoutMs !== 'number' || !(timeoutMs > 0 && timeoutMs <= maxWaitMs))

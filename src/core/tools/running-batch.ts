@@ -254,7 +254,7 @@ export class RunningCall {
 
   #execute(tool: Tool, input: unknown): void {
     if (tool.execute === undefined) {
-      const message = `The tool '${tool.name}' is executed by the caller of the run, which returned no output.`
+      const message = `The tool '${tool.name}' is executed by the run's caller, which returned no output.`
       return this.#end(this.#toFailure('error', message, 'failed'))
     }
     this.#startedAt = this.#options.clock.now()
@@ -433,7 +433,7 @@ const toMeasuredStep = ({ description }: Tool, callId: string): TelemetryStepInf
 const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {
   failed: (name, message) => `The tool '${name}' failed: ${message}`,
   transient: (name, message) => `The tool '${name}' failed, possibly temporarily: ${message}`,
-  policy_denied: (name, message) => `The tool '${name}' refused this call by policy: ${message}`,
+  policy_denied: (name, message) => `The tool '${name}' refused this call because of its policy: ${message}`,
 }
 
 function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {

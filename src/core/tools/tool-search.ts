@@ -43,7 +43,7 @@ const searchSchema = {
       type: 'string',
       minLength: 1,
       maxLength: 500,
-      description: 'What the tool should do, in a few words, or the name of a tool.',
+      description: "What the tool should do, in a few words, or a tool's name.",
     },
   },
   required: ['query'],
@@ -225,11 +225,11 @@ export function createDispatcher(): Tool {
   return defineTool({
     name: dispatcherName,
     description:
-      'Calls a tool that tool_search has loaded. The search result contains the parameters of the tool.',
+      "Calls a tool that tool_search has loaded. The search result contains the tool's parameters.",
     input: {
       type: 'object',
       properties: {
-        name: { type: 'string', minLength: 1, description: 'The name of the tool.' },
+        name: { type: 'string', minLength: 1, description: "The tool's name." },
         arguments: { type: 'object', description: 'The arguments for the tool.', properties: {} },
       },
       required: ['name', 'arguments'],
@@ -237,7 +237,7 @@ export function createDispatcher(): Tool {
     },
     readOnly: true,
     execute: () => {
-      throw new Error("pass the name of a tool that tool_search has loaded: { name: '…', arguments: { … } }")
+      throw new Error("name a tool that tool_search has loaded: { name: '…', arguments: { … } }")
     },
   }) as Tool
 }

@@ -15,8 +15,8 @@ type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, inf
     : Tool
 
 /**
- * Names and arguments of an agent's tools, such as `{ add: { a: number; b: number } }`. If one name is unknown, any
- * name is allowed.
+ * Names and arguments of an agent's tools, such as `{ add: { a: number; b: number } }`. If any of the names is unknown,
+ * every name is allowed.
  */
 export type ToolsOf<Entries extends readonly ToolEntry[]> =
   string extends NameOf<ToolsIn<Entries[number]>>

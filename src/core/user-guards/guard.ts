@@ -22,7 +22,7 @@ export interface GuardedCall {
 
 /** How a call ended. */
 export interface GuardedResult extends GuardedCall {
-  /** The status of the call. `ok` is the only success. */
+  /** The status of the call. `ok` is the only value that means success. */
   readonly status: ResultStatus
   /** The content that the model reads. */
   readonly content: string
@@ -96,7 +96,7 @@ export interface GuardDefinition<State> {
    * `observe` receives is frozen. Without `observe`, the guard has no state.
    */
   readonly observe?: (state: State, fact: GuardFact) => State
-  /** Called after each fact. May be asynchronous. */
+  /** Called after each fact. Can be asynchronous. */
   readonly verdict: (state: State, question: GuardContext) => GuardVerdict | Promise<GuardVerdict>
   /** How to halt. `error` (the default) ends the run in ERROR. `pause` pauses the run, which can then be resumed. */
   readonly onHalt?: 'error' | 'pause'

@@ -118,7 +118,7 @@ export function createResourceTool(
 ): Tool {
   return defineTool({
     name,
-    description: `Reads a resource of the MCP server '${server}' by its uri. Without a uri, it lists the resources.`,
+    description: `Reads a resource from the MCP server '${server}' by its uri. Without a uri, it lists the resources.`,
     input: { type: 'object', properties: { uri: { type: 'string' } } },
     readOnly: trustAnnotations,
     needsApproval:

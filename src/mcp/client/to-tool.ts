@@ -34,7 +34,7 @@ export interface McpToolParts {
   tasks: McpConnection['tasks']
 }
 
-/** Returns why a tool cannot be used, as the end of a sentence. */
+/** Returns why a tool cannot be used, phrased to complete a sentence. */
 export function findToolFault(
   listed: Json,
   { hasHeaders, tasks }: Pick<McpToolParts, 'hasHeaders' | 'tasks'>,
@@ -168,7 +168,10 @@ function readInputSchema(listed: Json | undefined): Json | undefined {
   }
 }
 
-/** Why models cannot use this input schema, as the end of a sentence about it. `fitTools` adapts all other schemas. */
+/**
+ * Why models cannot use this input schema, phrased to complete a sentence about it. `fitTools` adapts all other
+ * schemas.
+ */
 function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
@@ -178,7 +181,7 @@ function findSchemaFault(schema: unknown): string | undefined {
     return 'has properties that are not schemas'
   }
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
-    return 'has a required list that does not consist of names'
+    return 'has a required list that contains something other than names'
   }
   return findRefFault(schema as JsonObject)
 }

@@ -55,7 +55,7 @@ export interface ToolRequest {
 const sessionSchema = {
   type: 'string',
   description:
-    'The id of a conversation. Choose one, or use the id from an earlier result. The same id and message return the same answer.',
+    'A conversation id. Choose one, or use the id from an earlier result. The same id and message return the same answer.',
 }
 const plainSchema: JsonObject = {
   type: 'object',
@@ -105,7 +105,7 @@ function createAgentTool(name: string, options: McpAgentTool): AgentTool {
     const { $schema: draft } = input as { $schema?: unknown }
     inputSchema = { ...(typeof draft === 'string' && { $schema: draft }), ...toParameters(input) }
   } catch (error) {
-    throw refuse(`tools.${name}.input`, `The input of the tool '${name}' ${describeError(error)}`)
+    throw refuse(`tools.${name}.input`, `The input for tool '${name}' ${describeError(error)}`)
   }
   const properties = inputSchema['properties'] as JsonObject
   const hasOwn = Object.hasOwn(properties, 'session')
@@ -145,7 +145,7 @@ function expectObject(name: string, value: unknown): Record<string, unknown> {
 function readSession(name: string, session: unknown): string | undefined {
   if (session === undefined || session === null) return undefined
   if (typeof session === 'string') return session
-  throw refuseInput(`The session of '${name}' must be a string: the id of a conversation.`, 'session')
+  throw refuseInput(`The session of '${name}' must be a string, which identifies a conversation.`, 'session')
 }
 
 function refuse(key: string, message: string): ConfigError {

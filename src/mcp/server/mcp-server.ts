@@ -97,7 +97,7 @@ function checkOrigin({ headers, url }: Request): void {
   const { protocol, host } = URL.canParse(origin) ? new URL(origin) : { protocol: '', host: '' }
   const own = [url, `${protocol}//${headers.get('host') ?? ''}`]
   if (host !== '' && own.some((one) => URL.canParse(one) && new URL(one).host === host)) return
-  const message = `This server does not accept requests from pages of '${origin.slice(0, 200)}'. Add its host name, and that of this server, to the hosts option of mcpServer.`
+  const message = `This server does not accept requests from pages served by '${origin.slice(0, 200)}'. Add that host name, and this server's own, to the hosts option of mcpServer.`
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 

@@ -59,7 +59,7 @@ const optionRules: OptionRules<McpServerOptions> = {
   agents: { ...agentsRule, isRequired: true },
   authorize: {
     is: (value) => value === 'none' || typeof value === 'function',
-    phrase: "a function of the request that returns the prefix of its sessions, or 'none'",
+    phrase: "a function of the request that returns its sessions' prefix, or 'none'",
     isRequired: true,
   },
   tools: null,

@@ -103,7 +103,7 @@ export class TaskDesk {
     if (folded?.run?.status === 'active')
       throw sessionInUseError(
         named,
-        'is still working on another message. Request its task, or wait until it ends.',
+        'is still working on another message. Request its task, or wait for it to finish.',
       )
     const turn = (folded?.runs ?? 0) + 1
     const task = toTask(named, session, turn)

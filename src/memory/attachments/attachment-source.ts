@@ -232,7 +232,7 @@ async function requestUrl(
     new AttachmentError(
       'blocked_address',
       name,
-      `leads to ${host}${address === host ? '' : ` (${address})`}, which is not public. To allow it, add it to allowAddresses.`,
+      `points to ${host}${address === host ? '' : ` (${address})`}, which is not public. To allow it, add it to allowAddresses.`,
     )
   // A host that is an address is never looked up.
   if (isIP(host) !== 0 && !addresses.allows(host, host)) throw refuse(host)

@@ -81,7 +81,7 @@ const attachmentOptionsKind = section({
   maxPages: count(1),
   timeoutMs: wholeNumber(1, maxTimerMs, timePhrase),
   signal: predicate<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal'),
-  root: nonEmptyText('the path of a folder'),
+  root: nonEmptyText("a folder's path"),
   allowAddresses: list(anyText('an address, a CIDR block or a host name'), 'a list of addresses'),
 })
 

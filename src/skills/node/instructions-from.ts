@@ -23,7 +23,7 @@ const namesRule: ArgumentRule = {
 
 const folderRule: ArgumentRule = {
   is: (value) => value === undefined || (typeof value === 'string' && value !== ''),
-  phrase: 'the path of a folder',
+  phrase: "a folder's path",
 }
 const charsRule: ArgumentRule = {
   is: (value) => value === undefined || (Number.isSafeInteger(value) && Number(value) > 0),

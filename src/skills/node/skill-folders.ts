@@ -126,7 +126,7 @@ function listSkillFolders(dir: string): string[] {
     .map((name) => {
       const folder = join(base, name)
       if (!isInside(base, realpathSync(folder)))
-        throw invalidSkillError(folder, `it is a link that leads outside ${base}. Add that folder to dirs.`)
+        throw invalidSkillError(folder, `it is a link that points outside ${base}. Add that folder to dirs.`)
       return folder
     })
 }
@@ -202,7 +202,7 @@ function findContainedFile(folder: string, path: string): string {
   } catch {
     throw new FileRefusal('there is no such file.')
   }
-  if (!isInside(base, real)) throw new FileRefusal('a link leads outside the folder.')
+  if (!isInside(base, real)) throw new FileRefusal('a link points outside the folder.')
   // A pipe or a device would block the process.
   if (!statSync(real).isFile()) throw new FileRefusal('it is not a regular file.')
   return real

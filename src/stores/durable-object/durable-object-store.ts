@@ -119,7 +119,7 @@ function translateErrors<Value>(work: () => Value): Value {
   } catch (error) {
     if (error instanceof StatewrightError) throw error
     const why = error instanceof Error ? error.message : String(error)
-    const text = `The storage of the Durable Object cannot be used: ${why}.`
+    const text = `The Durable Object's storage cannot be used: ${why}.`
     throw new StoreError('store_unavailable', text, 'storage', { cause: error })
   }
 }

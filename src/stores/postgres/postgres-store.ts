@@ -336,7 +336,7 @@ function checkPostgresOptions(options: PostgresStoreOptions, schema: unknown): v
   }
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw configError(
-      'The schema must be 1 to 63 lower-case letters, digits and _, and must not start with a digit.',
+      'The schema must consist of 1 to 63 lower-case letters, digits and _, and must not start with a digit.',
       'schema',
     )
   }

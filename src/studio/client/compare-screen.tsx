@@ -194,7 +194,7 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
       </table>
       <Next view={view} isAtWork={isAtWork} />
       <div class="answers">
-        <h3>Last answer</h3>
+        <h3>Final answer</h3>
         <WordDiff
           a={dropMarks(a.answer)}
           b={dropMarks(b.answer)}

@@ -181,7 +181,7 @@ function ForkForm(props: FormProps) {
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          {isSame && <span>Edit the text to run.</span>}
+          {isSame && <span>Edit the text before you can run it.</span>}
         </div>
       </form>
     </dialog>
@@ -278,7 +278,7 @@ function describeWanted(wanted: WhatIf): Words {
 function toEdit(edit: TextEdit, text: string): TextEdit {
   if ('instructions' in edit) return { instructions: text }
   if ('message' in edit) return { message: edit.message, content: text }
-  // A result may be any text. Valid JSON is parsed.
+  // A result can be any text. Valid JSON is parsed.
   const value = parseJsonOr(text, undefined)
   return 'result' in edit ? { call: edit.call, result: value ?? text } : { call: edit.call, arguments: value }
 }

@@ -28,7 +28,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
   const [screen, a = '', b = ''] = parseHash(address.hash)
   const [problem, setProblem] = useState<string | null>(null)
   const seq = /^\d+$/.test(b) ? Number(b) : null
-  // The record is part of the key, because a link may lead to another record of the same session.
+  // The record is part of the key, because a link may point to another record of the same session.
   const run = (id: string) => (
     <RunScreen key={`${id}/${b}`} source={source} id={id} seq={seq} onProblem={setProblem} />
   )

@@ -128,7 +128,7 @@ export class Picture {
       if (isTaken) raised.push(element)
       else if (isNew && mark) this.#trail.before(element)
     }
-    // Lines share lanes. Marked lines are drawn above unmarked ones, and taken lines above all.
+    // Lines share lanes. Marked lines are drawn above unmarked ones, and taken lines above all others.
     this.#trail.before(...raised)
   }
 

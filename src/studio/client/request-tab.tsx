@@ -42,8 +42,8 @@ export function RequestTab({ seq, load }: RequestProps) {
       </dl>
       {settings === null && (
         <p class="next">
-          The log does not contain instructions, schemas or settings. Start the studio with the agent of this
-          session to see them.
+          The log does not contain instructions, schemas or settings. Start the studio with this session's
+          agent to see them.
         </p>
       )}
       {instructions !== null && (

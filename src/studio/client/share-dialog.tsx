@@ -95,7 +95,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
 const toImageAddress = (svg: string): string => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`
 
 const downloads: readonly [label: string, form: ShareForm, kind: 'html' | 'svg' | 'png', use: string][] = [
-  ['HTML file', 'page', 'html', 'For a colleague. The whole page with all records, without a server.'],
+  ['HTML file', 'page', 'html', 'For a colleague. The whole page with all records; no server needed.'],
   ['Picture (SVG)', 'card', 'svg', 'For a README or an issue. The preview above, sharp at any size.'],
   ['Picture (PNG)', 'card', 'png', 'For chats and slides. The preview above as a bitmap.'],
   ['Film (SVG)', 'film', 'svg', 'For a README. It plays the run on the chart.'],

@@ -97,7 +97,7 @@ export function TimelineLanes(props: LanesProps) {
                     key={bar.id}
                     class={`bar ${bar.status}`}
                     style={{ ...toSpan(left, right), '--line': line }}
-                    // A click leads to the end of the bar. On merged bars it leads to the record at the pointer.
+                    // A click jumps to the end of the bar or, on merged bars, to the record at the pointer.
                     {...(merged === null
                       ? { 'data-place': to, 'data-bar': bar.id }
                       : { title: formatMerged(merged) })}

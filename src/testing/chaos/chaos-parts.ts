@@ -274,7 +274,7 @@ function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
   if (fault === 'disk_full') return new StoreError('disk_full', 'The disk is full.', sessionId)
   if (fault === 'lease_lost')
     return new StoreError('lease_lost', `Another process has taken over '${sessionId}'.`, sessionId)
-  const what = fault === 'lost_reply' ? 'The reply of the store was lost.' : 'The store is away.'
+  const what = fault === 'lost_reply' ? "The store's reply was lost." : 'The store is away.'
   return new StoreError('store_unavailable', what, sessionId)
 }
 

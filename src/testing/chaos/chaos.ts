@@ -154,7 +154,7 @@ function checkPlan<Fault extends string>({ of, unit, faults }: FaultKind<Fault>,
     for (const planned of plan as readonly unknown[]) {
       const { at, fault } = (planned ?? {}) as Partial<PlannedFault<string>>
       if (!Number.isSafeInteger(at) || Number(at) < 1)
-        refuse(`at must be the number of a ${unit}, a positive integer (got ${String(at)}).`)
+        refuse(`at must be a ${unit} number, a positive integer (got ${String(at)}).`)
       checkFault(fault)
     }
     return

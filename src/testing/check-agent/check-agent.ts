@@ -195,8 +195,7 @@ async function runCheck(
 function checkNeeds({ needs = [] }: AgentCheckSpec, scene: AgentScene): void {
   if (needs.includes('tool')) toolOf(scene)
   if (needs.includes('askingTool')) askingToolOf(scene)
-  if (needs.includes('words') && scene.facts.output)
-    throw new NotAsked('the answers of the agent are objects')
+  if (needs.includes('words') && scene.facts.output) throw new NotAsked("the agent's answers are objects")
   if (needs.includes('variety') && !toolOf(scene).varies)
     throw new NotAsked(`every input of ${toolOf(scene).name} is the same`)
 }

@@ -101,13 +101,18 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
       return result
     },
   ),
-  cancel('in-answer', 'While the model stalls in an answer', false, async (scene, controller) => {
-    const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
-    const run = process.start(scene.input, { signal: controller.signal })
-    await process.untilFault()
-    controller.abort()
-    return run.result
-  }),
+  cancel(
+    'in-answer',
+    'While the model is stalled partway through an answer',
+    false,
+    async (scene, controller) => {
+      const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
+      const run = process.start(scene.input, { signal: controller.signal })
+      await process.untilFault()
+      controller.abort()
+      return run.result
+    },
+  ),
   inCall('in-call', 'During a call that respects the signal', hang),
   inCall('in-deaf-call', 'During a call that never ends', () => new Promise(() => undefined)),
   inCall('swallowed', 'During a call that ignores the abort and returns', () => 'The text.'),
@@ -140,7 +145,7 @@ const cap = 300
 const capped =
   (script: Script): Script =>
   (at, request) =>
-    at > cap ? say('The cap of the script.') : script(at, request)
+    at > cap ? say("The script's cap.") : script(at, request)
 
 const restless = (scene: AgentScene): Script =>
   capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))

@@ -153,7 +153,8 @@ async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecuti
   return null
 }
 
-const prefixPattern = /^The tool '[\w-]+' (failed|failed, possibly temporarily|refused this call by policy): /
+const prefixPattern =
+  /^The tool '[\w-]+' (failed|failed, possibly temporarily|refused this call because of its policy): /
 
 function giveResult({ status, content, media, errorKind }: RecordedResult['result']): unknown {
   if (status === 'ok') return media && media.length > 0 ? new ToolContent(content, media, true) : content

@@ -118,7 +118,7 @@ function readCases(
 
 const mostShown = 10
 
-/** The problem with a case as the end of a sentence, or null. */
+/** The problem with a case, phrased to complete a sentence, or null. */
 function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: string): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not a JSON object'
   const { id, input, tags } = value as Record<string, unknown>
@@ -208,7 +208,7 @@ export interface SessionCasesOptions {
 }
 
 /**
- * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the last answer as
+ * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the final answer as
  * `expected`. Forks, machines, evaluation sessions, and sessions without user input cleared by shields are skipped.
  *
  * With `marked`, each step that a person has marked is a case, with the conversation up to that step. Only an answer

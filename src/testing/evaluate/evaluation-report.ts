@@ -3,7 +3,7 @@ import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/values.js'
 import { EvaluationError } from './evaluation-case.js'
 
-/** A value with its 95 % interval. */
+/** A value with its 95% interval. */
 export interface Interval {
   value: number
   low: number
@@ -79,7 +79,7 @@ export interface EvaluatedCase {
   runs: EvaluatedRun[]
 }
 
-/** Aggregated scores with 95 % intervals. */
+/** Aggregated scores with 95% intervals. */
 export interface ScoreSummary {
   /** Number of scored cases. */
   cases: number
@@ -165,7 +165,7 @@ export function parseReport(text: string, name = 'The report'): EvaluationReport
   const refuse = (what: string): EvaluationError =>
     new EvaluationError(
       'invalid_report',
-      `${name} is not a report of an evaluation: ${what}. Pass a file written by statewright eval --out.`,
+      `${name} is not an evaluation report: ${what}. Pass a file written by statewright eval --out.`,
       name,
     )
   let value: Partial<EvaluationReport> | null

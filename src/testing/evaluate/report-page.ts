@@ -124,7 +124,7 @@ function showScores(report: EvaluationReport): Markup {
     return { name, range: passRate, words }
   })
   return html`<section><h2>Scores</h2>
-<p class="soft">95 % intervals: bootstrap over cases for means, Wilson for pass rates.</p>
+<p class="soft">95% intervals: bootstrap over cases for means, Wilson for pass rates.</p>
 <h3>Mean score</h3>${plotIntervals(means, axis)}
 <h3>Pass rate</h3>${plotIntervals(rates, axis)}</section>`
 }

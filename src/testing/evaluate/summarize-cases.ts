@@ -188,7 +188,7 @@ export interface CaseChange {
   difference: number
 }
 
-/** Differences between two evaluations over the cases that both have scored, with 95 % bootstrap intervals. */
+/** Differences between two evaluations over the cases that both have scored, with 95% bootstrap intervals. */
 export interface ReportComparison {
   /** Id of the baseline. */
   base: string

@@ -43,7 +43,7 @@ function compareMember(
       ...found,
       message: `The agent '${name}': ${found.message}`,
     }))
-  const message = `No handoff leads to the agent '${name}' anymore.`
+  const message = `The agent '${name}' can no longer be reached through a handoff.`
   return [{ by: 'tools', subject: name, recorded: 'there', now: 'gone', message }]
 }
 

@@ -274,7 +274,7 @@ function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSe
     .filter((name) => now.tools[name] !== undefined)
     .flatMap((name) =>
       listLeafChanges(then.tools[name], now.tools[name]).map(
-        ({ path, after }) => `tool '${name}' ${after === true ? 'is' : 'is not'} ${path} now`,
+        ({ path, after }) => `tool '${name}' ${after === true ? 'is now' : 'is no longer'} ${path}`,
       ),
     )
   return [...settings, ...features, ...tools]

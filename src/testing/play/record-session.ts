@@ -229,8 +229,8 @@ export function listLeafChanges(before: unknown, after: unknown, path = ''): Lea
 }
 
 /**
- * The configuration that a recorded run would have today. Changes to the agent's configuration apply, and overrides of
- * the run are kept.
+ * The configuration that a recorded run would have today. Changes to the agent's configuration apply, and the run's
+ * overrides are kept.
  */
 export function mergeConfig(
   run: AgentConfig,

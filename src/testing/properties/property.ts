@@ -174,7 +174,7 @@ export const isFinal = (moment: { status: string }): boolean => {
 
 function expectCondition<Condition>(condition: Condition, argument: string): Condition {
   if (typeof condition === 'function' || typeof condition === 'string') return condition
-  const text = `${argument} must be the dotted path of a state, or a function of the moment { value, context, event }.`
+  const text = `${argument} must be a state's dotted path, or a function of the moment { value, context, event }.`
   throw new PathError('bad_option', text, argument)
 }
 

@@ -165,7 +165,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
       )
       expectTrue(
         after.includes('The chart:'),
-        `the text of the result should be there, but the message there is ${formatValue(after)}`,
+        `the result's text should be there, but the message there is ${formatValue(after)}`,
       )
     },
   },

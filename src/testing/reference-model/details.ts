@@ -40,7 +40,7 @@ export interface Counts extends Sleep {
   /** User messages pending shield review. */
   uncleared: number
   outputProblem: string | null
-  /** The limit whose reserve is spent on the last answer. */
+  /** The limit whose reserve is spent on the final answer. */
   near: string | null
   /** The deadline. It is suspended while a run rests. */
   deadline: number | null

@@ -48,7 +48,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       )
       const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [getCode(one.reason)] : []))
       expectSame('the number of writers that acquired it', outcomes.length - refusals.length, 1)
-      expectSame('the errors of the other writers', [...new Set(refusals)], ['session_busy'])
+      expectSame("the other writers' errors", [...new Set(refusals)], ['session_busy'])
     },
   },
   {
@@ -81,7 +81,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       await expectRefusal('an append with a lease that another connection has taken over', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
-      await expectRefusal('the renewal of a lease that another connection has taken over', 'lease_lost', () =>
+      await expectRefusal('renewing a lease that another connection has taken over', 'lease_lost', () =>
         store.renew(lease, 1000),
       )
       await other.append(newLease, [createRecord(2)])
@@ -112,8 +112,8 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       await expectRefusal('an append to a closed store', 'store_unavailable', () =>
         other.append(lease, [createRecord(1)]),
       )
-      await expectRefusal('a read of a closed store', 'store_unavailable', () => other.read('s'))
-      await expectRefusal('a list of a closed store', 'store_unavailable', () => other.list())
+      await expectRefusal('reading a closed store', 'store_unavailable', () => other.read('s'))
+      await expectRefusal('listing the sessions of a closed store', 'store_unavailable', () => other.list())
       expectSame('the log', await store.read('s'), [])
     },
   },

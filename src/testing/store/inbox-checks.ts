@@ -50,9 +50,9 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       await inbox.remove('s', [1, 9])
       expectSame('the remaining messages after 1 and 3 are removed', listNumbers(await inbox.read('s')), [2])
       await inbox.remove('s', [2])
-      expectSame('an inbox after removing everything', await inbox.read('s'), [])
+      expectSame('an inbox after all its messages have been removed', await inbox.read('s'), [])
       expectSame(
-        'the number of the message after three removed ones',
+        'the number of the message that follows three removed messages',
         (await inbox.put('s', '{}')).message,
         4,
       )
@@ -60,12 +60,12 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'put returns the lease owner, and the next write of the owner returns the last message number',
+    name: "put returns the lease owner, and the owner's next write returns the last message number",
     needs: 'inbox',
     async run({ store, time }) {
       const inbox = getInbox(store)
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
-      expectSame('the inbox of a new lease', lease.inbox ?? 0, 0)
+      expectSame("a new lease's inbox", lease.inbox ?? 0, 0)
       expectSame('the result of append without messages', await store.append(lease, createRecords(1, 2)), {
         inbox: 0,
       })
@@ -78,7 +78,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
         inbox: 1,
       })
       expectSame(
-        'the result of another append',
+        "the next append's result",
         await store.append(lease, [createRecord(4)], createSummary('s')),
         {
           inbox: 1,
@@ -89,14 +89,18 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
         inbox: 2,
       })
       await inbox.remove('s', [1, 2])
-      expectSame('the result of append after removing all', await store.append(lease, [createRecord(5)]), {
-        inbox: 0,
-      })
+      expectSame(
+        'the result of append after everything has been removed',
+        await store.append(lease, [createRecord(5)]),
+        {
+          inbox: 0,
+        },
+      )
       await inbox.put('s', '{}')
       expectSame('the result of release', await store.release(lease), { inbox: 3 })
-      expectSame('the owner of a released session', (await inbox.put('s', '{}')).holder, null)
+      expectSame("a released session's owner", (await inbox.put('s', '{}')).holder, null)
       const next = await store.acquire('s', { holder: 'run 5', ttlMs: time.ms(100) })
-      expectSame('the inbox of the next lease', next.inbox, 4)
+      expectSame("the next lease's inbox", next.inbox, 4)
       await time.pass(100)
       expectSame('the owner of a session with an expired lease', (await inbox.put('s', '{}')).holder, null)
     },
@@ -162,7 +166,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the inbox reads after a message, and listUnread returns every session with messages',
+    name: 'the inbox returns the messages after a given number, and listUnread returns every session with messages',
     needs: 'listUnread',
     async run({ store }) {
       const inbox = getInbox(store)
@@ -223,7 +227,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
         createTimer('a', start - 500),
       ])
       const due = await timers.listDue({ limit: 10 })
-      time.same('the time of the store', due.now, time.now())
+      time.same("the store's time", due.now, time.now())
       expectSame('the due timers', listIds(due.timers), ['b', 'c', 'a'])
       const first = await timers.listDue({ limit: 2 })
       expectSame('a page of two', listIds(first.timers), ['b', 'c'])
@@ -256,9 +260,13 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       const timers = getTimers(store)
       await timers.set([createTimer('a', 1000)])
       expectSame('a move from another time', await timers.move({ id: 'a', from: 999, to: 2000 }), false)
-      expectSame('a move of a missing timer', await timers.move({ id: 'none', from: 1000, to: 2000 }), false)
+      expectSame(
+        'moving a timer that does not exist',
+        await timers.move({ id: 'none', from: 1000, to: 2000 }),
+        false,
+      )
       expectSame('a move', await timers.move({ id: 'a', from: 1000, to: 2000 }), true)
-      expectSame('the time of the timer after the move', (await timers.get('a'))?.at, 2000)
+      expectSame("the timer's time after the move", (await timers.get('a'))?.at, 2000)
       expectSame('a removal from another time', await timers.move({ id: 'a', from: 1000, to: null }), false)
       expectSame('a removal', await timers.move({ id: 'a', from: 2000, to: null }), true)
       expectSame('a removed timer', await timers.get('a'), null)
@@ -278,7 +286,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       )
       expectSame('the number of successful moves', moved.filter(Boolean).length, 1)
       const timer = await getTimers(store).get('a')
-      expectSame('the time of the timer after the move', timer?.at, 2000 + moved.indexOf(true))
+      expectSame("the timer's time after the move", timer?.at, 2000 + moved.indexOf(true))
     },
   },
 ]

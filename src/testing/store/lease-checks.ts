@@ -29,7 +29,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       const wanted = [c, a].map((lease, n) => ({ ...lease, expiresAt: renewed[n]?.expiresAt }))
       expectSame('the result of renewAll for three leases, the last of them released', renewed, wanted)
       for (const { sessionId, expiresAt } of renewed)
-        time.same(`the expiry of the lease of ${sessionId}`, expiresAt, until)
+        time.same(`the expiry of ${sessionId}'s lease`, expiresAt, until)
       await time.pass(60)
       await store.append(c, [createRecord(1)])
       await expectRefusal('acquiring a renewed session', 'session_busy', () =>
@@ -107,7 +107,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       await expectRefusal('an append with a lease taken over by another process', 'lease_lost', () =>
         store.append(stale, [createRecord(1)]),
       )
-      await expectRefusal('the renewal of a lease taken over by another process', 'lease_lost', () =>
+      await expectRefusal('renewing a lease that another process has taken over', 'lease_lost', () =>
         store.renew(stale, 1000),
       )
       await store.release(stale)
@@ -129,7 +129,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       await expectRefusal('an append with a released lease', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
-      await expectRefusal('the renewal of a released lease', 'lease_lost', () => store.renew(lease, 1000))
+      await expectRefusal('renewing a released lease', 'lease_lost', () => store.renew(lease, 1000))
     },
   },
   {
@@ -174,7 +174,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease duration must be a finite number from 0',
+    name: 'a lease duration must be a finite number of at least 0',
     async run({ store }) {
       const lease = await store.acquire('held', leaseRequest)
       for (const ttlMs of [Number.NaN, -1, Infinity]) {
@@ -196,7 +196,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
         )
       }
       const { sessionId } = await store.acquire('Team:a_b@x.y-1', leaseRequest)
-      expectSame('the session of the lease', sessionId, 'Team:a_b@x.y-1')
+      expectSame("the lease's session", sessionId, 'Team:a_b@x.y-1')
     },
   },
 ]

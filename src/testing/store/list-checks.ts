@@ -76,7 +76,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     name: 'get returns the same entry as the list, or null if there are no records',
     async run({ store, time }) {
       const findListed = async () => (await store.list()).find(({ id }) => id === 's') ?? null
-      expectSame('the entry of a missing session', await store.get('s'), null)
+      expectSame('the entry of a session that does not exist', await store.get('s'), null)
       const lease = await store.acquire('s', leaseRequest)
       expectSame('the entry of a session that was only acquired', await store.get('s'), null)
       await store.append(lease, createRecords(1, 2), createSummary('about s'))
@@ -96,7 +96,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the list filters by state and agent and pages without duplicates',
+    name: 'the list can be filtered by state and agent, and its pages contain no duplicates',
     async run({ store, time }) {
       const states = ['RUNNING', 'PAUSED', 'COMPLETED', 'WAITING_FOR_INPUT'] as const
       const held: string[] = []
@@ -191,7 +191,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
 
       expectSame('the first delete', await store.delete('s'), true)
       expectSame('the second delete', await store.delete('s'), false)
-      expectSame('a delete of a missing session', await store.delete('nobody'), false)
+      expectSame('deleting a session that does not exist', await store.delete('nobody'), false)
       expectSame('the log of a deleted session', await store.read('s'), [])
       expectSame('the list', listIds(await store.list()), ['kept'])
 
@@ -284,9 +284,11 @@ export const listChecks: readonly StoreCheckSpec[] = [
       expectSame('the marks in the list', (await store.list())[0]?.marks, [bad, good])
       expectSame('replacing a mark', await setMark('s', 1, { ...bad, mark: 'note', note: 'Why?' }), true)
       expectSame('removing a mark', await setMark('s', 2, null), true)
-      expectSame('the marks after removing one', await marks(), [{ ...bad, mark: 'note', note: 'Why?' }])
+      expectSame('the marks after one has been removed', await marks(), [
+        { ...bad, mark: 'note', note: 'Why?' },
+      ])
       expectSame('removing the last mark', await setMark('s', 1, null), true)
-      expectSame('the marks after removing the last one', await marks(), undefined)
+      expectSame('the marks after the last one has been removed', await marks(), undefined)
       await setMark('s', 1, bad)
       await store.delete('s')
       await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
@@ -304,9 +306,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       expectSame('the log', await store.read('s'), [createRecord(1)])
       await time.pass(100)
       expectSame('a delete after the lease has expired', await store.delete('s'), true)
-      await expectRefusal("the renewal of a deleted session's lease", 'lease_lost', () =>
-        store.renew(lease, 100),
-      )
+      await expectRefusal("renewing a deleted session's lease", 'lease_lost', () => store.renew(lease, 100))
       await expectRefusal('an append to a deleted session', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
@@ -333,7 +333,7 @@ const oddTexts = [
 
 export const ownerChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'the list filters by prefix, tags, parent and time, pages, and excludes sub-agent sessions by default',
+    name: 'the list can be filtered by prefix, tags, parent and time, has pages, and excludes sub-agent sessions by default',
     async run({ store, time }) {
       const users = ['ann', 'anna', 'an', 'ann:x', 'Ann']
       for (let n = 0; n < 60; n += 1) {

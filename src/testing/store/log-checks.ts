@@ -109,7 +109,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'an append must follow the head of the log and is atomic',
+    name: "an append must follow the log's head and is atomic",
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, createRecords(1, 2))

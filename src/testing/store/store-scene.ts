@@ -132,7 +132,7 @@ export interface CheckTime {
   readonly pass: (hundredths: number) => Promise<void>
   /** Lets the time pass, except for the last millisecond. With a store's own clock, lets only half of the time pass. */
   readonly passAlmost: (hundredths: number) => Promise<void>
-  /** Compares two moments, with tolerance for a store's own clock. @throws CheckFailure */
+  /** Compares two moments, allowing for a store that has its own clock. @throws CheckFailure */
   readonly same: (what: string, found: number, wanted: number) => void
 }
 

@@ -73,7 +73,9 @@ function describeStatus(status: number): string {
     : `The server refused the request (${status}).`
 }
 
-/** `lost` means that the server is unreachable and requests are retried, and `open` that it is reachable again. */
+/**
+ * `lost` means that the server is unreachable and requests are retried, and `open` means that it is reachable again.
+ */
 export type ConnectionState = 'open' | 'lost'
 
 export interface ConnectionOptions {

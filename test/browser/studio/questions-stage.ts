@@ -63,7 +63,7 @@ const scripts: Record<string, Script> = {
         toolCalls: [call('draw_chart', { rows: 31 })],
         ...usage(9_800, 140),
       },
-      { text: 'October brought **48,210 EUR**, 6 % more than September.', ...usage(10_400, 320) },
+      { text: 'October brought **48,210 EUR**, 6% more than September.', ...usage(10_400, 320) },
     ][answers] ?? { text: 'That is all.' },
   [prompts.trips]: (answers) => {
     if (answers === 0)

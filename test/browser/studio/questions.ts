@@ -81,7 +81,7 @@ export function describeQuestions(): void {
         await open(width, 'report')
         await expectSeen(
           page.locator('.verdict-text'),
-          /^The model ended its turn with an answer\.\s*.?October brought 48,210 EUR, 6 % more than September\..?$/,
+          /^The model ended its turn with an answer\.\s*.?October brought 48,210 EUR, 6% more than September\..?$/,
         )
       })
 

@@ -518,7 +518,7 @@ describe('preset:', () => {
           message: expect.stringContaining(message),
         }),
       )
-    expect(() => resolveConfig({ preset: 3 })).toThrow('preset must be the name of a preset (got 3)')
+    expect(() => resolveConfig({ preset: 3 })).toThrow('preset must be a preset name (got 3)')
     expect(() => resolveConfig({ presets: 'aar' })).toThrow('Did you mean preset?')
   })
 })

@@ -146,7 +146,7 @@ test('the end counts accepted answers, not failed attempts or summaries', () => 
       '',
       'COMPLETED · end_turn',
       '  steps   1',
-      '  tokens  1,234 (1,200 in, 75 % of it cached, 34 out)',
+      '  tokens  1,234 (1,200 in, 75% of it cached, 34 out)',
       '  cost    $0.0123',
       '  time    400 ms',
       '',

@@ -355,7 +355,7 @@ it.each<[string, Partial<HoldBackOptions>, RegExp]>([
   ['a window of 0', { window: 0 }, /window must be/],
   ['half a character', { window: 1.5 }, /window must be/],
   ['an endless window', { window: Infinity }, /window must be/],
-  ['an overlap beyond the window', { window: 5, overlap: 6 }, /from 0 to the window \(5\)/],
+  ['an overlap beyond the window', { window: 5, overlap: 6 }, /between 0 and the window size \(5\)/],
   ['a negative overlap', { overlap: -1 }, /overlap must be/],
 ])('refuses %s', (_, options, words) => {
   const { code, message } = refusal(() => holdBack(options))

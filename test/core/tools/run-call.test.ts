@@ -219,7 +219,7 @@ test.each([
     new ToolError('policy_denied', 'Not there.'),
     'denied',
     'policy_denied',
-    "The tool 'act' refused this call by policy: Not there.",
+    "The tool 'act' refused this call because of its policy: Not there.",
   ],
   [
     new ToolError('transient', 'Busy.'),

@@ -29,7 +29,7 @@ function formatConformance(version, played) {
     Object.entries(because).map(([why, names]) => ({
       Side: side,
       Reason: why,
-      'Scenarios, or single checks (after a colon)': names.map((name) => `\`${name}\``).join(', '),
+      'Scenarios, or individual checks (after a colon)': names.map((name) => `\`${name}\``).join(', '),
     })),
   )
   return [`Version ${version} of the suite:`, table(rows), table(reasons)].join('\n\n')

@@ -227,5 +227,5 @@ test('any arguments give an error that the model reads, and answers are validate
     "There is no tool 'none'. The tools are: echo.",
   )
   const bad = { name: 'echo', arguments: { message: 'Hi.', session: '../x' } }
-  expect(textOf((await call(bad)).result)).toContain('A chat id has 1 to 128 letters')
+  expect(textOf((await call(bad)).result)).toContain('A chat id consists of 1 to 128 characters')
 })

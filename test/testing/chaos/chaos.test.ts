@@ -156,7 +156,7 @@ describe('a fault of a store', () => {
 
   test.each<[StoreFault, string]>([
     ['refused', 'The store is away.'],
-    ['lost_reply', 'The reply of the store was lost.'],
+    ['lost_reply', "The store's reply was lost."],
     ['disk_full', 'The disk is full.'],
     ['lease_lost', "Another process has taken over 'ann'."],
   ])('%s ends the run with the reason', async (fault, message) => {
@@ -229,7 +229,7 @@ test.each<[string, unknown, string]>([
   [
     'a position before the first',
     [{ at: 0, fault: 'cut' }],
-    'at must be the number of a request, a positive integer (got 0)',
+    'at must be a request number, a positive integer (got 0)',
   ],
   ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (got 2)'],
   ['a seed that is not a number', { seed: 'x', rate: 0 }, 'seed must be an integer (got x)'],

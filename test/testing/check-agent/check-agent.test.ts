@@ -291,7 +291,7 @@ test('the answers for an agent with an output schema are objects', async () => {
   })
   expect(broken).toEqual([])
   expect(checks.find(({ name }) => name === 'truncation/cut-text')?.problem).toBe(
-    'the answers of the agent are objects',
+    "the agent's answers are objects",
   )
 })
 

@@ -154,7 +154,7 @@ describe('a comparison', () => {
       JSON.stringify({ ...report, version: 2 }),
       JSON.stringify({ ...report, cases: [1] }),
     ])
-      expect(() => parseReport(text, 'base.json')).toThrow(/base\.json is not a report of an evaluation: it/)
+      expect(() => parseReport(text, 'base.json')).toThrow(/base\.json is not an evaluation report: it/)
   })
 })
 

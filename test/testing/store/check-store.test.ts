@@ -228,7 +228,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [
       [
         'the inbox keeps numbered messages in order until they are removed and never reuses a number',
-        /^the number of the message after three removed ones should be 4, but is 1$/,
+        /^the number of the message that follows three removed messages should be 4, but is 1$/,
       ],
       [
         'only sessions with records have an inbox, and it is deleted with them',
@@ -241,7 +241,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     (inner) => ({ append: (...args) => void inner.append(...args) }),
     [
       [
-        'put returns the lease owner, and the next write of the owner returns the last message number',
+        "put returns the lease owner, and the owner's next write returns the last message number",
         /^the result of append without messages should be \{"inbox":0\}, but is nothing$/,
       ],
     ],
@@ -254,20 +254,28 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
         'the list contains every session with records, newest first, with its lease owner',
         /^the list ordered by last write should be \["a","c","b"\], but is \["a","b","c"\]$/,
       ],
-      ['the list filters by state and agent and pages without duplicates', /^the list ordered by updatedAt/],
+      [
+        'the list can be filtered by state and agent, and its pages contain no duplicates',
+        /^the list ordered by updatedAt/,
+      ],
     ],
   ],
   [
     'restarts with each page',
     (inner) => ({ list: ({ after: _after, ...options } = {}) => inner.list(options) }),
-    [['the list filters by state and agent and pages without duplicates', /in pages of three should be/]],
+    [
+      [
+        'the list can be filtered by state and agent, and its pages contain no duplicates',
+        /in pages of three should be/,
+      ],
+    ],
   ],
   [
     'lists the sessions of every owner',
     (inner) => ({ list: ({ prefix: _prefix, tags: _tags, ...options } = {}) => inner.list(options) }),
     [
       [
-        'the list filters by prefix, tags, parent and time, pages, and excludes sub-agent sessions by default',
+        'the list can be filtered by prefix, tags, parent and time, has pages, and excludes sub-agent sessions by default',
         /^the list for \{"prefix":"ann".* should be/,
       ],
       [
@@ -290,7 +298,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     }),
     [
       [
-        'an append must follow the head of the log and is atomic',
+        "an append must follow the log's head and is atomic",
         /^the log after an append of 3, 5 to a log of two should be/,
       ],
     ],

@@ -199,7 +199,7 @@ export async function exportTest(
   if (recording.agent.instructions === undefined)
     writeNotice(
       io,
-      'The agent of this session is unknown. Pass it with --agent MODULE, or pass the options of its run: --config, --tools, ' +
+      "This session's agent is unknown. Pass it with --agent MODULE, or pass its run's options: --config, --tools, " +
         '--instructions.',
     )
 }

@@ -37,12 +37,12 @@ const optionSpecs = {
   tools: {
     short: 't',
     value: 'live|MODULE',
-    about: 'live to execute calls in the test, or the module with the tools of the run; may be repeated',
+    about: "live to execute calls in the test, or the module with the run's tools; can be repeated",
   },
   config: {
     short: 'c',
     value: 'FILE',
-    about: 'the configuration of the run, if no module exports its agent',
+    about: "the run's configuration, if no module exports its agent",
   },
   instructions: {
     short: 'i',

@@ -15,11 +15,11 @@ import { showCommand } from './show.js'
 
 const renameCommand = defineCommand({
   name: 'sessions rename',
-  about: 'Sets the title of a session, even while a run is active.',
+  about: "Sets a session's title, even while a run is active.",
   positional: 'ID [TITLE…]',
   missing: missingSession,
   options: {
-    default: { about: 'restore the default title: the name of the session, or its first message' },
+    default: { about: "restore the default title: the session's name, or its first message" },
     ...storeOption,
   },
   notes: ["Example:\n  statewright sessions rename 6f1c… 'The trip to Lisbon'"],
@@ -39,7 +39,7 @@ const renameCommand = defineCommand({
 
 const forkCommand = defineCommand({
   name: 'sessions fork',
-  about: 'Forks a session at one of its records, and prints the id of the new session.',
+  about: "Forks a session at one of its records, and prints the new session's id.",
   positional: 'ID',
   missing: missingSession,
   options: {

@@ -71,7 +71,7 @@ export const listCommand = defineCommand({
 async function describeEmptyList(url: string | undefined, isFiltered: boolean, io: CliIO): Promise<string> {
   const store = await describeStore(url, io)
   return isFiltered
-    ? `No session in ${store} matches.\n`
+    ? `No sessions in ${store} match.\n`
     : `There are no sessions in ${store}. Start one: statewright run "What changed last week?"\n`
 }
 

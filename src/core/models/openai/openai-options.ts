@@ -146,7 +146,8 @@ function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: 
   if (baseURL !== undefined && hasUserInfo(baseURL)) throw invalid('baseURL', noUserPhrase)
   if (dispatcher !== undefined) checkDispatcher(options ?? {}, invalid)
   if (!isLimiter(limiter)) throw invalid('limiter', limiterPhrase)
-  if (!isMediaList(media)) throw invalid('media', "must be a list of 'image', 'audio' and 'file'.")
+  if (!isMediaList(media))
+    throw invalid('media', "must be a list of zero or more of 'image', 'audio' and 'file'.")
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
   }

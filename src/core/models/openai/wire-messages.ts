@@ -64,7 +64,7 @@ function toReadablePart(part: ContentPart): ContentPart {
 /** Converts a response. Empty responses are dropped, because providers reject them. */
 function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
-  // A refusal is sent as text, which all providers accept. Content may be null only together with calls.
+  // A refusal is sent as text, which all providers accept. Content can be null only together with calls.
   const words = [message.content, message.refusal].find((text) => !isBlank(text)) ?? null
   if (words === null && calls.length === 0) return null
   const { reasoning_details: details } = message

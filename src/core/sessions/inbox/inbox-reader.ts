@@ -319,7 +319,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     else this.#waiting.push(read)
   }
 
-  /** Called when the event is in the log, possibly not durable yet. */
+  /** Called once the event is in the log, though it may not be durable yet. */
   markApplied(message: number, key?: string): void {
     this.#keys = addKey(this.#keys, key)
     this.#applied = Math.max(this.#applied, message)

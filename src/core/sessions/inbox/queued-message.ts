@@ -25,7 +25,7 @@ export interface QueuedMessage {
   by?: Principal
 }
 
-/** Maximum number of messages in a session's queue, and maximum number of JSON characters in all these messages. */
+/** Maximum number of messages in a session's queue, and maximum number of JSON characters across all of them. */
 const maxQueued = 100
 const maxQueuedChars = 10_000_000
 
@@ -65,7 +65,7 @@ function readNewMessage(value: unknown): NewMessage {
   const { content, data } = (value ?? {}) as Record<string, unknown>
   const message = toMessage({ content }, 'messages')
   if (data === undefined) return message
-  if (!isRecord(data)) throw new TypeError('The data of a queued message must be an object.')
+  if (!isRecord(data)) throw new TypeError("A queued message's data must be an object.")
   return { ...message, data: data as JsonObject }
 }
 

@@ -172,7 +172,7 @@ export function checkMessage(
   if (type === 'revoke' && 'grant' in message === 'callId' in message)
     throw invalid("'revoke' needs either grant or callId", 'grant')
   if (type === 'revoke' && 'grant' in message) {
-    if (typeof message['grant'] !== 'string') throw invalid('grant must be the id of a grant', 'grant')
+    if (typeof message['grant'] !== 'string') throw invalid("grant must be a grant's id", 'grant')
   } else if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs a callId string`, 'callId')
   if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)

@@ -264,7 +264,7 @@ export class HeldLease {
     this.#heartbeat.add(this.#leaseHolder)
   }
 
-  /** Confirms the lease, renewing it if it may be old. Returns undefined while it is fresh. */
+  /** Confirms the lease, renewing it if it may be stale. Returns undefined while it is fresh. */
   ensureHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing
     return this.#isHeld && this.#isStale() ? this.#renew() : undefined

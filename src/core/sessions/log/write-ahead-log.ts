@@ -303,7 +303,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.#listener.onWritten()
   }
 
-  /** Confirms the lease, renewing it if it may be old. Returns undefined while it is fresh. */
+  /** Confirms the lease, renewing it if it may be stale. Returns undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
     return this.#failure ? Promise.reject(this.#failure) : this.#lease.ensureHeld()
   }

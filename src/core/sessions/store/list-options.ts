@@ -87,9 +87,9 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
   ],
   agent: [
     (value: unknown) => typeof value === 'string' && !value.includes('\0'),
-    'must be the name of an agent, without NUL',
+    "must be an agent's name, without NUL",
   ],
-  parent: [isSessionId, 'must be the id of a session'],
+  parent: [isSessionId, "must be a session's id"],
   children: [(value: unknown) => typeof value === 'boolean', 'must be true or false'],
   since: [isTime, timePhrase],
   before: [isTime, timePhrase],

@@ -15,7 +15,7 @@ export const maxValueLength = 200
 /** Matches NUL and unpaired surrogates. Databases truncate or reject text that contains them. */
 const invalidTextPattern = /[\0\p{Cs}]/u
 
-/** Why these tags are invalid, as the end of a sentence, or null. */
+/** Why these tags are invalid, phrased to complete a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
   if (!isPlain(tags)) return 'must be an object with string values, such as { user: "ann" }'
   const entries = Object.entries(tags)

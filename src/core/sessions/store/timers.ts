@@ -32,7 +32,7 @@ export interface SessionTimers {
    */
   get(id: string): MaybePromise<StoredTimer | null>
   /**
-   * Adds timers or replaces timers with the same ids. The timers are durable when `set` returns or resolves.
+   * Adds timers, replacing any that have the same ids. The timers are durable when `set` returns or resolves.
    * @example
    * await memoryStore().timers.set([{ id: 'wake:report', at: Date.now() + 60_000, data: '{}' }])
    */

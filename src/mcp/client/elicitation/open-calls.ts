@@ -32,8 +32,8 @@ interface CallOptions {
 }
 
 /**
- * The open calls of one server. Before revision 2026, a server requests input during its call, so the call stays open
- * while the run rests. The call does not survive the process.
+ * The open calls of one server. Before revision 2026, a server requests input in the middle of a call, so the call
+ * stays open while the run rests. The call does not survive the process.
  */
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()

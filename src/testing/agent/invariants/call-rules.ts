@@ -54,7 +54,7 @@ export const callRules: readonly AgentInvariant[] = [
     })
     return wrong && `'${wrong.id}' starts without one`
   }),
-  createRule('the use of a grant counts when its call starts', (change) => {
+  createRule('a use of a grant counts when its call starts', (change) => {
     const wrong = listUsable(change).find(({ id, uses = Infinity }) => {
       const left = change.after.grants?.find((grant) => grant.id === id)?.uses ?? uses
       return listStarting(change).some(({ grant }) => grant === id) && left >= uses && uses < Infinity
@@ -108,7 +108,7 @@ export const callRules: readonly AgentInvariant[] = [
       isOneMore &&
       transitions.length > 0 &&
       !hasStarted(change, 'screenResults') &&
-      'they did not review again'
+      'the shields did not review the results again'
     )
   }),
   createRule('shields review edited arguments only after every approval is decided', (change) => {
@@ -217,7 +217,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (announced.length > 1 || from !== then || to !== after.speaker)
       return `the handoff is announced from ${String(from)} to ${to}`
     const own = findCall(before?.calls, callId)?.handoff?.tools
-    return own !== undefined && after.tools !== own && 'the new agent has the tools of the previous agent'
+    return own !== undefined && after.tools !== own && "the new agent has the previous agent's tools"
   }),
   createRule('one answer causes at most one handoff', ({ after, before, event }) => {
     if (isNewBatch(event.type) || !before) return null

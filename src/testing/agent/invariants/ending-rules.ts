@@ -71,7 +71,7 @@ export const endingRules: readonly AgentInvariant[] = [
       if (event.type !== 'xstate.error.actor.fitting' || after.state !== 'ERROR') return null
       const { kind } = event.error
       const reason = kind === 'context_overflow' ? 'context_overflow' : 'internal'
-      return after.reason !== reason && `the failure was ${kind}, the reason is ${after.reason}`
+      return after.reason !== reason && `the failure was ${kind}, but the reason is ${after.reason}`
     },
   ),
   createRule('a failed log write ends the run in ERROR from any state', ({ event, state, after }) => {
@@ -133,7 +133,7 @@ export const endingRules: readonly AgentInvariant[] = [
       after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
     const reason = fitting[kind as keyof typeof fitting]
     if (after.outputProblem !== null) return 'the answer does not match the output schema'
-    return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
+    return reason !== after.reason && `the answer was ${after.response}, but the reason is ${after.reason}`
   }),
   createRule('a tool result used as the answer is the output and was cleared by output shields', (change) => {
     const { state, after, event } = change
@@ -187,7 +187,7 @@ export const endingRules: readonly AgentInvariant[] = [
     const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
     const failed = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
     const reason = event.error.budget === undefined ? failed : 'shared_budget'
-    return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
+    return reason !== after.reason && `the failure was ${event.error.kind}, but the reason is ${after.reason}`
   }),
   createRule('the user sees the error of the failed actor', ({ event, state, after }) => {
     const { error } = event as { error?: { code: string; message: string } }

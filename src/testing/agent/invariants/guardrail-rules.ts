@@ -40,7 +40,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
       return null
     const { states, findings } = event.output
     if (Object.entries(states).some(([name, state]) => after.guardrails.user[name] !== state))
-      return 'the state of the guards is lost'
+      return "the guards' state is lost"
     const spoken = listAnnounced(change, 'guardrail').filter(({ guard }) => guard === 'user_guard')
     if (spoken.length !== findings.length)
       return `${spoken.length} of ${findings.length} findings are announced`
@@ -72,7 +72,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const [spoken] = [output].flat()
     const answer = after.messages.findLast(({ role }) => role === 'assistant')
     const isAnswered = answer?.content === spoken?.message && after.error?.code === 'shield'
-    return !isAnswered && 'the output is not the message of the shield'
+    return !isAnswered && "the output is not the shield's message"
   }),
   createRule('input refused by a shield is not kept', ({ state, event, before, after }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
@@ -128,13 +128,13 @@ export const guardrailRules: readonly AgentInvariant[] = [
         `${formatCount(announced.length, 'blocked answer was', 'blocked answers were')} announced`
       )
     // The calls of the answer may still be pending review.
-    if (after.unemittedStep !== null) return announced.length > 0 && 'the calls of the answer are announced'
+    if (after.unemittedStep !== null) return announced.length > 0 && "the answer's calls are announced"
     return (
       (announced.length !== 1 || announced[0]?.message.data?.['withheld'] === true) &&
       `${formatCount(announced.length, 'message was', 'messages were')} announced`
     )
   }),
-  createRule('a failed last answer is a warning and not the reason why the run ended', (change) => {
+  createRule('a failed final answer is a warning and not the reason why the run ended', (change) => {
     // The request is repeated without the content that the provider refused.
     const isSentAgain = change.state === 'RUNNING.asking.concluding' && hasStarted(change, 'requestModel')
     const isFailed = change.event.type === 'xstate.error.actor.conclusion' && !isSentAgain

@@ -17,7 +17,7 @@ const capReasons: ReadonlySet<Reason | undefined> = new Set<Reason>([
 ])
 
 export const limitRules: readonly AgentInvariant[] = [
-  createRule('steps exceed maxSteps by at most one, for the last answer', ({ after }) => {
+  createRule('steps exceed maxSteps by at most one, for the final answer', ({ after }) => {
     const { maxSteps, onLimit } = after.config.limits
     const most = (maxSteps ?? Infinity) + (onLimit === 'conclude' ? 1 : 0)
     return after.steps > most && `${after.steps} steps`
@@ -51,7 +51,7 @@ export const limitRules: readonly AgentInvariant[] = [
       'no step is left'
     )
   }),
-  createRule('the budget reserve is used only for the last answer', (change) => {
+  createRule('the budget reserve is used only for the final answer', (change) => {
     const { after, state, event } = change
     if (state !== 'RUNNING.asking.concluding' || !hasStarted(change, 'requestModel')) return null
     const isOfBudget = after.reason === 'token_budget' || after.reason === 'cost_limit'
@@ -60,7 +60,7 @@ export const limitRules: readonly AgentInvariant[] = [
     const near = findNearReason(after)
     return after.reason !== near && `the reason is ${after.reason}, but should be ${near}`
   }),
-  createRule('the last answer near a budget ends the run', ({ before, state, event }) => {
+  createRule('the final answer near a budget ends the run', ({ before, state, event }) => {
     const isOfBudget = before?.reason === 'token_budget' || before?.reason === 'cost_limit'
     if (!isOfBudget || before.state !== 'RUNNING' || !event.type.startsWith('xstate.done.')) return null
     return (
@@ -154,13 +154,16 @@ export const limitRules: readonly AgentInvariant[] = [
       )
     },
   ),
-  createRule('a truncated answer is continued while recoveries remain', ({ event, before, after }) => {
-    const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
-    if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
-      return null
-    const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
-    return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
-  }),
+  createRule(
+    'a truncated answer is continued as long as recovery attempts remain',
+    ({ event, before, after }) => {
+      const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
+      if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
+        return null
+      const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
+      return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
+    },
+  ),
   createRule('an invalid answer is requested again while repairs remain', (change) => {
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
@@ -217,7 +220,7 @@ export const limitRules: readonly AgentInvariant[] = [
     const limited = event.error.kind === 'rate_limit' ? 1 : 0
     if (after.attempt !== (before?.attempt ?? 0) + 1) return 'the attempt is not counted'
     if (after.rateLimits !== (before?.rateLimits ?? 0) + limited)
-      return 'the rate limit is not counted separately'
+      return 'rate limit errors are not counted separately'
     const delayMs = retries[0]?.delayMs ?? 0
     return (
       (delayMs <= 0 || after.backOffUntil !== now + delayMs) &&
@@ -239,10 +242,10 @@ export const limitRules: readonly AgentInvariant[] = [
     const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
     return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `the run is in ${state}`
   }),
-  createRule('a resumed run has the tools of the resuming program', (change) => {
+  createRule("a resumed run has the resuming program's tools", (change) => {
     const { event, after, isFinal, transitions } = change
     if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
-    return after.tools !== event.tools && 'the run still has the tools of the first program'
+    return after.tools !== event.tools && "the run still has the first program's tools"
   }),
   createRule('a run stopped by a cap was not also halted by a guard', ({ after }) => {
     const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
@@ -260,7 +263,7 @@ export const limitRules: readonly AgentInvariant[] = [
     if (running.includes('deadline') !== (hasLimit && !isRest)) return 'the deadline actor is wrong'
     if ((after.timeLeft !== null) !== (hasLimit && isRest)) return `time left: ${after.timeLeft}`
     if (event.type === 'RESUMED' && hasLimit && !isRest && !started.some(({ id }) => id === 'deadline'))
-      return 'the deadline of a resumed run is not started'
+      return 'the deadline timer of a resumed run has not been started'
     if (!before || !hasLimit) return null
     if (before.timeLeft === null && after.timeLeft !== null)
       return (

@@ -62,7 +62,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
   }),
   createRule('the partial text of a stopped answer is kept and marked', (change) => {
     const text = getPartialText(change)
-    // A last answer is not requested again, so its partial text is kept even if the run pauses.
+    // A final answer is not requested again, so its partial text is kept even if the run pauses.
     const isLast = change.isFinal || change.event.type === 'xstate.error.actor.conclusion'
     if (text === '' || !isLast) return null
     const last = change.after.messages.at(-1)
