@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
+import { limitTime } from '../core/base/abort.js'
 import { optionsRule, expectArgument } from '../core/base/values.js'
 import { loadPeer } from '../core/base/platform.js'
 import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js'
@@ -192,12 +193,7 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
         socket.close(1000)
       }),
   )
-  const patience = new AbortController()
-  await Promise.race([
-    Promise.all(left),
-    sleep(farewellMs, undefined, { signal: patience.signal }).catch(() => undefined),
-  ])
-  patience.abort()
+  await limitTime({ ms: farewellMs }, Promise.all(left)).catch(() => undefined)
   for (const socket of sockets.clients) socket.terminate()
   await closeServer(server)
 }

@@ -10,6 +10,8 @@ import {
 import { getErrorMessage, assertMachine } from './errors.js'
 import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
+import { limitTime } from '../core/base/abort.js'
+import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 
 /** The parts of a snapshot that are compared. */
@@ -78,11 +80,6 @@ export type ReplayResult =
       message: string
     }
 
-const platformClock: ReplayClock = {
-  setTimeout: (fn, ms) => setTimeout(fn, ms),
-  clearTimeout: (id) => clearTimeout(id as ReturnType<typeof setTimeout>),
-}
-
 /**
  * Replays a path on the live machine and compares states up to the first difference. Never rejects or hangs, because
  * errors and timeouts in the harness count as failures of the step.
@@ -103,9 +100,11 @@ export async function replay(
     objectRule(['start', 'perform', 'snapshot', 'stop'], 'a harness'),
   )
   expectArgument('replay(path, harness, options)', options, optionsRule)
-  const { timeoutMs = 10_000, clock = platformClock } = options
-  const within = <T>(call: () => T, name: string): Promise<Awaited<T>> =>
-    callInTime(call, name, timeoutMs, clock)
+  const { timeoutMs = 10_000, clock = systemClock } = options
+  const within = <T>(call: () => T, name: string): Promise<Awaited<T>> => {
+    const late = () => new Error(`${name} of the harness took longer than ${timeoutMs} ms`)
+    return limitTime({ ms: timeoutMs, clock, late }, Promise.resolve().then(call)) as Promise<Awaited<T>>
+  }
   const result = await playPath(path, harness, within)
   try {
     await within(() => harness.stop(), 'stop()')
@@ -171,23 +170,6 @@ function isSameValue(one: StateValue | undefined, other: StateValue | undefined)
   if (typeof one !== 'object' || typeof other !== 'object') return one === other
   const keys = Object.keys(one)
   return keys.length === Object.keys(other).length && keys.every((key) => isSameValue(one[key], other[key]))
-}
-
-async function callInTime<T>(
-  call: () => T,
-  name: string,
-  ms: number,
-  clock: ReplayClock,
-): Promise<Awaited<T>> {
-  let timer: unknown
-  const late = new Promise<never>((_, reject) => {
-    timer = clock.setTimeout(() => reject(new Error(`${name} of the harness took longer than ${ms} ms`)), ms)
-  })
-  try {
-    return await Promise.race([call(), late])
-  } finally {
-    clock.clearTimeout(timer)
-  }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { RunResult } from '../../machines/agent/run-result.js'
+import { limitTime } from '../core/base/abort.js'
 import type { Clock } from '../core/base/clock.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { type OnError, reportError } from './error-response.js'
@@ -72,18 +73,13 @@ export class RunHooks {
     const { onSettle, onFinish } = this.#hooks
     const last = result.resumable ? undefined : onFinish
     if (!onSettle && !last) return
-    const { clock } = this.#options
-    let timer: unknown
-    const timeout = new Promise<'late'>((resolve) => {
-      timer = clock.setTimeout(() => resolve('late'), hookTimeoutMs)
-    })
     const work = (async () => {
       if (onSettle) await this.#call(run, (at) => onSettle(result, at))
       if (last) await this.#call(run, (at) => last(result, at))
     })()
-    const outcome = await Promise.race([work, timeout])
-    clock.clearTimeout(timer)
-    if (outcome === 'late') this.#report(run, timeoutError())
+    const { clock } = this.#options
+    const deadline = { ms: hookTimeoutMs, clock, late: timeoutError }
+    await limitTime(deadline, work).catch((error: unknown) => this.#report(run, error))
   }
 
   async #call(run: HookedRun, hook: (at: HookContext) => unknown): Promise<void> {

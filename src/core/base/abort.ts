@@ -207,7 +207,7 @@ export function runWithTimeout<Result>(
 export interface Deadline<Result> {
   /** The time limit in milliseconds. */
   ms: number
-  clock?: Clock
+  clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>
   /** Creates the error for a timeout. Defaults to a DOMException `TimeoutError`. */
   late?: () => Error
   /** Receives a result that arrives too late. */
