@@ -17,7 +17,8 @@ import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
 import { loadTools } from './load.js'
 import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
 import { checkURL, type CommonOptions } from './options.js'
-import { type Answer, toTarget } from './prompt.js'
+import { toTarget } from '../core/sessions/inbox/session-message.js'
+import type { Answer } from './prompt.js'
 
 /** The model of a run, whether real or rehearsed, and values that depend on it. */
 export interface ModelSetup {

@@ -11,6 +11,7 @@ import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../core/fo
 import { shorten } from '../core/format/format-words.js'
 import type { RunMessage } from '../core/run/apply-message.js'
 import { findFault, listChoices } from '../core/sessions/elicitation-answer.js'
+import { toTarget } from '../core/sessions/inbox/session-message.js'
 import { badUsageError, type CliIO } from './command.js'
 import type { CommonOptions } from './options.js'
 import { describeCall, formatElicitation } from './resume-hints.js'
@@ -110,17 +111,6 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   const elicitation = result.pending?.find((one) => one.needs === 'elicitation')
   return elicitation ? askElicitation(elicitation, ask) : null
 }
-
-/** The part of an answer that identifies its call. */
-export const toTarget = ({
-  callId,
-  fingerprint,
-  messageId,
-}: PendingCall): Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'> => ({
-  callId,
-  fingerprint,
-  ...(messageId !== undefined && { messageId }),
-})
 
 async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | null> {
   const why = call.reason === undefined ? '' : `${escapeInvisible(call.reason)} `

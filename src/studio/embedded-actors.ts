@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
-import type { AgentState, PendingCall } from '../../machines/agent/run-result.js'
+import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { type ActorFollower, followRuntime } from '../core/live/journaled-machine.js'
 import { type AgentRuntime, findRuntime } from '../core/live/runtime.js'
@@ -22,6 +22,7 @@ import { memoryStore } from '../core/sessions/store/memory-store.js'
 import type { Lease, SessionStore } from '../core/sessions/store/store.js'
 import { toMessages } from '../core/sessions/user-input.js'
 import type { AttachableRun } from './attached-runs.js'
+import { toTarget } from '../core/sessions/inbox/session-message.js'
 
 /** The part of a store that the studio reads. */
 export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
@@ -98,12 +99,6 @@ export class EmbeddedActors {
     this.#logs.delete(oldest)
   }
 }
-
-const toTarget = ({ callId, fingerprint, messageId }: PendingCall) => ({
-  callId,
-  fingerprint,
-  ...(messageId !== undefined && { messageId }),
-})
 
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 

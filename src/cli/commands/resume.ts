@@ -17,7 +17,8 @@ import { loadConfig } from '../load.js'
 import { withAgent } from '../model-setup.js'
 import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
 import { wantsColor } from '../output.js'
-import { type Answer, canAsk, readPiped, toTarget } from '../prompt.js'
+import { toTarget } from '../../core/sessions/inbox/session-message.js'
+import { type Answer, canAsk, readPiped } from '../prompt.js'
 import { createRenderer, formatErrorLine } from '../renderer.js'
 import {
   type CallMatch,

@@ -19,7 +19,7 @@ import {
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { byOption, formatCarriedOptions, storeOption } from '../options.js'
 import { formatJsonLine } from '../output.js'
-import { toTarget } from '../prompt.js'
+import { toTarget } from '../../core/sessions/inbox/session-message.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, missingSession, withSessionStore } from '../session-store.js'
 

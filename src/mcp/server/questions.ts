@@ -1,11 +1,11 @@
 import { formatWakeTime } from '../../core/base/clock.js'
-import { parseJsonOr } from '../../core/base/json.js'
+import { parseJsonOr, readProperty } from '../../core/base/json.js'
 import { describeError } from '../../core/base/errors.js'
 import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../../core/format/format-call.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
-import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
+import { type SessionMessage, toTarget } from '../../core/sessions/inbox/session-message.js'
 
 /** A question from an idle run. */
 export type Question = {
@@ -116,10 +116,7 @@ function toSchema(properties: RequestedSchema['properties']): RequestedSchema {
 
 /** Converts an untrusted answer from a client into a message for the session. */
 export function readFormAnswer(question: Question, answer: unknown): FormAnswer {
-  const { action, content } = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<
-    string,
-    unknown
-  >
+  const [action, content] = ['action', 'content'].map((key) => readProperty(answer, key))
   if (action === 'cancel') return 'left'
   if (action === 'decline') return declineQuestion(question)
   if (action !== 'accept') return { fault: "The answer needs an action: 'accept', 'decline' or 'cancel'." }
@@ -129,7 +126,7 @@ export function readFormAnswer(question: Question, answer: unknown): FormAnswer 
     if (form['decision'] === 'stop') return { message: { type: 'cancel' } }
     return { fault: "The decision must be 'resume' or 'stop'." }
   }
-  const call = nameCall(question.call)
+  const call = toTarget(question.call)
   if (question.call.needs === 'approval') {
     const { confirm, why, grant } = form
     if (grant !== undefined) return { fault: 'grant is not allowed. A form approves one call.' }
@@ -154,7 +151,7 @@ export function readFormAnswer(question: Question, answer: unknown): FormAnswer 
 }
 
 function readElicitation(
-  call: ReturnType<typeof nameCall>,
+  call: ReturnType<typeof toTarget>,
   elicitation: Elicitation,
   form: Record<string, unknown>,
 ): FormAnswer {
@@ -171,18 +168,10 @@ function readElicitation(
   return { message: { type: 'toolOutput', ...call, value } }
 }
 
-function nameCall({
-  callId,
-  fingerprint,
-  messageId,
-}: PendingCall): Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'> {
-  return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
-}
-
 function declineQuestion(question: Question): FormAnswer {
   // Declining to resume leaves the run unchanged.
   if (question.kind === 'pause') return 'left'
-  const call = nameCall(question.call)
+  const call = toTarget(question.call)
   if (question.call.elicitation)
     return { message: { type: 'toolOutput', ...call, value: { action: 'decline' } } }
   return {

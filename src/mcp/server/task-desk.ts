@@ -5,6 +5,7 @@ import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { whenAborted } from '../../core/base/abort.js'
 import { type Clock, systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/platform.js'
+import { isObject } from '../../core/base/values.js'
 import { describeError, StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
 import type { RunSessionOptions } from '../../core/drive/drive-options.js'
@@ -525,9 +526,7 @@ async function readObject(
   const { object } = await agent.withObject(toCurrentResult(context) as RunResult)
   // Converted to JSON, because a schema may have created values such as dates.
   const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
-  return typeof json === 'object' && json !== null && !Array.isArray(json)
-    ? (json as Record<string, unknown>)
-    : undefined
+  return isObject(json) ? json : undefined
 }
 
 function describeWork({ calls, steps, state }: AgentContext): string {

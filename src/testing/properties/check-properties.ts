@@ -1,3 +1,4 @@
+import { isObject } from '../../core/base/values.js'
 import type { AnyStateMachine } from 'xstate'
 import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
 import { assertMachine, PathError } from '../errors.js'
@@ -86,8 +87,7 @@ const kinds: ReadonlySet<unknown> = new Set<Property['kind']>([
 ])
 
 function createJudges(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>): Judge[] {
-  const isObject = typeof properties === 'object' && properties !== null && !Array.isArray(properties)
-  const entries = Object.entries(isObject ? properties : {})
+  const entries = Object.entries(isObject(properties) ? properties : {})
   if (entries.length === 0) {
     const text = `Pass at least one property by name: { 'the cap is kept': always(({ context }) => …) }.`
     throw new PathError('bad_option', text, 'properties')

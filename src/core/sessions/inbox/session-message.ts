@@ -1,5 +1,6 @@
 import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
+import type { PendingCall } from '../../../../machines/agent/run-result.js'
 import { UsageError } from '../../base/errors.js'
 import { readTime } from '../../base/clock.js'
 import { type GrantOptions, outlivesRun, readGrant, toGrantEvent, toRevokeEvent } from '../grant-input.js'
@@ -54,6 +55,13 @@ export type SessionMessage = SentBy &
     /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
     | ({ type: 'toolOutput'; value: unknown; isError?: boolean } & AnswerTarget)
   )
+
+/** The part of an answer that identifies its call. */
+export function toTarget({ callId, fingerprint, messageId }: CallTarget): CallTarget {
+  return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+}
+
+type CallTarget = Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'>
 
 interface AnswerTarget {
   callId: string
