@@ -2,7 +2,7 @@ import type { GuardrailsConfig } from './roster.js'
 import { cutValues, digest, fingerprintBatch, formatArguments, identifyCall } from './lib/fingerprint.js'
 import { readAnswer } from './lib/answers.js'
 import { type OutcomeDigests, digestOutcome } from './lib/outcome-digest.js'
-import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
+import type { CallFact, Fact, ResultFact } from './types.js'
 
 /** Converts a call to the form that guards read. Create it once per call, because it hashes the arguments. */
 export function createCallFact(
@@ -20,19 +20,10 @@ export function createCallFact(
 }
 
 /** How a call ended. */
-export interface CallEnding {
-  ok: boolean
-  errorKind: ResultFact['errorKind']
-  /**
-   * Whether the call was closed before it ran, and which guard refused it. Null for a call that was closed when the run
-   * stopped.
-   */
-  refused: boolean
-  refusedBy: ResultFact['refusedBy']
+export interface CallEnding
+  extends Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'refusedBy' | 'durationMs' | 'child'> {
   /** The text that the model reads. */
   content: string
-  durationMs: number
-  child?: ChildOutcome
 }
 
 /**

@@ -1,5 +1,9 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { type ReasoningForm, reasoningForms } from '../models/openai/openai-options.js'
+import {
+  type OpenAIChatOptions,
+  type OpenAIResponsesOptions,
+  reasoningForms,
+} from '../models/openai/openai-options.js'
 import {
   union,
   list,
@@ -29,40 +33,29 @@ import { agentSections } from './agent-sections.js'
  * The model in a configuration file. It has the options of `openaiChat` and `openaiResponses` that are plain data and
  * not secret.
  */
-export interface ModelSection {
-  /** The provider's name for the model. With Azure, the deployment. */
-  model: string
+export interface ModelSection
+  extends Pick<
+    OpenAIChatOptions & OpenAIResponsesOptions,
+    | 'model'
+    | 'provider'
+    | 'organization'
+    | 'project'
+    | 'headers'
+    | 'query'
+    | 'timeoutMs'
+    | 'maxTokensField'
+    | 'echoReasoning'
+    | 'reasoningSummary'
+    | 'encryptedReasoning'
+  > {
   /** The API: Chat Completions or Responses. Defaults to `chat`. */
   api?: ModelApi | undefined
-  /** The provider name for display and prices. Defaults to a name derived from the base URL. */
-  provider?: string | undefined
   /** Base URL of the API, including `/v1`. */
   baseURL?: string | undefined
   /** Environment variable that contains the key. Defaults to OPENAI_API_KEY, unless `baseURL` points elsewhere. */
   apiKeyEnv?: string | undefined
-  /** OpenAI organization for billing. */
-  organization?: string | undefined
-  /** OpenAI project for the requests. */
-  project?: string | undefined
-  /** Headers sent with every request. */
-  headers?: Record<string, string> | undefined
-  /** Query parameters added to the URL of every request, such as Azure's `api-version`. */
-  query?: Record<string, string> | undefined
-  /** Milliseconds until the response headers must arrive. */
-  timeoutMs?: number | undefined
-  /**
-   * The field for `sampling.maxTokens`. Defaults to `max_completion_tokens` with OpenAI and Azure, otherwise
-   * `max_tokens`.
-   */
-  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  /** Whether to send earlier reasoning back, and in which form. */
-  echoReasoning?: boolean | ReasoningForm | undefined
   /** Tools that the provider runs. Only for `responses`. */
   hostedTools?: JsonObject[] | undefined
-  /** The length of reasoning summaries. Only for `responses`. */
-  reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
-  /** Whether to request encrypted reasoning. Only for `responses`. */
-  encryptedReasoning?: boolean | undefined
 }
 
 export type ModelApi = (typeof modelApis)[number]

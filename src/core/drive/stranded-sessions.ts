@@ -4,6 +4,7 @@ import { type AgentState, openStates } from '../../../machines/agent/run-result.
 import { type AgentDefinition, describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { isUnderWay } from '../../../machines/agent/call-state.js'
+import { listSessions } from '../run/delete-sessions.js'
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { getSpeakerTools, isLostSpeaker } from '../live/agent-parts.js'
 import { describeLostSpeaker } from '../sessions/session-errors.js'
@@ -20,21 +21,12 @@ export interface StrandedSession {
   updatedAt: number
 }
 
-const pageSize = 500
-
 /** Iterates over the sessions of a store whose latest run is in one of these states, latest record first. */
-export async function* listOpenSessions(
+export function listOpenSessions(
   store: SessionStore,
   state: readonly AgentState[] = openStates,
 ): AsyncGenerator<ListedSession> {
-  let cursor: ListedSession | undefined
-  do {
-    // oxlint-disable-next-line no-await-in-loop -- pages are read in order
-    const page = await store.list({ state, limit: pageSize, after: cursor })
-    // A custom store without paging may ignore the filter and return everything at once.
-    yield* page.filter(({ summary }) => summary?.state && state.includes(summary.state))
-    cursor = page.length === pageSize ? page.at(-1) : undefined
-  } while (cursor)
+  return listSessions(store, { state }, 500)
 }
 
 /**

@@ -1,19 +1,13 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { readWaitMs, asList, asObject, asText } from '../base/values.js'
-import type { RefusedContent } from '../../../machines/agent/model-response.js'
+import type { ModelFailure, RefusedContent } from '../../../machines/agent/model-response.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 
 /** A provider error in a uniform shape. Missing fields are '' or null. */
-export interface ErrorBody {
-  code: string
+export interface ErrorBody extends Pick<ModelFailure, 'code' | 'message' | 'status' | 'retryAfterMs'> {
   type: string
   /** Path of the field that caused the error. */
   param: string
-  message: string
-  /** Status in the body. A stream with status 200 can report an error only here. */
-  status: number | null
-  /** Wait time requested in the body, in milliseconds. */
-  retryAfterMs: number | null
 }
 
 /**

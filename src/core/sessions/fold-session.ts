@@ -5,7 +5,7 @@ import type { AgentContext, AgentInput, SessionState } from '../../../machines/a
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { StatewrightError } from '../base/errors.js'
 import { type AgentDefinition, readDefinition } from './agent-definition.js'
-import { isTags, type SessionTags } from './store/session-tags.js'
+import { isTags } from './store/session-tags.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import {
@@ -20,23 +20,15 @@ import { createSessionState, cutState, toSessionState } from './session-state.js
 import { completeInput, restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { listClientIds, addKey } from './inbox/queued-message.js'
+import type { SessionIdentity } from './log/create-records.js'
+import type { LogEnd } from './log/write-ahead-log.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
 /** The latest run of a session, as a snapshot of the pure machine. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
 
 /** The state of a session after a record of its log. */
-export interface FoldedSession {
-  /** Number of the last record. 0 before the first. */
-  head: number
-  /** Checksum of the last record. Empty before the first. */
-  check: string
-  /** Time of the last record according to the run's clock, in milliseconds since the epoch. */
-  at: number
-  name: string | undefined
-  tags: SessionTags
-  /** For a sub-agent, the session of the run that called it. */
-  parent: string | undefined
+export interface FoldedSession extends LogEnd, SessionIdentity {
   runs: number
   /** The state that the next run starts from. */
   state: SessionState

@@ -1,35 +1,14 @@
 import { type Message, formatMessageId, parseMessageNumber } from '../../../machines/agent/messages.js'
-import { type GuardrailsState, getInitialGuardrails } from '../../../guards/state.js'
-import type { AgentContext, ForkTerms, SessionState } from '../../../machines/agent/context.js'
-import type { TurnEnd } from '../../../machines/agent/run-result.js'
-import type { Fit } from '../../../machines/agent/fit.js'
-import type { Grant } from '../../../machines/agent/grant.js'
-import type { Refusal } from '../../../machines/agent/refusals.js'
+import { getInitialGuardrails } from '../../../guards/state.js'
+import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import { toSessionState } from './session-state.js'
 
-/** The state of a session apart from its messages. Plain JSON. */
-export interface SessionMetadata {
-  /** The state of the guards. */
-  guardrails: GuardrailsState
-  /** Whether the session's budget warning has been emitted. */
-  warnedOfBudget: boolean
-  /** The part of the transcript that requests omit. Null if the whole transcript fits. */
-  fit: Fit | null
-  /** Loaded deferred tools, in load order. Absent if there are none. */
-  loaded?: readonly string[]
-  /** Constraints that apply only to a fork. */
-  terms?: ForkTerms
-  /** The ends of earlier runs that did not answer in full. Absent if there are none. */
-  turnEnds?: readonly TurnEnd[]
-  /** Approvals for later calls. Absent if there are none. A restored session has none. */
-  grants?: readonly Grant[]
-  /** Content that providers have refused. Absent if there is none. */
-  refusals?: readonly Refusal[]
-}
+/** The state of a session apart from its messages. Plain JSON. A restored session has no grants. */
+export type SessionMetadata = Omit<SessionState, 'messages' | 'usage' | 'lastMessageNumber'>
 
 /** A stored session. Plain JSON, read by `restoreSession`. */
 export interface StoredSession {

@@ -1,4 +1,5 @@
 import { type Listing, compareListed, toIdRange } from '../../core/sessions/store/list-options.js'
+import type { SessionRow as TableRow } from '../../core/sessions/store/table-store.js'
 import { type Prepare, decodeText, selectBytes, selectInteger } from './database.js'
 
 /** Time of the last write to a held session, whose row is not updated with each record. */
@@ -134,15 +135,10 @@ export interface LeaseRow {
   expiresAt: number
 }
 
-export interface SessionRow extends LeaseRow {
-  id: string
-  head: number
-  createdAt: number
-  updatedAt: number
+export interface SessionRow
+  extends LeaseRow,
+    Pick<TableRow, 'id' | 'head' | 'createdAt' | 'updatedAt' | 'title' | 'marks'> {
   summary: string | null
-  title: string | null
-  /** The marks as JSON. */
-  marks: string | null
 }
 
 /** Read from the records, because updating the session's row with each record would double the writes. */

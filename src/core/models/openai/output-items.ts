@@ -23,11 +23,7 @@ interface Piece {
   isDone: boolean
 }
 
-interface ItemDraft {
-  /** Position in the output. */
-  at: number
-  item: JsonObject
-  isDone: boolean
+interface ItemDraft extends StreamedItem {
   pieces: Map<string, Piece>
   /** The text received so far over all parts, and the number of the latest part, by name. */
   received: Map<string, { text: string; part: number }>
@@ -213,7 +209,8 @@ function getSeparator(kind: PieceKind): string {
   return kind === 'reasoning' ? messageSeparator : ''
 }
 
-function getAdded(whole: string, before: string): string {
+/** Returns '' if the whole text contradicts the text so far. */
+export function getAdded(whole: string, before: string): string {
   return whole.startsWith(before) ? whole.slice(before.length) : ''
 }
 

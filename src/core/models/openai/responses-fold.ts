@@ -14,7 +14,7 @@ import {
   refuseTooLarge,
 } from './answer-reader.js'
 import { readUsage } from './read-usage.js'
-import { createOutputItems, type StreamedItem } from './output-items.js'
+import { createOutputItems, getAdded, type StreamedItem } from './output-items.js'
 import {
   readWords,
   isImageCall,
@@ -161,8 +161,8 @@ class ResponsesFold implements AnswerFold {
     this.#output = all
     const hosted = all.flatMap((item, at) => this.#hosted.track(item, at, true))
     const shown = {
-      text: getUnshown(this.#text, joinText(all)),
-      reasoning: getUnshown(this.#reasoning, joinThoughts(all)),
+      text: getAdded(joinText(all), this.#text),
+      reasoning: getAdded(joinThoughts(all), this.#reasoning),
     }
     const warnings = dropped.length > 0 ? [createDroppedWarning(dropped)] : []
     return this.#add({
@@ -190,11 +190,6 @@ function createDroppedWarning(dropped: readonly JsonObject[]): Warning {
     code: 'calls_dropped',
     message: `The provider started calls that it did not complete, so they are not executed: ${calls}.`,
   }
-}
-
-/** Returns '' if the final text contradicts the text shown so far. */
-function getUnshown(shown: string, whole: string): string {
-  return whole.startsWith(shown) ? whole.slice(shown.length) : ''
 }
 
 /**

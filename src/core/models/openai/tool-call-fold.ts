@@ -2,13 +2,10 @@ import { fingerprintCall } from '../../../../guards/lib/fingerprint.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
-import { listDistinctCalls } from '../calls.js'
+import { listDistinctCalls, type SentCall } from '../calls.js'
 import { asList, asObject, asText } from '../../base/values.js'
 
-interface CallDraft {
-  id: string
-  name: string
-  arguments: string
+interface CallDraft extends SentCall {
   json: JsonScan
   /** The last piece if each piece repeats the previous ones, otherwise null. */
   snapshot: string | null
